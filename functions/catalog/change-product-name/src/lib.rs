@@ -1,0 +1,124 @@
+//! ChangeProductName: a product gets another name.
+
+use ringfence::prelude::*;
+use ringfence_catalog::{Money, ProductAdded, ProductId, ProductNameChanged};
+use serde::Serialize;
+
+/// Changes a product's name.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ChangeProductName {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new name.
+    pub name: String,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The name at first.
+    ProductAdded {
+        /// The name.
+        name: String,
+    },
+    /// A later name.
+    ProductNameChanged {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The product's name, once it is in the catalog.
+#[derive(Default)]
+pub struct State {
+    name: Option<String>,
+}
+
+/// Why a name is not changed.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// Nothing to change.
+    #[error("product {product_id} is not in the catalog")]
+    ProductNotFound {
+        /// The product.
+        product_id: ProductId,
+    },
+}
+
+impl Slice for ChangeProductName {
+    const NAME: &'static str = "change-product-name";
+    const CONTEXT: &'static str = "catalog";
+    type Reads = Consumed;
+    type State = State;
+    type Writes = ProductNameChanged;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        ringfence_catalog::catalog()
+    }
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        match event {
+            Consumed::ProductAdded { name } | Consumed::ProductNameChanged { name } => {
+                State { name: Some(name) }
+            }
+        }
+    }
+
+    fn decide(
+        state: &State,
+        command: &Self,
+        _context: &Context,
+    ) -> Result<Vec<ProductNameChanged>, Rejection> {
+        let Self { product_id, name } = command.clone();
+        match &state.name {
+            None => Err(Rejection::ProductNotFound { product_id }),
+            Some(current) if *current == name => Ok(vec![]),
+            Some(_) => Ok(vec![ProductNameChanged { product_id, name }]),
+        }
+    }
+}
+
+/// The rules, as cases.
+pub fn cases() -> Vec<Case<ChangeProductName>> {
+    let (old, new) = ("Lamp".to_owned(), "Desk lamp".to_owned());
+    let added = ProductAdded {
+        product_id: id("lamp"),
+        name: old.clone(),
+        description: String::new(),
+        price: Money::new(1_250, "EUR"),
+    };
+    let change = |name: &String| ChangeProductName {
+        product_id: id("lamp"),
+        name: name.clone(),
+    };
+    let changed = |name: &String| ProductNameChanged {
+        product_id: id("lamp"),
+        name: name.clone(),
+    };
+    let missing = Rejection::ProductNotFound {
+        product_id: id("lamp"),
+    };
+    vec![
+        given([]).when(change(&new)).then_rejected(missing),
+        given(events![added.clone()])
+            .when(change(&new))
+            .then([changed(&new)]),
+        given(events![added.clone()])
+            .when(change(&old))
+            .then_nothing(),
+        given(events![added.clone(), changed(&new)])
+            .when(change(&new))
+            .then_nothing(),
+        given(events![added, changed(&new)])
+            .when(change(&old))
+            .then([changed(&old)]),
+    ]
+}
+
+#[test]
+fn rules_hold() {
+    ringfence::kit::check_in_memory(cases());
+}

@@ -1,0 +1,103 @@
+//! ChangeCourseCapacity: a course takes more or fewer students. Nobody loses a seat by it.
+
+use ringfence::prelude::*;
+use ringfence_courses::{CourseCapacityChanged, CourseId};
+use serde::Serialize;
+
+/// Changes how many students a course takes.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ChangeCourseCapacity {
+    /// The course.
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// How many students it takes from now on.
+    pub new_capacity: u32,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The capacity at first.
+    CourseDefined {
+        /// So many students.
+        capacity: u32,
+    },
+    /// A later capacity.
+    CourseCapacityChanged {
+        /// So many students.
+        new_capacity: u32,
+    },
+}
+
+/// The capacity, once the course is there.
+#[derive(Default)]
+pub struct State {
+    capacity: Option<u32>,
+}
+
+/// Why a capacity is not changed.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// Nothing to change.
+    #[error("course {course_id} does not exist")]
+    CourseNotFound {
+        /// The course.
+        course_id: CourseId,
+    },
+}
+
+impl Slice for ChangeCourseCapacity {
+    const NAME: &'static str = "change-course-capacity";
+    const CONTEXT: &'static str = "courses";
+    type Reads = Consumed;
+    type State = State;
+    type Writes = CourseCapacityChanged;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        ringfence_courses::catalog()
+    }
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        let (Consumed::CourseDefined { capacity }
+        | Consumed::CourseCapacityChanged { new_capacity: capacity }) = event;
+        State { capacity: Some(capacity) }
+    }
+
+    fn decide(
+        state: &State,
+        command: &Self,
+        _context: &Context,
+    ) -> Result<Vec<CourseCapacityChanged>, Rejection> {
+        let Self { course_id, new_capacity } = command.clone();
+        match state.capacity {
+            None => Err(Rejection::CourseNotFound { course_id }),
+            Some(capacity) if capacity == new_capacity => Ok(vec![]),
+            Some(_) => Ok(vec![CourseCapacityChanged { course_id, new_capacity }]),
+        }
+    }
+}
+
+/// The rules, as cases.
+pub fn cases() -> Vec<Case<ChangeCourseCapacity>> {
+    use ringfence_courses::CourseDefined;
+
+    let defined = || CourseDefined { course_id: id("c1"), capacity: 12 };
+    let change =
+        |new_capacity| ChangeCourseCapacity { course_id: id("c1"), new_capacity };
+    let changed = |new_capacity| CourseCapacityChanged { course_id: id("c1"), new_capacity };
+    let missing = Rejection::CourseNotFound { course_id: id("c1") };
+    vec![
+        given([]).when(change(15)).then_rejected(missing),
+        given(events![defined()]).when(change(15)).then([changed(15)]),
+        given(events![defined()]).when(change(12)).then_nothing(),
+        given(events![defined(), changed(15)]).when(change(15)).then_nothing(),
+        given(events![defined(), changed(15)]).when(change(12)).then([changed(12)]),
+    ]
+}
+
+#[test]
+fn rules_hold() {
+    ringfence::kit::check_in_memory(cases());
+}

@@ -1,0 +1,1 @@
+//! The EventTopic: new events go to the bus

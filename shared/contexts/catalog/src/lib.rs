@@ -1,0 +1,114 @@
+//! The catalog of products: what the shop sells.
+
+use ringfence::{Catalog, CatalogError, Event, id_type};
+use serde::{Deserialize, Serialize};
+
+id_type!(ProductId, "names a product");
+id_type!(OrderId, "names an order of the ordering context");
+
+/// An amount of money, in the smallest unit of its currency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Money {
+    /// Cents for EUR and USD, yen for JPY; a price is never negative.
+    pub amount: u64,
+    /// ISO 4217 code.
+    pub currency: Currency,
+}
+
+impl Money {
+    /// `amount` of the smallest unit of `currency`; panics when that is no currency code.
+    pub fn new(amount: u64, currency: &str) -> Self {
+        let currency = Currency::try_from(currency.to_owned());
+        Self { amount, currency: currency.unwrap_or_else(|error| panic!("{error}")) }
+    }
+}
+
+/// ISO 4217 alphabetic code: three capital letters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Currency(String);
+
+/// A text that is no currency code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a currency is three capital letters (ISO 4217), such as EUR")]
+pub struct CurrencyError;
+
+impl TryFrom<String> for Currency {
+    type Error = CurrencyError;
+
+    fn try_from(code: String) -> Result<Self, CurrencyError> {
+        let valid = code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        if valid { Ok(Self(code)) } else { Err(CurrencyError) }
+    }
+}
+
+/// A product can be sold.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductAdded {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// What customers call it.
+    pub name: String,
+    /// What customers read of it.
+    pub description: String,
+    /// What one unit costs.
+    pub price: Money,
+}
+
+/// A product has another name.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductNameChanged {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new name.
+    pub name: String,
+}
+
+/// A product has another price.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductPriceChanged {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new price.
+    pub price: Money,
+}
+
+/// An order asks for the product.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub struct ProductDemandRecorded {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The order.
+    pub order_id: OrderId,
+}
+
+/// An order no longer asks for the product.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub struct ProductDemandRevoked {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The order.
+    pub order_id: OrderId,
+}
+
+/// Every event of this context.
+pub fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new(
+        "catalog",
+        [
+            ProductAdded::SCHEMA,
+            ProductNameChanged::SCHEMA,
+            ProductPriceChanged::SCHEMA,
+            ProductDemandRecorded::SCHEMA,
+            ProductDemandRevoked::SCHEMA,
+        ],
+    )
+}

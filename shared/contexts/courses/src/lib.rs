@@ -1,0 +1,61 @@
+//! Courses and the students who subscribe to them: the DCB specification's first example.
+
+use ringfence::{Catalog, CatalogError, Event, id_type};
+
+id_type!(CourseId, "names a course");
+id_type!(StudentId, "names a student");
+
+/// A course is offered.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CourseDefined {
+    /// The course.
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// How many students it takes.
+    pub capacity: u32,
+}
+
+/// A course takes more or fewer students.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CourseCapacityChanged {
+    /// The course.
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// How many students it takes from now on.
+    pub new_capacity: u32,
+}
+
+/// A student takes a seat.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct StudentSubscribed {
+    /// The course.
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// The student. A student's courses are counted across all courses.
+    #[tag(cross_partition)]
+    pub student_id: StudentId,
+}
+
+/// A student gives the seat back.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct StudentUnsubscribed {
+    /// The course.
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// The student.
+    #[tag(cross_partition)]
+    pub student_id: StudentId,
+}
+
+/// Every event of this context.
+pub fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new(
+        "courses",
+        [
+            CourseDefined::SCHEMA,
+            CourseCapacityChanged::SCHEMA,
+            StudentSubscribed::SCHEMA,
+            StudentUnsubscribed::SCHEMA,
+        ],
+    )
+}

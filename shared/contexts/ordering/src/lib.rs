@@ -1,0 +1,71 @@
+//! Ordering: what customers buy.
+
+use ringfence::{Catalog, CatalogError, Event, id_type};
+pub use ringfence_catalog::{Money, ProductId};
+
+id_type!(OrderId, "names an order");
+id_type!(CustomerId, "names a customer");
+
+/// Ordering knows a product of the catalog, or knows something new of it.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CatalogProductSynced {
+    /// The product.
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// What customers call it.
+    pub name: String,
+    /// What one unit costs.
+    pub price: Money,
+}
+
+/// A customer orders products.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct OrderPlaced {
+    /// The order.
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// Who ordered; no decision asks for it.
+    #[tag(skip)]
+    pub customer_id: CustomerId,
+    /// What was ordered.
+    pub product_ids: Vec<ProductId>,
+}
+
+/// An order is withdrawn.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct OrderCancelled {
+    /// The order.
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// What it was for.
+    pub product_ids: Vec<ProductId>,
+}
+
+/// A customer orders some units of one product.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductOrdered {
+    /// The order.
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// Who ordered. The cap counts over all orders of a customer, so it is read across partitions.
+    #[tag(cross_partition)]
+    pub customer_id: CustomerId,
+    /// Of what; payload, because no decision asks for it by index.
+    #[tag(skip)]
+    pub product_id: ProductId,
+    /// How many units, at least 1.
+    pub quantity: u32,
+}
+
+/// Every event of this context.
+pub fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new(
+        "ordering",
+        [
+            CatalogProductSynced::SCHEMA,
+            OrderPlaced::SCHEMA,
+            OrderCancelled::SCHEMA,
+            ProductOrdered::SCHEMA,
+        ],
+    )
+}

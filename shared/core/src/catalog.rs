@@ -1,0 +1,290 @@
+//! The schema of the events, and what follows from it: where each event is filed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{BOUNDARY_BYTES_MAX, BoundaryId, EventSchema, NewEvent, Tag, TagSchema, tag::is_key};
+
+/// Every event type of one or more contexts. A type name is unique in it and a tag key has one
+/// scope in it, so that writers and readers of all contexts file and look in the same places.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    types: BTreeMap<&'static str, (&'static str, EventSchema)>,
+    cross_partition: BTreeMap<&'static str, bool>,
+}
+
+/// A contradiction in the catalog, found when a function starts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// Two types share a name.
+    #[error("event type {name} is declared by {first} and {second}; a type name is unique")]
+    DuplicateType {
+        /// The name.
+        name: &'static str,
+        /// The context that declared it first.
+        first: &'static str,
+        /// The other context.
+        second: &'static str,
+    },
+    /// A key is cross-partition in one place and not in another.
+    #[error(
+        "tag key {key} of {event_type} contradicts another declaration: a key is cross-partition \
+         everywhere or nowhere; write #[tag(cross_partition)] at each or at none"
+    )]
+    ScopeDiffers {
+        /// The tag key.
+        key: &'static str,
+        /// The type at which it was noticed.
+        event_type: &'static str,
+    },
+    /// A key that can't be told from the marks of the table.
+    #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
+    InvalidKey {
+        /// The tag key.
+        key: &'static str,
+        /// The type that carries it.
+        event_type: &'static str,
+    },
+    /// A type without partition tag has tags.
+    #[error("{0} has tags but no partition tag; mark the field with #[tag(partition)]")]
+    NoPartition(&'static str),
+    /// A partition tag that an event may lack or have twice.
+    #[error("partition tag {key} of {event_type} is a list or optional; it needs one value")]
+    PartitionNotSingle {
+        /// The tag key.
+        key: &'static str,
+        /// The type that carries it.
+        event_type: &'static str,
+    },
+    /// A list is declared cross-partition.
+    #[error(
+        "cross-partition tag {key} of {event_type} is a list; an index attribute holds one value, \
+         so give the list's elements events of their own"
+    )]
+    CrossPartitionList {
+        /// The tag key.
+        key: &'static str,
+        /// The type that carries it.
+        event_type: &'static str,
+    },
+    /// A type read as a composite has a tag that an event may lack or have twice.
+    #[error("{0} is read as a composite: each of its tags needs exactly one value")]
+    CompositeNotSingle(&'static str),
+}
+
+/// Where one event is stored and by which boundaries it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filing {
+    /// The partition that stores it.
+    pub partition: BoundaryId,
+    /// Every boundary whose fence counts it, the partition among them.
+    pub boundaries: BTreeSet<BoundaryId>,
+    /// Attributes `tag_<key>`: cross-partition keys and their raw values.
+    pub indexed: Vec<Tag>,
+    /// Attribute `tag_composite`.
+    pub composite: Option<BoundaryId>,
+}
+
+/// Why an event can't be filed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilingError {
+    /// The catalog does not declare the type.
+    #[error("event type {0} is not in the catalog")]
+    UnknownType(String),
+    /// The partition tag is missing or empty.
+    #[error("{event_type} needs a value for its partition tag {key}")]
+    NoPartitionValue {
+        /// The event type.
+        event_type: &'static str,
+        /// The tag key.
+        key: &'static str,
+    },
+    /// A boundary's name is longer than a DynamoDB key.
+    #[error("tag {key} makes a boundary of {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
+    BoundaryTooLong {
+        /// The tag keys of the boundary.
+        key: String,
+        /// Its length after escaping, in bytes.
+        bytes: usize,
+    },
+}
+
+impl Catalog {
+    /// The catalog of one context.
+    pub fn new<const N: usize>(
+        context: &'static str,
+        schemas: [EventSchema; N],
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self {
+            types: BTreeMap::new(),
+            cross_partition: BTreeMap::new(),
+        };
+        for schema in schemas {
+            catalog.add(context, schema)?;
+        }
+        Ok(catalog)
+    }
+
+    /// The catalog of a stack: all of its contexts' together.
+    pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
+        let mut composed = Self {
+            types: BTreeMap::new(),
+            cross_partition: BTreeMap::new(),
+        };
+        for (context, schema) in catalogs
+            .into_iter()
+            .flat_map(|catalog| catalog.types.into_values())
+        {
+            composed.add(context, schema)?;
+        }
+        Ok(composed)
+    }
+
+    fn add(&mut self, context: &'static str, schema: EventSchema) -> Result<(), CatalogError> {
+        check(&schema)?;
+        for tag in schema.tags {
+            let declared = *self
+                .cross_partition
+                .entry(tag.key)
+                .or_insert(tag.cross_partition);
+            if declared != tag.cross_partition {
+                return Err(CatalogError::ScopeDiffers {
+                    key: tag.key,
+                    event_type: schema.name,
+                });
+            }
+        }
+        match self.types.insert(schema.name, (context, schema)) {
+            None => Ok(()),
+            Some((first, _)) => Err(CatalogError::DuplicateType {
+                name: schema.name,
+                first,
+                second: context,
+            }),
+        }
+    }
+
+    /// The schema of a type.
+    pub fn schema(&self, event_type: &str) -> Option<&EventSchema> {
+        self.types.get(event_type).map(|(_, schema)| schema)
+    }
+
+    /// The context that declares a type.
+    pub fn context(&self, event_type: &str) -> Option<&'static str> {
+        self.types.get(event_type).map(|(context, _)| *context)
+    }
+
+    /// Whether decisions read every carrier of the key; `None` for a key of no event.
+    pub fn is_cross_partition(&self, key: &str) -> Option<bool> {
+        self.cross_partition.get(key).copied()
+    }
+
+    /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
+    pub fn indexes(&self) -> BTreeSet<String> {
+        let composite = self
+            .types
+            .values()
+            .any(|(_, schema)| schema.read_as_composite);
+        self.cross_partition
+            .iter()
+            .filter(|(_, cross_partition)| **cross_partition)
+            .map(|(key, _)| format!("tag_{key}"))
+            .chain(composite.then(|| "tag_composite".to_owned()))
+            .collect()
+    }
+
+    /// Where `event` is filed: the same for decisions and imports, whoever writes it.
+    pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
+        let schema = self
+            .schema(event.event_type)
+            .ok_or_else(|| FilingError::UnknownType(event.event_type.to_owned()))?;
+        let partition = partition(schema, event)?;
+        let indexed: Vec<Tag> = event
+            .tags
+            .iter()
+            .filter(|tag| {
+                !tag.value.is_empty() && self.cross_partition.get(&*tag.key) == Some(&true)
+            })
+            .cloned()
+            .collect();
+        let composite = schema
+            .read_as_composite
+            .then(|| BoundaryId::composite(&event.tags));
+        let boundaries: BTreeSet<BoundaryId> = [partition.clone()]
+            .into_iter()
+            .chain(
+                indexed
+                    .iter()
+                    .map(|tag| BoundaryId::tag(&tag.key, &tag.value)),
+            )
+            .chain(composite.clone())
+            .collect();
+        for boundary in &boundaries {
+            check_length(boundary)?;
+        }
+        Ok(Filing {
+            partition,
+            boundaries,
+            indexed,
+            composite,
+        })
+    }
+}
+
+pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
+    let bytes = boundary.as_str().len();
+    if bytes <= BOUNDARY_BYTES_MAX {
+        return Ok(());
+    }
+    let key = boundary
+        .as_str()
+        .split('#')
+        .filter_map(|tag| tag.split(':').next());
+    Err(FilingError::BoundaryTooLong {
+        key: key.collect::<Vec<_>>().join(" and "),
+        bytes,
+    })
+}
+
+fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, FilingError> {
+    let mut parts = Vec::new();
+    for tag in schema.tags.iter().filter(|tag| tag.partition) {
+        let value = event
+            .tags
+            .iter()
+            .find(|t| t.key == tag.key && !t.value.is_empty());
+        let value = value.ok_or(FilingError::NoPartitionValue {
+            event_type: schema.name,
+            key: tag.key,
+        })?;
+        parts.push((tag.key, value.value.as_str()));
+    }
+    Ok(match parts[..] {
+        [] => BoundaryId::tagless(),
+        [(key, value)] => BoundaryId::tag(key, value),
+        _ => BoundaryId::composite_partition(parts.into_iter(), schema.separator),
+    })
+}
+
+fn check(schema: &EventSchema) -> Result<(), CatalogError> {
+    let event_type = schema.name;
+    let single = |tag: &TagSchema| tag.required && !tag.many;
+    for tag in schema.tags {
+        let key = tag.key;
+        if !is_key(key) {
+            return Err(CatalogError::InvalidKey { key, event_type });
+        }
+        if tag.partition && !single(tag) {
+            return Err(CatalogError::PartitionNotSingle { key, event_type });
+        }
+        if tag.cross_partition && tag.many {
+            return Err(CatalogError::CrossPartitionList { key, event_type });
+        }
+    }
+    if !schema.tags.is_empty() && !schema.tags.iter().any(|tag| tag.partition) {
+        return Err(CatalogError::NoPartition(event_type));
+    }
+    if schema.read_as_composite && !schema.tags.iter().all(single) {
+        return Err(CatalogError::CompositeNotSingle(event_type));
+    }
+    Ok(())
+}

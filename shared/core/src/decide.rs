@@ -1,0 +1,194 @@
+//! The decide loop: read, fold, decide, append under the condition of what was read.
+
+use futures::TryStreamExt;
+use serde_json::Value;
+
+use crate::{
+    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
+    EventRef, LogError, NewEvent, Outcome, Plan, PlanError, Settled, Slice, Writes, cache::Model,
+};
+
+/// How often a command is decided before it gives up with [`LogError::Contention`].
+pub const ATTEMPTS_MAX: u32 = 8;
+
+/// A settled command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handled {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How often it was decided; 1 without conflicts.
+    pub attempts: u32,
+    /// Whether the outcome was recorded before, by an earlier command with the same key.
+    pub repeated: bool,
+}
+
+/// Why a command is not settled.
+#[derive(Debug, thiserror::Error)]
+pub enum HandleError {
+    /// The command can't be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Runs `command` through its slice on `log`.
+///
+/// A refusal is answered only after a snapshot of the fences shows the counts seen (rule 6); with
+/// an idempotency key no answer leaves before it is recorded (rule 10).
+pub async fn handle<S: Slice, L: EventLog>(
+    log: &L,
+    catalog: &Catalog,
+    decisions: &Decisions<S>,
+    command: &S,
+    envelope: &Envelope,
+) -> Result<Handled, HandleError> {
+    let query = command.query(catalog);
+    let plan = Plan::new(&query, catalog)?;
+    let key = envelope.idempotency_key.as_deref();
+    let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
+    let attempt = Attempt {
+        log,
+        plan: &plan,
+        command,
+        envelope,
+        record: record.as_ref(),
+    };
+
+    let mut warm = decisions.take(&query);
+    let mut behind: Option<Conflict> = None;
+    for attempts in 1..=ATTEMPTS_MAX {
+        let model = match warm.take() {
+            Some(model) => model,
+            None if behind.is_none() => attempt.model(S::CONSISTENCY).await?,
+            None => attempt.model(Consistency::Strong).await?,
+        };
+        let result = match &behind {
+            // An index that does not show yet what its fence counts would only conflict again.
+            Some(conflict) if lags(conflict, &model) => Err(conflict.clone()),
+            _ => attempt.decide(model).await?,
+        };
+        match result {
+            Ok(Decided {
+                outcome,
+                model,
+                repeated,
+            }) => {
+                if let Some(model) = model {
+                    decisions.put(query, model);
+                }
+                return Ok(Handled {
+                    outcome,
+                    attempts,
+                    repeated,
+                });
+            }
+            Err(conflict) => behind = Some(conflict),
+        }
+        if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
+            return Err(LogError::Contention { attempts }.into());
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+fn lags<S: Slice>(conflict: &Conflict, model: &Model<S>) -> bool {
+    model.seen.count(&conflict.boundary, conflict.event_type) < conflict.found
+}
+
+/// What stays the same over the attempts of one command.
+struct Attempt<'a, S, L> {
+    log: &'a L,
+    plan: &'a Plan,
+    command: &'a S,
+    envelope: &'a Envelope,
+    record: Option<&'a CommandRecord>,
+}
+
+struct Decided<S: Slice> {
+    outcome: Outcome,
+    /// What the handler may keep: it holds as of the commit or the snapshot.
+    model: Option<Model<S>>,
+    repeated: bool,
+}
+
+impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
+    async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
+        self.log
+            .read(self.plan, consistency)
+            .try_fold(Model::empty(self.plan), async |model, event| {
+                model.apply(self.plan, &event)
+            })
+            .await
+    }
+
+    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, LogError> {
+        let outcome = match S::decide(&model.state, self.command, &self.envelope.context) {
+            Ok(events) if !events.is_empty() => {
+                return self
+                    .append(model, events.into_iter().map(Writes::into_event))
+                    .await;
+            }
+            Ok(_) => Outcome::Accepted(Vec::new()),
+            Err(rejection) => Outcome::Rejected {
+                message: rejection.to_string(),
+                rejection: serde_json::to_value(&rejection).unwrap_or(Value::Null),
+            },
+        };
+        if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
+            return Ok(Err(conflict));
+        }
+        let settled = match self.record {
+            None => Settled::Now,
+            Some(record) => self.log.settle(record, &outcome, self.envelope).await?,
+        };
+        Ok(Ok(match settled {
+            Settled::Now => Decided {
+                outcome,
+                model: Some(model),
+                repeated: false,
+            },
+            Settled::Repeated(outcome) => Decided {
+                outcome,
+                model: Some(model),
+                repeated: true,
+            },
+        }))
+    }
+
+    async fn append(
+        &self,
+        model: Model<S>,
+        events: impl Iterator<Item = NewEvent>,
+    ) -> Result<Result<Decided<S>, Conflict>, LogError> {
+        let append = Append {
+            events: events.collect(),
+            seen: Some(&model.seen),
+            record: self.record,
+            envelope: self.envelope,
+        };
+        match self.log.append(append).await {
+            Ok(Appended::Committed(events)) => {
+                let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
+                // Committed is committed: a slice that can't fold what it wrote loses its warm
+                // model here, and hears of it at its next read.
+                let model = events
+                    .iter()
+                    .try_fold(model, |model, e| model.apply(self.plan, e));
+                Ok(Ok(Decided {
+                    outcome,
+                    model: model.ok(),
+                    repeated: false,
+                }))
+            }
+            Ok(Appended::Repeated(outcome)) => Ok(Ok(Decided {
+                outcome,
+                model: None,
+                repeated: true,
+            })),
+            Err(LogError::Conflict(conflict)) => Ok(Err(conflict)),
+            Err(error) => Err(error),
+        }
+    }
+}

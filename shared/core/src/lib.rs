@@ -1,0 +1,64 @@
+//! Event sourcing with dynamic consistency boundaries (DCB): the pure core.
+//!
+//! A [`Slice`] is one use case: a command, the events it reads, a fold and a decision. [`handle`]
+//! runs it over any [`EventLog`]: read, fold, decide, append under the condition that nothing the
+//! decision read has changed. The condition is a set of counts ([`Seen`]), not a position; the
+//! argument why that is enough is DESIGN rule 3 and ARCHITECTURE.md.
+//!
+//! Architecture invariant: nothing here reads a clock, makes a random number or does I/O.
+
+// The derive macros name the crate `::ringfence`, inside it too.
+extern crate self as ringfence;
+
+mod boundary;
+mod cache;
+mod catalog;
+mod command;
+mod decide;
+mod event;
+pub mod kit;
+mod log;
+mod memory;
+mod metadata;
+mod plan;
+mod position;
+mod query;
+mod seen;
+mod slice;
+mod tag;
+mod value;
+
+pub use boundary::{BOUNDARY_BYTES_MAX, BoundaryId, escape};
+pub use cache::Decisions;
+pub use catalog::{Catalog, CatalogError, Filing, FilingError};
+pub use command::{CommandRecord, Envelope, canonical_json};
+pub use decide::{ATTEMPTS_MAX, HandleError, Handled, handle};
+pub use event::{Event, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use log::{
+    Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,
+};
+pub use memory::MemoryLog;
+pub use metadata::{Metadata, MetadataError};
+pub use plan::{Access, Clause, Plan, PlanError, Read};
+pub use position::{Position, PositionError};
+pub use query::{Query, QueryItem};
+pub use ringfence_derive::{Command, Event, Reads, Writes};
+pub use seen::Seen;
+pub use slice::{Command, Context, Never, Reads, Rejection, Slice, SliceError, TopicEvent, Writes};
+pub use tag::{Tag, TagValue};
+pub use value::{ID_BYTES_MAX, Id, IdError};
+
+/// What a slice's file names.
+pub mod prelude {
+    pub use crate::{
+        Catalog, CatalogError, Command, Context, Never, Reads, Slice, TopicEvent, Writes, events,
+        kit::{Case, given, id},
+    };
+}
+
+/// What the derive macros and [`id_type!`] name; not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use serde_json;
+}

@@ -1,0 +1,195 @@
+//! What a log promises to the decide loop.
+
+use std::error::Error;
+
+use futures::{future::BoxFuture, stream::BoxStream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, NewEvent, Plan, Position,
+    PositionError, Seen, SequencedEvent,
+};
+
+/// How fresh a read of the base table is. Either is safe: the append's condition decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// May lag; half the price.
+    Eventual,
+    /// Everything committed before the read began.
+    Strong,
+}
+
+/// Events to append, and under which condition.
+pub struct Append<'a> {
+    /// The events, at least one, in order.
+    pub events: Vec<NewEvent>,
+    /// What the decision has read; `None` appends unconditionally (import, seeding).
+    pub seen: Option<&'a Seen>,
+    /// With a record the append takes effect once.
+    pub record: Option<&'a CommandRecord>,
+    /// Metadata, cause and deadline.
+    pub envelope: &'a Envelope,
+}
+
+/// What became of an append.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Appended {
+    /// The events as they are in the log now.
+    Committed(Vec<SequencedEvent>),
+    /// The command was settled before; this is its recorded outcome.
+    Repeated(Outcome),
+}
+
+/// What became of the record of a refusal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// The outcome is recorded.
+    Now,
+    /// The command was settled before; this is its recorded outcome.
+    Repeated(Outcome),
+}
+
+/// The outcome of a command, as it is recorded and answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// Accepted; these are its events, none when what was asked for was already so.
+    Accepted(Vec<EventRef>),
+    /// Refused by the domain.
+    Rejected {
+        /// For a person.
+        message: String,
+        /// For a program: an object with `code`.
+        rejection: Value,
+    },
+}
+
+/// An event log with counted fences.
+pub trait EventLog: Send + Sync {
+    /// Every event of the plan's boundaries, merged by position, each once. All reads run in
+    /// parallel; a read that fails fails the stream.
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>>;
+
+    /// Appends all of the events or none, only if the counts are still those of `seen`.
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
+
+    /// Compares the counts with the fences, in one snapshot taken now; `Some` names a difference.
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>>;
+
+    /// Records the outcome of a command that appends nothing, unless it was settled before.
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>>;
+
+    /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
+}
+
+/// Something that the decision read has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{boundary} holds {found} {event_type}, seen {seen}")]
+pub struct Conflict {
+    /// The boundary.
+    pub boundary: BoundaryId,
+    /// The event type.
+    pub event_type: &'static str,
+    /// How many the decision has seen.
+    pub seen: u64,
+    /// How many the fence counts.
+    pub found: u64,
+}
+
+/// Input that no log can take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {found} {unit}, limit {limit}; {advice}")]
+pub struct LimitExceeded {
+    /// What is too large: a field, a tag, an event.
+    pub subject: String,
+    /// How large it is.
+    pub found: u64,
+    /// How large it may be.
+    pub limit: u64,
+    /// In what.
+    pub unit: &'static str,
+    /// The way out.
+    pub advice: &'static str,
+}
+
+/// Why a log failed. Only [`LogError::OutcomeUnknown`] leaves open whether events were written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The condition does not hold.
+    #[error("conflict")]
+    Conflict(#[source] Conflict),
+    /// Others kept writing; nothing is written.
+    #[error("contention: gave up after {attempts} attempts")]
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store kept refusing for its load; nothing is written.
+    #[error("throttled: gave up after {attempts} attempts")]
+    Throttled {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The last answer was lost. Repeat the command with the same idempotency key.
+    #[error("outcome unknown after {attempts} attempts")]
+    OutcomeUnknown {
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Another command was settled under the idempotency key.
+    #[error("idempotency key {key:?} belongs to another command; use a new key")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// Too large; nothing is written.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// An event can't be filed; nothing is written.
+    #[error(transparent)]
+    Filing(#[from] FilingError),
+    /// No position can be minted; nothing is written.
+    #[error(transparent)]
+    Position(#[from] PositionError),
+    /// A fence counts fewer events than were read: run `repair`.
+    #[error("corrupt fence")]
+    Corrupt(#[source] Conflict),
+    /// An item can't be understood.
+    #[error("item {partition} {position} can't be decoded")]
+    Undecodable {
+        /// Its partition.
+        partition: String,
+        /// Its position.
+        position: Position,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The store refused for good.
+    #[error("{operation} failed")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,98 @@
+//! What travels beside an event's payload.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Metadata by key, in the order of keys. Each key is a top-level attribute of the item, so a key
+/// that any kind of item uses for itself is refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metadata(BTreeMap<String, Value>);
+
+/// A metadata key that an item uses for itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata key {0:?} is reserved for the log; choose another")]
+pub struct MetadataError(String);
+
+/// Attributes of event, fence, index, command and import items.
+const RESERVED: [&str; 14] = [
+    "id",
+    "position",
+    "event",
+    "context",
+    "data",
+    "recordedAt",
+    "tags",
+    "head",
+    "indexOf",
+    "partition",
+    "commandHash",
+    "outcome",
+    "expiresAt",
+    "eventId",
+];
+const RESERVED_PREFIXES: [&str; 3] = ["tag_", "pos#", "cnt#"];
+
+impl Metadata {
+    /// Whether `key` belongs to the log.
+    pub fn is_reserved(key: &str) -> bool {
+        RESERVED.contains(&key)
+            || RESERVED_PREFIXES
+                .iter()
+                .any(|prefix| key.starts_with(prefix))
+    }
+
+    /// Sets `key`. Fails, changing nothing, for a key of the log's own.
+    pub fn insert(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> Result<(), MetadataError> {
+        let key = key.into();
+        if key.is_empty() || Self::is_reserved(&key) {
+            return Err(MetadataError(key));
+        }
+        self.0.insert(key, value.into());
+        Ok(())
+    }
+
+    /// The value under `key`, if it is text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.as_str()
+    }
+
+    /// All keys and values, sorted by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_of_the_log_can_be_overwritten() {
+        let mut metadata = Metadata::default();
+        for key in [
+            "",
+            "id",
+            "event",
+            "expiresAt",
+            "tag_orderId",
+            "pos#A",
+            "cnt#A",
+            "head",
+        ] {
+            assert_eq!(
+                metadata.insert(key, "x"),
+                Err(MetadataError(key.to_owned()))
+            );
+        }
+        metadata.insert("correlationId", "c").unwrap();
+        assert_eq!(metadata.text("correlationId"), Some("c"));
+        assert_eq!(metadata.iter().count(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! Queries: the DCB specification's, and how one follows from a command.
+
+use crate::{Catalog, Tag, TagSchema};
+
+/// An OR of items.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Query {
+    /// Its clauses.
+    pub items: Vec<QueryItem>,
+}
+
+/// An AND of tags, narrowed by event types (one of them).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueryItem {
+    /// Tags that an event carries, all of them, perhaps among others.
+    pub tags: Vec<Tag>,
+    /// Types, one of which the event has.
+    pub types: Vec<&'static str>,
+}
+
+impl Query {
+    /// The query of a command: scalar tags make one AND clause; a tagged list makes one clause per
+    /// element and one per scalar; a cross-partition tag makes a clause of its own. Each clause
+    /// keeps the consumed types that can carry its tags; a clause without any is dropped.
+    pub fn of_command(
+        shape: &[TagSchema],
+        mut tags: Vec<Tag>,
+        consumed: &[&'static str],
+        catalog: &Catalog,
+    ) -> Self {
+        tags.sort_unstable();
+        tags.dedup();
+        let apart = |tag: &Tag| {
+            shape.iter().any(|t| t.many) || catalog.is_cross_partition(&tag.key) == Some(true)
+        };
+        let (alone, together): (Vec<Tag>, Vec<Tag>) = tags.into_iter().partition(apart);
+        let mut clauses: Vec<Vec<Tag>> = alone.into_iter().map(|tag| vec![tag]).collect();
+        if !together.is_empty() || clauses.is_empty() {
+            clauses.push(together);
+        }
+        let items = clauses.into_iter().filter_map(|tags| {
+            let types: Vec<&'static str> = consumed
+                .iter()
+                .copied()
+                .filter(|event_type| can_carry(catalog, event_type, &tags))
+                .collect();
+            (!types.is_empty()).then_some(QueryItem { tags, types })
+        });
+        Self {
+            items: items.collect(),
+        }
+    }
+}
+
+fn can_carry(catalog: &Catalog, event_type: &str, tags: &[Tag]) -> bool {
+    catalog.schema(event_type).is_some_and(|schema| {
+        tags.iter()
+            .all(|tag| schema.tags.iter().any(|t| t.key == tag.key))
+    })
+}

@@ -1,0 +1,250 @@
+//! One use case: command, events read, fold, decision, events written, rejections.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    Catalog, CatalogError, Consistency, EventSchema, NewEvent, Plan, PlanError, Position, Query,
+    Tag, TagSchema,
+};
+
+/// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
+/// that the command does not have is refused.
+pub trait Command: Serialize + DeserializeOwned + Send + Sync {
+    /// The tags of each variant; a struct has one.
+    const SHAPES: &'static [&'static [TagSchema]];
+
+    /// Which of the shapes this command has.
+    fn shape(&self) -> &'static [TagSchema];
+
+    /// The tags of this command, in the order of its fields.
+    fn tags(&self) -> Vec<Tag>;
+}
+
+/// The events that a slice reads. Derive it for an enum of type names, each with the fields that
+/// the fold needs.
+pub trait Reads: Sized {
+    /// The type names.
+    const TYPES: &'static [&'static str];
+
+    /// Decodes the payload of one of the types.
+    fn decode(event_type: &str, data: &Value) -> Result<Self, serde_json::Error>;
+}
+
+/// The events that a slice writes: one event type, or a derived enum of several.
+pub trait Writes {
+    /// Their schemas.
+    const SCHEMAS: &'static [EventSchema];
+
+    /// The event, ready for a log.
+    fn into_event(self) -> NewEvent;
+}
+
+/// Why a decision refuses a command, for a person (`Display`) and for a program: serialised with
+/// `#[serde(tag = "code")]`.
+pub trait Rejection: std::error::Error + Serialize + Send {}
+
+impl<R: std::error::Error + Serialize + Send> Rejection for R {}
+
+/// The rejection of a slice that refuses nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+pub enum Never {}
+
+/// What a decision may know besides the events: a decision that needs the time takes it from here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// Milliseconds since 1970, as the writer's clock says.
+    pub now_ms: u64,
+    /// Names this command.
+    pub command_id: String,
+    /// Who gives it, if known.
+    pub principal: Option<String>,
+}
+
+/// An event as the EventTopic delivers it: the `detail` of the bus's entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicEvent {
+    /// The event's position, which is its id.
+    pub id: Position,
+    /// Type name.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// The partition that stores it.
+    pub partition: String,
+    /// Orders the events of a partition.
+    pub position: Position,
+    /// What it is about.
+    pub tags: Vec<Tag>,
+    /// The payload.
+    pub data: Value,
+    /// Metadata by key.
+    pub meta: crate::Metadata,
+}
+
+/// One use case. `evolve` and `decide` are pure.
+pub trait Slice: Command {
+    /// Name in kebab case: of the Lambda, and the last part of its HTTP path.
+    const NAME: &'static str;
+    /// The first part of its HTTP path.
+    const CONTEXT: &'static str;
+    /// How the first read is made. Eventual is half the price, and no less safe; a slice whose
+    /// retries cost more than that asks for strong.
+    const CONSISTENCY: Consistency = Consistency::Eventual;
+
+    /// The events that it reads.
+    type Reads: Reads;
+    /// What it folds them to.
+    type State: Default + Send;
+    /// The events that it writes.
+    type Writes: Writes;
+    /// Why it refuses.
+    type Rejection: Rejection;
+
+    /// The catalog that declares its events.
+    fn catalog() -> Result<Catalog, CatalogError>;
+
+    /// Folds one event into the state.
+    fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
+
+    /// The events that follow from the command, none when what it asks for is already so.
+    fn decide(
+        state: &Self::State,
+        command: &Self,
+        context: &Context,
+    ) -> Result<Vec<Self::Writes>, Self::Rejection>;
+
+    /// The commands that an event of the EventTopic leads to; `None` when the slice does not react
+    /// to its type. An error says that the payload is not what the type promises.
+    fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
+        Ok(None)
+    }
+
+    /// The query of a command.
+    fn query(&self, catalog: &Catalog) -> Query {
+        Query::of_command(self.shape(), self.tags(), Self::Reads::TYPES, catalog)
+    }
+
+    /// Checks, when a function starts, that command, events and catalog agree and that every
+    /// consumed type has a route.
+    fn check(catalog: &Catalog) -> Result<(), SliceError> {
+        check_written::<Self>(catalog)?;
+        for shape in Self::SHAPES {
+            check_scopes::<Self>(shape, catalog)?;
+            check_routes::<Self>(shape, catalog)?;
+        }
+        Ok(())
+    }
+}
+
+/// A disagreement between a slice and its catalog.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// The catalog itself is contradictory.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A written type is not in the catalog as the slice writes it.
+    #[error("{slice} writes {event_type}, which the catalog does not declare; add it there")]
+    Undeclared {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: &'static str,
+    },
+    /// Command and catalog disagree on the scope of a key.
+    #[error(
+        "{slice}: tag {key} is {catalog} in the catalog, but the command says otherwise; {fix}"
+    )]
+    Scope {
+        /// The slice.
+        slice: &'static str,
+        /// The tag key.
+        key: &'static str,
+        /// What the catalog says.
+        catalog: &'static str,
+        /// What to write.
+        fix: &'static str,
+    },
+    /// No read returns a consumed type.
+    #[error("{slice}: {source}")]
+    Route {
+        /// The slice.
+        slice: &'static str,
+        /// Why.
+        source: PlanError,
+    },
+}
+
+fn check_written<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
+    match S::Writes::SCHEMAS
+        .iter()
+        .find(|written| catalog.schema(written.name) != Some(*written))
+    {
+        None => Ok(()),
+        Some(written) => Err(SliceError::Undeclared {
+            slice: S::NAME,
+            event_type: written.name,
+        }),
+    }
+}
+
+fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+    let error = |key, catalog, fix| SliceError::Scope {
+        slice: S::NAME,
+        key,
+        catalog,
+        fix,
+    };
+    for tag in shape {
+        match (tag.cross_partition, catalog.is_cross_partition(tag.key)) {
+            (false, Some(true)) => {
+                let fix = "mark the field #[tag(cross_partition)]";
+                return Err(error(tag.key, "cross-partition", fix));
+            }
+            (true, Some(false)) => {
+                let fix = "remove #[tag(cross_partition)] from the field";
+                return Err(error(tag.key, "partition-scoped", fix));
+            }
+            (_, None) => {
+                let fix = "mark the field #[tag(skip)], or tag an event with it";
+                return Err(error(tag.key, "no tag of any event", fix));
+            }
+            _ => {}
+        }
+        let partitions =
+            |written: &EventSchema| written.tags.iter().any(|t| t.partition && t.key == tag.key);
+        if tag.partition && !S::Writes::SCHEMAS.iter().all(partitions) {
+            let fix = "mark the field that partitions the written events #[tag(partition)]";
+            return Err(error(tag.key, "not the partition of what is written", fix));
+        }
+    }
+    Ok(())
+}
+
+/// Plans a made-up command of this shape: routes depend on keys, not on values.
+fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+    let error = |source| SliceError::Route {
+        slice: S::NAME,
+        source,
+    };
+    let tags = shape.iter().map(|tag| Tag::new(tag.key, "any")).collect();
+    let query = Query::of_command(shape, tags, S::Reads::TYPES, catalog);
+    let plan = Plan::new(&query, catalog).map_err(error)?;
+    for &event_type in S::Reads::TYPES {
+        if catalog.schema(event_type).is_none() {
+            return Err(error(PlanError::UnknownType(event_type.to_owned())));
+        }
+        if !plan
+            .reads
+            .iter()
+            .any(|read| read.types.contains(event_type))
+        {
+            let keys: Vec<&str> = shape.iter().map(|tag| tag.key).collect();
+            return Err(error(PlanError::NoRoute {
+                event_type,
+                keys: keys.join(" or "),
+            }));
+        }
+    }
+    Ok(())
+}

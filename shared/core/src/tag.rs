@@ -1,0 +1,56 @@
+//! A tag names one thing an event is about.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// `key:value`. Keys match `[a-z][A-Za-z0-9]*` (the [`Catalog`](crate::Catalog) refuses others);
+/// a value is any text. An empty value is kept, but is no boundary.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Tag {
+    /// What kind of thing: `orderId`.
+    pub key: Cow<'static, str>,
+    /// Which one: `ord-123`, unescaped.
+    pub value: String,
+}
+
+impl Tag {
+    /// The tag `key:value`.
+    pub fn new(key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+        }
+    }
+}
+
+/// Whether `key` can be a tag key: `[a-z][A-Za-z0-9]*`, so that no key contains a character that
+/// separates keys from values or marks a fence, a command or a type.
+pub(crate) fn is_key(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_lowercase())
+        && key.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// A field type that can be a tag's value.
+pub trait TagValue {
+    /// The value as text; two different things must have different texts.
+    fn tag_value(&self) -> Cow<'_, str>;
+}
+
+impl TagValue for String {
+    fn tag_value(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+macro_rules! display_tag_values {
+    ($($number:ty)*) => {$(
+        impl TagValue for $number {
+            fn tag_value(&self) -> Cow<'_, str> {
+                Cow::Owned(self.to_string())
+            }
+        }
+    )*};
+}
+
+display_tag_values!(u8 u16 u32 u64 i8 i16 i32 i64 bool uuid::Uuid);

@@ -1,0 +1,121 @@
+//! Ids: the one value type that every context needs.
+
+use serde::{Deserialize, Serialize};
+
+/// Longest id, in bytes. Generous for UUIDs and human-made numbers, far below the 2,048 bytes of a
+/// DynamoDB key, so that composites of ids fit.
+pub const ID_BYTES_MAX: usize = 64;
+
+/// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with
+/// [`id_type!`](crate::id_type), so that an order id is never taken for a product id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Id(String);
+
+/// Why a text is no id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an id has 1 to {ID_BYTES_MAX} characters of A-Z a-z 0-9 . _ -, this one {}", found(.0)
+)]
+pub struct IdError(String);
+
+fn found(id: &str) -> String {
+    match id.chars().find(|c| !is_id_char(*c)) {
+        _ if id.is_empty() => "is empty".to_owned(),
+        _ if id.len() > ID_BYTES_MAX => format!("has {} bytes", id.len()),
+        Some(c) => format!("contains {c:?}"),
+        None => "is valid".to_owned(),
+    }
+}
+
+fn is_id_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+impl TryFrom<String> for Id {
+    type Error = IdError;
+
+    fn try_from(id: String) -> Result<Self, IdError> {
+        if (1..=ID_BYTES_MAX).contains(&id.len()) && id.chars().all(is_id_char) {
+            Ok(Self(id))
+        } else {
+            Err(IdError(id))
+        }
+    }
+}
+
+impl Id {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Declares an id type of a context: `id_type!(OrderId, "names an order");`
+#[macro_export]
+macro_rules! id_type {
+    ($name:ident, $what:literal) => {
+        #[doc = concat!("Id that ", $what, ".")]
+        #[derive(
+            Clone,
+            Debug,
+            PartialEq,
+            Eq,
+            Hash,
+            PartialOrd,
+            Ord,
+            $crate::__private::serde::Serialize,
+            $crate::__private::serde::Deserialize,
+        )]
+        #[serde(crate = "ringfence::__private::serde", transparent)]
+        pub struct $name($crate::Id);
+
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::IdError;
+
+            fn from_str(id: &str) -> Result<Self, Self::Err> {
+                $crate::Id::try_from(id.to_owned()).map(Self)
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.0.as_str())
+            }
+        }
+
+        impl $crate::TagValue for $name {
+            fn tag_value(&self) -> ::std::borrow::Cow<'_, str> {
+                ::std::borrow::Cow::Borrowed(self.0.as_str())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_bounded_and_plain() {
+        let check = |id: &str, valid: bool| {
+            assert_eq!(Id::try_from(id.to_owned()).is_ok(), valid, "{id:?}");
+        };
+        check("a", true);
+        check("Order_1.2-3", true);
+        check(&"x".repeat(ID_BYTES_MAX), true);
+        check(&"x".repeat(ID_BYTES_MAX + 1), false);
+        for hostile in ["", "a#b", "a:b", "a/b", "a\0b", "a b", "é", "🦀"] {
+            check(hostile, false);
+        }
+    }
+
+    #[test]
+    fn the_error_says_what_is_wrong() {
+        let error = Id::try_from("a#b".to_owned()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "an id has 1 to 64 characters of A-Z a-z 0-9 . _ -, this one contains '#'"
+        );
+    }
+}

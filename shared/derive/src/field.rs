@@ -1,0 +1,211 @@
+//! What the fields of events and commands say.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
+
+/// A named field, and its tag if it is one.
+pub(crate) struct TaggedField {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) serde: Vec<Attribute>,
+    pub(crate) tag: Option<TagField>,
+}
+
+pub(crate) struct TagField {
+    key: String,
+    partition: bool,
+    cross_partition: bool,
+    many: bool,
+    required: bool,
+}
+
+pub(crate) fn named_fields(fields: Fields, what: &str) -> Result<Vec<TaggedField>> {
+    match fields {
+        Fields::Named(fields) => fields.named.into_iter().map(TaggedField::parse).collect(),
+        Fields::Unit => Ok(Vec::new()),
+        Fields::Unnamed(fields) => Err(syn::Error::new(
+            fields.span(),
+            format!("{what} has named fields"),
+        )),
+    }
+}
+
+impl TaggedField {
+    fn parse(field: Field) -> Result<Self> {
+        let span = field.span();
+        let ident = field.ident.expect("named fields have names");
+        let name = ident.to_string();
+        let many = outer_type(&field.ty).is_some_and(|ty| ty == "Vec");
+        let required = outer_type(&field.ty).is_none_or(|ty| ty != "Option");
+        let by_name = name.ends_with("_id") || name.ends_with("_ids");
+        let mut tag = by_name.then(|| TagField::new(&name, many, required));
+        for attribute in field
+            .attrs
+            .iter()
+            .filter(|attribute| attribute.path().is_ident("tag"))
+        {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("skip") {
+                    if !by_name {
+                        return Err(meta.error(
+                            "`skip` takes the tag from a field named `*_id` or `*_ids`; this \
+                             field is none",
+                        ));
+                    }
+                    tag = None;
+                    return Ok(());
+                }
+                if meta.path.is_ident("key") {
+                    let key: LitStr = meta.value()?.parse()?;
+                    check_key(&key)?;
+                    tag.get_or_insert_with(|| TagField::new(&name, many, required))
+                        .key = key.value();
+                    return Ok(());
+                }
+                let Some(tag) = &mut tag else {
+                    return Err(meta.error(
+                        "this field is no tag: tags are fields named `*_id` or `*_ids`; give it a \
+                         key first, `#[tag(key = \"…\", partition)]`",
+                    ));
+                };
+                if meta.path.is_ident("partition") {
+                    tag.partition = true;
+                } else if meta.path.is_ident("cross_partition") {
+                    tag.cross_partition = true;
+                } else {
+                    return Err(meta.error(
+                        "expected `partition`, `cross_partition`, `skip` or `key = \"…\"`",
+                    ));
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(tag) = &tag {
+            tag.check(span)?;
+        }
+        let serde = field
+            .attrs
+            .into_iter()
+            .filter(|a| a.path().is_ident("serde"))
+            .collect();
+        Ok(Self {
+            ident,
+            ty: field.ty,
+            serde,
+            tag,
+        })
+    }
+}
+
+impl TagField {
+    fn new(field: &str, many: bool, required: bool) -> Self {
+        let singular = if field.ends_with("_ids") {
+            &field[..field.len() - 1]
+        } else {
+            field
+        };
+        let required = required && !many;
+        Self {
+            key: camel_case(singular),
+            partition: false,
+            cross_partition: false,
+            many,
+            required,
+        }
+    }
+
+    fn check(&self, span: proc_macro2::Span) -> Result<()> {
+        if self.partition && !self.required {
+            return Err(syn::Error::new(
+                span,
+                "a partition tag has exactly one value: not a list and not an option",
+            ));
+        }
+        if self.cross_partition && self.many {
+            return Err(syn::Error::new(
+                span,
+                "a cross-partition tag has one value an event: an index attribute holds no list",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_partition(&self) -> bool {
+        self.partition
+    }
+
+    /// Whether an event can be read by its whole set of tags, this one among them.
+    pub(crate) fn is_single(&self) -> bool {
+        self.required
+    }
+
+    pub(crate) fn schema(&self) -> TokenStream {
+        let Self {
+            key,
+            partition,
+            cross_partition,
+            many,
+            required,
+        } = self;
+        quote! {
+            ::ringfence::TagSchema {
+                key: #key,
+                partition: #partition,
+                cross_partition: #cross_partition,
+                many: #many,
+                required: #required,
+            }
+        }
+    }
+
+    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`.
+    pub(crate) fn push(&self, value: &TokenStream) -> TokenStream {
+        let key = &self.key;
+        let push = quote! {
+            tags.push(::ringfence::Tag::new(#key, ::ringfence::TagValue::tag_value(value)));
+        };
+        if self.required {
+            quote! { { let value = #value; #push } }
+        } else {
+            quote! { for value in #value { #push } }
+        }
+    }
+}
+
+fn check_key(key: &LitStr) -> Result<()> {
+    let text = key.value();
+    let valid = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_alphanumeric());
+    if valid {
+        return Ok(());
+    }
+    Err(syn::Error::new(
+        key.span(),
+        "a tag key matches [a-z][A-Za-z0-9]*",
+    ))
+}
+
+fn camel_case(snake: &str) -> String {
+    let mut camel = String::with_capacity(snake.len());
+    let mut upper = false;
+    for c in snake.chars() {
+        match c {
+            '_' => upper = !camel.is_empty(),
+            c if upper => {
+                camel.extend(c.to_uppercase());
+                upper = false;
+            }
+            c => camel.push(c),
+        }
+    }
+    camel
+}
+
+/// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`: derive macros see names, not types.
+fn outer_type(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
+        _ => None,
+    }
+}

@@ -1,0 +1,51 @@
+//! Derive macros of the `ringfence` core: `Event`, `Command`, `Reads`, `Writes`.
+//!
+//! Fields named `*_id` and `*_ids` are tags; `#[tag(...)]` changes that:
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `partition` | the field's tag is (part of) the partition tag |
+//! | `cross_partition` | decisions read every carrier of the tag, in whatever partition |
+//! | `skip` | no tag |
+//! | `key = "k"` | another key than the field's name in camelCase; makes any field a tag |
+//!
+//! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
+//! tags, and `#[event(separator = "|")]` changes what joins a composite partition.
+
+mod field;
+mod reads;
+mod tagged;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// An event type: its schema, its tags, and JSON in camelCase.
+#[proc_macro_derive(Event, attributes(event, tag, serde))]
+pub fn event(input: TokenStream) -> TokenStream {
+    finish(tagged::event(parse_macro_input!(input as DeriveInput)))
+}
+
+/// A command: its tags, and JSON in camelCase that refuses unknown fields. An enum of struct
+/// variants is told apart by the JSON field `type`.
+#[proc_macro_derive(Command, attributes(tag, serde))]
+pub fn command(input: TokenStream) -> TokenStream {
+    finish(tagged::command(parse_macro_input!(input as DeriveInput)))
+}
+
+/// The events that a slice reads: an enum of type names with the fields that the fold needs.
+#[proc_macro_derive(Reads, attributes(serde))]
+pub fn reads(input: TokenStream) -> TokenStream {
+    finish(reads::reads(parse_macro_input!(input as DeriveInput)))
+}
+
+/// The events that a slice writes: an enum of variants that each hold one event.
+#[proc_macro_derive(Writes)]
+pub fn writes(input: TokenStream) -> TokenStream {
+    finish(reads::writes(parse_macro_input!(input as DeriveInput)))
+}
+
+fn finish(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    result
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}

@@ -1,0 +1,112 @@
+//! `Reads` and `Writes`: enums of event types.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Fields, Ident, Result, Variant, spanned::Spanned};
+
+fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
+    match data {
+        Data::Enum(data) if !data.variants.is_empty() => Ok(data.variants.into_iter().collect()),
+        _ => Err(syn::Error::new(
+            name.span(),
+            format!("{what} is an enum of event types"),
+        )),
+    }
+}
+
+pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
+    let name = input.ident;
+    let variants = variants(input.data, &name, "what a slice reads")?;
+    let names: Vec<String> = variants
+        .iter()
+        .map(|variant| variant.ident.to_string())
+        .collect();
+    let arms = variants
+        .iter()
+        .map(decode_arm)
+        .collect::<Result<Vec<_>>>()?;
+    Ok(quote! {
+        impl ::ringfence::Reads for #name {
+            const TYPES: &'static [&'static str] = &[#(#names),*];
+
+            fn decode(
+                event_type: &str,
+                data: &::ringfence::__private::serde_json::Value,
+            ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
+                use ::ringfence::__private::serde;
+                match event_type {
+                    #(#arms)*
+                    other => Err(serde::de::Error::unknown_variant(other, Self::TYPES)),
+                }
+            }
+        }
+    })
+}
+
+fn decode_arm(variant: &Variant) -> Result<TokenStream> {
+    let ident = &variant.ident;
+    let name = ident.to_string();
+    let fields = match &variant.fields {
+        Fields::Unit => return Ok(quote!(#name => Ok(Self::#ident),)),
+        Fields::Named(fields) => &fields.named,
+        Fields::Unnamed(fields) => {
+            return Err(syn::Error::new(
+                fields.span(),
+                "name the fields that the fold needs: `OrderPlaced { order_id: OrderId }`",
+            ));
+        }
+    };
+    let definitions = fields.iter().map(|field| {
+        let (ident, ty) = (&field.ident, &field.ty);
+        let serde = field
+            .attrs
+            .iter()
+            .filter(|attribute| attribute.path().is_ident("serde"));
+        quote!(#(#serde)* #ident: #ty)
+    });
+    let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
+    Ok(quote! {
+        #name => {
+            #[derive(serde::Deserialize)]
+            #[serde(
+                crate = "::ringfence::__private::serde",
+                rename = #name,
+                rename_all = "camelCase"
+            )]
+            struct Wire { #(#definitions),* }
+            let Wire { #(#idents),* } = serde::Deserialize::deserialize(data)?;
+            Ok(Self::#ident { #(#idents),* })
+        }
+    })
+}
+
+pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
+    let name = input.ident;
+    let variants = variants(input.data, &name, "what a slice writes")?;
+    let mut arms = Vec::new();
+    let mut schemas = Vec::new();
+    for variant in &variants {
+        let ident = &variant.ident;
+        let Fields::Unnamed(fields) = &variant.fields else {
+            return Err(syn::Error::new(
+                ident.span(),
+                "hold the event: `Placed(OrderPlaced)`",
+            ));
+        };
+        if fields.unnamed.len() != 1 {
+            return Err(syn::Error::new(fields.span(), "hold exactly one event"));
+        }
+        let ty = &fields.unnamed[0].ty;
+        schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));
+        arms.push(quote!(Self::#ident(event) => event.into(),));
+    }
+    Ok(quote! {
+        impl ::ringfence::Writes for #name {
+            const SCHEMAS: &'static [::ringfence::EventSchema] = &[#(#schemas),*];
+
+            fn into_event(self) -> ::ringfence::NewEvent {
+                match self { #(#arms)* }
+            }
+        }
+    })
+}

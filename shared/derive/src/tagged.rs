@@ -1,0 +1,249 @@
+//! `Event` and `Command`: tags and JSON from fields.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Ident, LitChar, Result};
+
+use crate::field::{TaggedField, named_fields};
+
+pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
+    let mut separator = '/';
+    let mut read_as_composite = false;
+    for attribute in input
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("event"))
+    {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("read_as_composite") {
+                read_as_composite = true;
+            } else if meta.path.is_ident("separator") {
+                let literal: LitChar = meta.value()?.parse()?;
+                separator = literal.value();
+                if !matches!(separator, '/' | '|' | '~' | ',') {
+                    return Err(syn::Error::new(
+                        literal.span(),
+                        "a separator is one of / | ~ ,",
+                    ));
+                }
+            } else {
+                return Err(meta.error("expected `read_as_composite` or `separator = '…'`"));
+            }
+            Ok(())
+        })?;
+    }
+    let name = input.ident;
+    let Data::Struct(data) = input.data else {
+        return Err(syn::Error::new(name.span(), "an event type is a struct"));
+    };
+    let fields = named_fields(data.fields, "an event type")?;
+    check_partition(&name, &fields)?;
+    if read_as_composite
+        && !fields
+            .iter()
+            .filter_map(|f| f.tag.as_ref())
+            .all(|t| t.is_single())
+    {
+        return Err(syn::Error::new(
+            name.span(),
+            "a type read as a composite has exactly one value for each tag: no list, no option",
+        ));
+    }
+    let text = name.to_string();
+    let schemas = schemas(&fields);
+    let push = fields.iter().filter_map(|field| {
+        let ident = &field.ident;
+        field
+            .tag
+            .as_ref()
+            .map(|tag| tag.push(&quote!(&self.#ident)))
+    });
+    let definition = wire_fields(&fields);
+    let wire = wire(&name, &quote!(), &quote!(struct Wire { #definition }));
+    Ok(quote! {
+        impl ::ringfence::Event for #name {
+            const SCHEMA: ::ringfence::EventSchema = ::ringfence::EventSchema {
+                name: #text,
+                tags: &[#(#schemas),*],
+                separator: #separator,
+                read_as_composite: #read_as_composite,
+            };
+
+            fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
+                let mut tags = ::std::vec::Vec::new();
+                #(#push)*
+                tags
+            }
+        }
+
+        impl ::ringfence::Writes for #name {
+            const SCHEMAS: &'static [::ringfence::EventSchema] =
+                &[<Self as ::ringfence::Event>::SCHEMA];
+
+            fn into_event(self) -> ::ringfence::NewEvent {
+                self.into()
+            }
+        }
+
+        #wire
+    })
+}
+
+/// The compiler sees the fields of one type, so what they alone contradict is a compile error.
+fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
+    let mut tags = fields
+        .iter()
+        .filter_map(|field| field.tag.as_ref())
+        .peekable();
+    if tags.peek().is_some() && !tags.any(|tag| tag.is_partition()) {
+        return Err(syn::Error::new(
+            name.span(),
+            "an event with tags is stored by one of them: mark that field `#[tag(partition)]`",
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
+    let name = input.ident;
+    // (the expression that selects the variant, its fields)
+    let (variants, definition, attributes) = match input.data {
+        Data::Struct(data) => {
+            let fields = named_fields(data.fields, "a command")?;
+            let definition = wire_fields(&fields);
+            (
+                vec![(quote!(Self), fields)],
+                quote!(struct Wire { #definition }),
+                quote!(),
+            )
+        }
+        Data::Enum(data) => {
+            let mut variants = Vec::new();
+            let mut definitions = Vec::new();
+            for variant in data.variants {
+                let ident = variant.ident;
+                let fields = named_fields(variant.fields, "a variant of a command")?;
+                let definition = wire_fields(&fields);
+                definitions.push(quote!(#ident { #definition }));
+                variants.push((quote!(Self::#ident), fields));
+            }
+            let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
+            (
+                variants,
+                quote!(enum Wire { #(#definitions),* }),
+                attributes,
+            )
+        }
+        Data::Union(_) => {
+            return Err(syn::Error::new(
+                name.span(),
+                "a command is a struct or an enum",
+            ));
+        }
+    };
+    // serde renames the fields of a struct, but the variants of an enum.
+    let casing = match variants[..] {
+        [(ref path, _)] if path.to_string() == "Self" => quote!(rename_all = "camelCase",),
+        _ => quote!(),
+    };
+    let wire = wire_with(
+        &name,
+        &quote!(#casing #attributes deny_unknown_fields,),
+        &definition,
+    );
+    let shapes = variants.iter().map(|(_, fields)| {
+        let schemas = schemas(fields);
+        quote!(&[#(#schemas),*])
+    });
+    let shape_arms = variants
+        .iter()
+        .enumerate()
+        .map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
+    let tag_arms = variants.iter().map(|(path, fields)| {
+        let tagged = fields
+            .iter()
+            .filter_map(|field| Some((&field.ident, field.tag.as_ref()?)));
+        let idents: Vec<_> = tagged.clone().map(|(ident, _)| ident).collect();
+        let push = tagged.map(|(ident, tag)| tag.push(&quote!(#ident)));
+        quote!(#path { #(#idents,)* .. } => { #(#push)* })
+    });
+    Ok(quote! {
+        impl ::ringfence::Command for #name {
+            const SHAPES: &'static [&'static [::ringfence::TagSchema]] = &[#(#shapes),*];
+
+            fn shape(&self) -> &'static [::ringfence::TagSchema] {
+                match self { #(#shape_arms)* }
+            }
+
+            fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
+                let mut tags = ::std::vec::Vec::new();
+                match self { #(#tag_arms)* }
+                tags
+            }
+        }
+
+        #wire
+    })
+}
+
+fn schemas(fields: &[TaggedField]) -> Vec<TokenStream> {
+    fields
+        .iter()
+        .filter_map(|field| field.tag.as_ref())
+        .map(|tag| tag.schema())
+        .collect()
+}
+
+fn wire_fields(fields: &[TaggedField]) -> TokenStream {
+    let fields = fields.iter().map(
+        |TaggedField {
+             ident, ty, serde, ..
+         }| { quote!(#(#serde)* #ident: #ty) },
+    );
+    quote!(#(#fields),*)
+}
+
+fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
+    wire_with(
+        name,
+        &quote!(rename_all = "camelCase", #attributes),
+        definition,
+    )
+}
+
+/// JSON through a mirror of the type, so that no event or command can forget the conventions.
+fn wire_with(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
+    let text = name.to_string();
+    let serde = format_ident!("__serde");
+    quote! {
+        const _: () = {
+            use ::ringfence::__private::serde as #serde;
+
+            #[derive(#serde::Serialize, #serde::Deserialize)]
+            #[serde(
+                crate = "::ringfence::__private::serde",
+                remote = #text,
+                rename = #text,
+                #attributes
+            )]
+            #definition
+
+            impl #serde::Serialize for #name {
+                fn serialize<S: #serde::Serializer>(
+                    &self,
+                    serializer: S,
+                ) -> ::std::result::Result<S::Ok, S::Error> {
+                    Wire::serialize(self, serializer)
+                }
+            }
+
+            impl<'de> #serde::Deserialize<'de> for #name {
+                fn deserialize<D: #serde::Deserializer<'de>>(
+                    deserializer: D,
+                ) -> ::std::result::Result<Self, D::Error> {
+                    Wire::deserialize(deserializer)
+                }
+            }
+        };
+    }
+}
