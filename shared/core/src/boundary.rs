@@ -126,14 +126,8 @@ mod tests {
     #[test]
     fn the_documented_forms() {
         let tags = [Tag::new("productId", "p#1"), Tag::new("orderId", "o:1")];
-        assert_eq!(
-            BoundaryId::tag("orderId", "ord-1").as_str(),
-            "orderId:ord-1"
-        );
-        assert_eq!(
-            BoundaryId::composite(&tags).as_str(),
-            "orderId:o%3A1#productId:p%231"
-        );
+        assert_eq!(BoundaryId::tag("orderId", "ord-1").as_str(), "orderId:ord-1");
+        assert_eq!(BoundaryId::composite(&tags).as_str(), "orderId:o%3A1#productId:p%231");
         assert_eq!(
             BoundaryId::composite_partition([("a", "x|/"), ("b", "y\0")].into_iter(), '|').as_str(),
             "a+b:x%7C%2F|y%00"
@@ -151,21 +145,15 @@ mod tests {
 
     fn tags() -> impl Strategy<Value = Vec<Tag>> {
         let tag = (proptest::sample::select(vec!["a", "b", "ab"]), hostile());
-        proptest::collection::btree_map(tag.0, tag.1, 1..3).prop_map(|tags| {
-            tags.into_iter()
-                .map(|(key, value)| Tag::new(key, value))
-                .collect()
-        })
+        proptest::collection::btree_map(tag.0, tag.1, 1..3)
+            .prop_map(|tags| tags.into_iter().map(|(key, value)| Tag::new(key, value)).collect())
     }
 
     fn every_id(tags: &[Tag]) -> Vec<BoundaryId> {
         let pairs = tags.iter().map(|t| (&*t.key, t.value.as_str()));
         match tags {
             [tag] => vec![BoundaryId::tag(&tag.key, &tag.value)],
-            _ => vec![
-                BoundaryId::composite(tags),
-                BoundaryId::composite_partition(pairs, '|'),
-            ],
+            _ => vec![BoundaryId::composite(tags), BoundaryId::composite_partition(pairs, '|')],
         }
     }
 

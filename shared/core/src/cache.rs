@@ -15,10 +15,7 @@ pub(crate) struct Model<S: Slice> {
 
 impl<S: Slice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
-        Self {
-            state: S::State::default(),
-            seen: Seen::nothing(plan),
-        }
+        Self { state: S::State::default(), seen: Seen::nothing(plan) }
     }
 
     /// Counts `event` and, if the query asks for it, folds it.
@@ -49,19 +46,12 @@ impl<S: Slice> Decisions<S> {
     }
 
     pub(crate) fn take(&self, query: &Query) -> Option<Model<S>> {
-        self.0
-            .as_ref()?
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .pop(query)
+        self.0.as_ref()?.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)
     }
 
     pub(crate) fn put(&self, query: Query, model: Model<S>) {
         if let Some(models) = &self.0 {
-            models
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .put(query, model);
+            models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, model);
         }
     }
 }

@@ -114,10 +114,7 @@ impl Catalog {
         context: &'static str,
         schemas: [EventSchema; N],
     ) -> Result<Self, CatalogError> {
-        let mut catalog = Self {
-            types: BTreeMap::new(),
-            cross_partition: BTreeMap::new(),
-        };
+        let mut catalog = Self { types: BTreeMap::new(), cross_partition: BTreeMap::new() };
         for schema in schemas {
             catalog.add(context, schema)?;
         }
@@ -126,13 +123,9 @@ impl Catalog {
 
     /// The catalog of a stack: all of its contexts' together.
     pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
-        let mut composed = Self {
-            types: BTreeMap::new(),
-            cross_partition: BTreeMap::new(),
-        };
-        for (context, schema) in catalogs
-            .into_iter()
-            .flat_map(|catalog| catalog.types.into_values())
+        let mut composed = Self { types: BTreeMap::new(), cross_partition: BTreeMap::new() };
+        for (context, schema) in
+            catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
             composed.add(context, schema)?;
         }
@@ -142,24 +135,16 @@ impl Catalog {
     fn add(&mut self, context: &'static str, schema: EventSchema) -> Result<(), CatalogError> {
         check(&schema)?;
         for tag in schema.tags {
-            let declared = *self
-                .cross_partition
-                .entry(tag.key)
-                .or_insert(tag.cross_partition);
+            let declared = *self.cross_partition.entry(tag.key).or_insert(tag.cross_partition);
             if declared != tag.cross_partition {
-                return Err(CatalogError::ScopeDiffers {
-                    key: tag.key,
-                    event_type: schema.name,
-                });
+                return Err(CatalogError::ScopeDiffers { key: tag.key, event_type: schema.name });
             }
         }
         match self.types.insert(schema.name, (context, schema)) {
             None => Ok(()),
-            Some((first, _)) => Err(CatalogError::DuplicateType {
-                name: schema.name,
-                first,
-                second: context,
-            }),
+            Some((first, _)) => {
+                Err(CatalogError::DuplicateType { name: schema.name, first, second: context })
+            }
         }
     }
 
@@ -180,10 +165,7 @@ impl Catalog {
 
     /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
     pub fn indexes(&self) -> BTreeSet<String> {
-        let composite = self
-            .types
-            .values()
-            .any(|(_, schema)| schema.read_as_composite);
+        let composite = self.types.values().any(|(_, schema)| schema.read_as_composite);
         self.cross_partition
             .iter()
             .filter(|(_, cross_partition)| **cross_partition)
@@ -206,27 +188,16 @@ impl Catalog {
             })
             .cloned()
             .collect();
-        let composite = schema
-            .read_as_composite
-            .then(|| BoundaryId::composite(&event.tags));
+        let composite = schema.read_as_composite.then(|| BoundaryId::composite(&event.tags));
         let boundaries: BTreeSet<BoundaryId> = [partition.clone()]
             .into_iter()
-            .chain(
-                indexed
-                    .iter()
-                    .map(|tag| BoundaryId::tag(&tag.key, &tag.value)),
-            )
+            .chain(indexed.iter().map(|tag| BoundaryId::tag(&tag.key, &tag.value)))
             .chain(composite.clone())
             .collect();
         for boundary in &boundaries {
             check_length(boundary)?;
         }
-        Ok(Filing {
-            partition,
-            boundaries,
-            indexed,
-            composite,
-        })
+        Ok(Filing { partition, boundaries, indexed, composite })
     }
 }
 
@@ -235,27 +206,16 @@ pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
     if bytes <= BOUNDARY_BYTES_MAX {
         return Ok(());
     }
-    let key = boundary
-        .as_str()
-        .split('#')
-        .filter_map(|tag| tag.split(':').next());
-    Err(FilingError::BoundaryTooLong {
-        key: key.collect::<Vec<_>>().join(" and "),
-        bytes,
-    })
+    let key = boundary.as_str().split('#').filter_map(|tag| tag.split(':').next());
+    Err(FilingError::BoundaryTooLong { key: key.collect::<Vec<_>>().join(" and "), bytes })
 }
 
 fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, FilingError> {
     let mut parts = Vec::new();
     for tag in schema.tags.iter().filter(|tag| tag.partition) {
-        let value = event
-            .tags
-            .iter()
-            .find(|t| t.key == tag.key && !t.value.is_empty());
-        let value = value.ok_or(FilingError::NoPartitionValue {
-            event_type: schema.name,
-            key: tag.key,
-        })?;
+        let value = event.tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
+        let value =
+            value.ok_or(FilingError::NoPartitionValue { event_type: schema.name, key: tag.key })?;
         parts.push((tag.key, value.value.as_str()));
     }
     Ok(match parts[..] {

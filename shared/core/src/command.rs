@@ -34,11 +34,7 @@ pub struct CommandRecord {
 impl CommandRecord {
     /// The record of `command` under `key`.
     pub fn new(slice: &'static str, key: &str, command: &impl Serialize) -> Self {
-        Self {
-            slice,
-            key: key.to_owned(),
-            command: canonical_json(command),
-        }
+        Self { slice, key: key.to_owned(), command: canonical_json(command) }
     }
 }
 
@@ -55,10 +51,7 @@ fn sorted(value: Value) -> Value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.into_iter().collect();
             entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-            entries
-                .into_iter()
-                .map(|(key, value)| (key, sorted(value)))
-                .collect()
+            entries.into_iter().map(|(key, value)| (key, sorted(value))).collect()
         }
         Value::Array(values) => values.into_iter().map(sorted).collect(),
         other => other,

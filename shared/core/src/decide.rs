@@ -48,13 +48,7 @@ pub async fn handle<S: Slice, L: EventLog>(
     let plan = Plan::new(&query, catalog)?;
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
-    let attempt = Attempt {
-        log,
-        plan: &plan,
-        command,
-        envelope,
-        record: record.as_ref(),
-    };
+    let attempt = Attempt { log, plan: &plan, command, envelope, record: record.as_ref() };
 
     let mut warm = decisions.take(&query);
     let mut behind: Option<Conflict> = None;
@@ -70,19 +64,11 @@ pub async fn handle<S: Slice, L: EventLog>(
             _ => attempt.decide(model).await?,
         };
         match result {
-            Ok(Decided {
-                outcome,
-                model,
-                repeated,
-            }) => {
+            Ok(Decided { outcome, model, repeated }) => {
                 if let Some(model) = model {
                     decisions.put(query, model);
                 }
-                return Ok(Handled {
-                    outcome,
-                    attempts,
-                    repeated,
-                });
+                return Ok(Handled { outcome, attempts, repeated });
             }
             Err(conflict) => behind = Some(conflict),
         }
@@ -117,18 +103,14 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
             .read(self.plan, consistency)
-            .try_fold(Model::empty(self.plan), async |model, event| {
-                model.apply(self.plan, &event)
-            })
+            .try_fold(Model::empty(self.plan), async |model, event| model.apply(self.plan, &event))
             .await
     }
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, LogError> {
         let outcome = match S::decide(&model.state, self.command, &self.envelope.context) {
             Ok(events) if !events.is_empty() => {
-                return self
-                    .append(model, events.into_iter().map(Writes::into_event))
-                    .await;
+                return self.append(model, events.into_iter().map(Writes::into_event)).await;
             }
             Ok(_) => Outcome::Accepted(Vec::new()),
             Err(rejection) => Outcome::Rejected {
@@ -144,16 +126,8 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
             Some(record) => self.log.settle(record, &outcome, self.envelope).await?,
         };
         Ok(Ok(match settled {
-            Settled::Now => Decided {
-                outcome,
-                model: Some(model),
-                repeated: false,
-            },
-            Settled::Repeated(outcome) => Decided {
-                outcome,
-                model: Some(model),
-                repeated: true,
-            },
+            Settled::Now => Decided { outcome, model: Some(model), repeated: false },
+            Settled::Repeated(outcome) => Decided { outcome, model: Some(model), repeated: true },
         }))
     }
 
@@ -173,20 +147,12 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
                 let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
                 // Committed is committed: a slice that can't fold what it wrote loses its warm
                 // model here, and hears of it at its next read.
-                let model = events
-                    .iter()
-                    .try_fold(model, |model, e| model.apply(self.plan, e));
-                Ok(Ok(Decided {
-                    outcome,
-                    model: model.ok(),
-                    repeated: false,
-                }))
+                let model = events.iter().try_fold(model, |model, e| model.apply(self.plan, e));
+                Ok(Ok(Decided { outcome, model: model.ok(), repeated: false }))
             }
-            Ok(Appended::Repeated(outcome)) => Ok(Ok(Decided {
-                outcome,
-                model: None,
-                repeated: true,
-            })),
+            Ok(Appended::Repeated(outcome)) => {
+                Ok(Ok(Decided { outcome, model: None, repeated: true }))
+            }
             Err(LogError::Conflict(conflict)) => Ok(Err(conflict)),
             Err(error) => Err(error),
         }

@@ -58,18 +58,10 @@ impl<E: Event> From<E> for NewEvent {
         let mut tags = event.tags();
         let mut n = 0;
         while n < tags.len() {
-            if tags[..n].contains(&tags[n]) {
-                drop(tags.remove(n))
-            } else {
-                n += 1
-            }
+            if tags[..n].contains(&tags[n]) { drop(tags.remove(n)) } else { n += 1 }
         }
         let data = serde_json::to_value(&event).expect("derived events are maps with text keys");
-        Self {
-            event_type: E::SCHEMA.name,
-            tags,
-            data,
-        }
+        Self { event_type: E::SCHEMA.name, tags, data }
     }
 }
 
@@ -106,9 +98,6 @@ pub struct EventRef {
 
 impl From<&SequencedEvent> for EventRef {
     fn from(event: &SequencedEvent) -> Self {
-        Self {
-            event_type: event.event_type.clone(),
-            position: event.position.clone(),
-        }
+        Self { event_type: event.event_type.clone(), position: event.position.clone() }
     }
 }

@@ -23,8 +23,7 @@ macro_rules! events {
 /// The id that `text` names; panics when it names none.
 #[track_caller]
 pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 /// Facts before a command.
@@ -61,11 +60,7 @@ pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
 impl Given {
     /// The command under test.
     pub fn when<S: Slice>(self, command: S) -> When<S> {
-        When {
-            given: self.0,
-            command,
-            context: Context::default(),
-        }
+        When { given: self.0, command, context: Context::default() }
     }
 }
 
@@ -98,18 +93,8 @@ impl<S: Slice> When<S> {
 
     #[track_caller]
     fn case(self, then: Then) -> Case<S> {
-        let Self {
-            given,
-            command,
-            context,
-        } = self;
-        Case {
-            given,
-            command,
-            context,
-            then,
-            at: Location::caller(),
-        }
+        let Self { given, command, context } = self;
+        Case { given, command, context, then, at: Location::caller() }
     }
 }
 
@@ -117,10 +102,7 @@ impl<S: Slice> Case<S> {
     /// Runs the case on an empty log. Panics with the place of the case if something else follows.
     pub async fn check(&self, log: &impl EventLog) {
         let catalog = S::catalog().expect("the catalog is free of contradictions");
-        let envelope = Envelope {
-            context: self.context.clone(),
-            ..Envelope::default()
-        };
+        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
         for event in &self.given {
             let append = Append {
                 events: vec![event.clone()],
@@ -128,23 +110,12 @@ impl<S: Slice> Case<S> {
                 record: None,
                 envelope: &envelope,
             };
-            log.append(append)
-                .await
-                .expect("given events can be appended");
+            log.append(append).await.expect("given events can be appended");
         }
-        let spy = Spy {
-            log,
-            written: Mutex::default(),
-        };
+        let spy = Spy { log, written: Mutex::default() };
         let handled = handle(&spy, &catalog, &Decisions::new(0), &self.command, &envelope).await;
-        let written = spy
-            .written
-            .into_inner()
-            .expect("no code panics while it holds the lock");
-        let then = match handled
-            .unwrap_or_else(|e| panic!("{}: {e}", self.at))
-            .outcome
-        {
+        let written = spy.written.into_inner().expect("no code panics while it holds the lock");
+        let then = match handled.unwrap_or_else(|e| panic!("{}: {e}", self.at)).outcome {
             Outcome::Rejected { rejection, .. } => Then::Rejected(rejection),
             Outcome::Accepted(_) if written.is_empty() => Then::Nothing,
             Outcome::Accepted(_) => Then::Events(written),
@@ -183,10 +154,7 @@ impl<L: EventLog> EventLog for Spy<'_, L> {
             let events = append.events.clone();
             let appended = self.log.append(append).await?;
             if let Appended::Committed(_) = appended {
-                self.written
-                    .lock()
-                    .expect("no code panics while it holds the lock")
-                    .extend(events);
+                self.written.lock().expect("no code panics while it holds the lock").extend(events);
             }
             Ok(appended)
         }

@@ -48,10 +48,11 @@ pub use slice::{Command, Context, Never, Reads, Rejection, Slice, SliceError, To
 pub use tag::{Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError};
 
-/// What a slice's file names.
+/// What a slice's and a context's file name.
 pub mod prelude {
     pub use crate::{
-        Catalog, CatalogError, Command, Context, Never, Reads, Slice, TopicEvent, Writes, events,
+        Catalog, CatalogError, Command, Context, Event, Never, Reads, Slice, TopicEvent, Writes,
+        events,
         kit::{Case, given, id},
     };
 }

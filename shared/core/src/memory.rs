@@ -38,10 +38,7 @@ struct State {
 impl MemoryLog {
     /// An empty log for the events of `catalog`.
     pub fn new(catalog: Catalog) -> Self {
-        Self {
-            catalog,
-            state: Mutex::default(),
-        }
+        Self { catalog, state: Mutex::default() }
     }
 
     /// All events, in the order of their positions.
@@ -50,9 +47,7 @@ impl MemoryLog {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("no code panics while it holds the lock")
+        self.state.lock().expect("no code panics while it holds the lock")
     }
 
     fn append_now(&self, append: Append<'_>) -> Result<Appended, LogError> {
@@ -84,9 +79,7 @@ impl MemoryLog {
         state.events.extend_from_slice(&events);
         if let Some(record) = append.record {
             let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
-            state
-                .records
-                .insert(record_key(record), (record.command.clone(), outcome));
+            state.records.insert(record_key(record), (record.command.clone(), outcome));
         }
         Ok(Appended::Committed(events))
     }
@@ -103,11 +96,7 @@ impl MemoryLog {
             position,
             partition: filing.partition,
             event_type: event.event_type.to_owned(),
-            context: self
-                .catalog
-                .context(event.event_type)
-                .unwrap_or_default()
-                .to_owned(),
+            context: self.catalog.context(event.event_type).unwrap_or_default().to_owned(),
             tags: event.tags,
             data: event.data,
             metadata: envelope.metadata.clone(),
@@ -125,26 +114,16 @@ impl State {
         match self.records.get(&record_key(record)) {
             None => Ok(None),
             Some((command, outcome)) if *command == record.command => Ok(Some(outcome.clone())),
-            Some(_) => Err(LogError::KeyReused {
-                key: record.key.clone(),
-            }),
+            Some(_) => Err(LogError::KeyReused { key: record.key.clone() }),
         }
     }
 
     fn differs(&self, seen: &Seen) -> Option<Conflict> {
         seen.iter().find_map(|(boundary, types)| {
             types.iter().find_map(|(&event_type, &seen)| {
-                let found = self
-                    .counts
-                    .get(boundary)
-                    .and_then(|counts| counts.get(event_type));
+                let found = self.counts.get(boundary).and_then(|counts| counts.get(event_type));
                 let found = found.copied().unwrap_or(0);
-                let conflict = Conflict {
-                    boundary: boundary.clone(),
-                    event_type,
-                    seen,
-                    found,
-                };
+                let conflict = Conflict { boundary: boundary.clone(), event_type, seen, found };
                 (found != seen).then_some(conflict)
             })
         })
@@ -174,14 +153,7 @@ impl EventLog for MemoryLog {
         _consistency: Consistency,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
         let held = |event: &&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
-        let events: Vec<_> = self
-            .state()
-            .events
-            .iter()
-            .filter(held)
-            .cloned()
-            .map(Ok)
-            .collect();
+        let events: Vec<_> = self.state().events.iter().filter(held).cloned().map(Ok).collect();
         stream::iter(events).boxed()
     }
 

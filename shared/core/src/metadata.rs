@@ -38,10 +38,7 @@ const RESERVED_PREFIXES: [&str; 3] = ["tag_", "pos#", "cnt#"];
 impl Metadata {
     /// Whether `key` belongs to the log.
     pub fn is_reserved(key: &str) -> bool {
-        RESERVED.contains(&key)
-            || RESERVED_PREFIXES
-                .iter()
-                .any(|prefix| key.starts_with(prefix))
+        RESERVED.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
     }
 
     /// Sets `key`. Fails, changing nothing, for a key of the log's own.
@@ -76,20 +73,8 @@ mod tests {
     #[test]
     fn no_key_of_the_log_can_be_overwritten() {
         let mut metadata = Metadata::default();
-        for key in [
-            "",
-            "id",
-            "event",
-            "expiresAt",
-            "tag_orderId",
-            "pos#A",
-            "cnt#A",
-            "head",
-        ] {
-            assert_eq!(
-                metadata.insert(key, "x"),
-                Err(MetadataError(key.to_owned()))
-            );
+        for key in ["", "id", "event", "expiresAt", "tag_orderId", "pos#A", "cnt#A", "head"] {
+            assert_eq!(metadata.insert(key, "x"), Err(MetadataError(key.to_owned())));
         }
         metadata.insert("correlationId", "c").unwrap();
         assert_eq!(metadata.text("correlationId"), Some("c"));

@@ -105,18 +105,11 @@ impl Plan {
                 types.insert(event_type);
                 reads
                     .entry(boundary.clone())
-                    .or_insert(Read {
-                        boundary,
-                        access,
-                        types: BTreeSet::new(),
-                    })
+                    .or_insert(Read { boundary, access, types: BTreeSet::new() })
                     .types
                     .insert(event_type);
             }
-            clauses.push(Clause {
-                tags: item.tags.clone(),
-                types,
-            });
+            clauses.push(Clause { tags: item.tags.clone(), types });
         }
         for (event_type, item) in missing {
             // By a partition-scoped tag a clause asks for the events it partitions, and for no
@@ -124,16 +117,10 @@ impl Plan {
             let read = reads.values().any(|read| read.types.contains(event_type));
             if !read || item.tags.len() > 1 {
                 let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
-                return Err(PlanError::NoRoute {
-                    event_type,
-                    keys: keys.join(" and "),
-                });
+                return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
             }
         }
-        Ok(Self {
-            clauses,
-            reads: reads.into_values().collect(),
-        })
+        Ok(Self { clauses, reads: reads.into_values().collect() })
     }
 
     /// Whether the query asks for `event`; a read can return more than that.
@@ -161,27 +148,18 @@ impl Read {
 /// How the events of a type that carry all of `tags` are found, if they can be.
 fn route(catalog: &Catalog, schema: &EventSchema, tags: &[Tag]) -> Option<(BoundaryId, Access)> {
     let partition: Vec<_> = schema.tags.iter().filter(|tag| tag.partition).collect();
-    let value = |key: &str| {
-        tags.iter()
-            .find(|tag| tag.key == key)
-            .map(|tag| tag.value.as_str())
-    };
+    let value = |key: &str| tags.iter().find(|tag| tag.key == key).map(|tag| tag.value.as_str());
     let cross_partition = |tag: &&Tag| catalog.is_cross_partition(&tag.key) == Some(true);
     if partition.len() > 1 {
-        let parts: Option<Vec<_>> = partition
-            .iter()
-            .map(|part| Some((part.key, value(part.key)?)))
-            .collect();
+        let parts: Option<Vec<_>> =
+            partition.iter().map(|part| Some((part.key, value(part.key)?))).collect();
         if let Some(parts) = parts {
             let id = BoundaryId::composite_partition(parts.into_iter(), schema.separator);
             return Some((id, Access::Partition));
         }
     }
     if tags.len() > 1 && schema.read_as_composite && schema.tags.len() == tags.len() {
-        return Some((
-            BoundaryId::composite(tags),
-            Access::CompositeIndex(tags.to_vec()),
-        ));
+        return Some((BoundaryId::composite(tags), Access::CompositeIndex(tags.to_vec())));
     }
     if let [part] = partition[..]
         && !part.cross_partition
@@ -191,8 +169,5 @@ fn route(catalog: &Catalog, schema: &EventSchema, tags: &[Tag]) -> Option<(Bound
     }
     // A cross-partition key is read by its index, also for the types that it partitions.
     let tag = tags.iter().find(cross_partition)?;
-    Some((
-        BoundaryId::tag(&tag.key, &tag.value),
-        Access::TagIndex(tag.clone()),
-    ))
+    Some((BoundaryId::tag(&tag.key, &tag.value), Access::TagIndex(tag.clone())))
 }

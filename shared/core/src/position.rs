@@ -39,9 +39,7 @@ impl Position {
 
     /// Milliseconds since 1970, as minted: not below any event of the same fence.
     pub fn ms(&self) -> u64 {
-        self.0[..13]
-            .parse()
-            .expect("13 digits, checked when the position was made")
+        self.0[..13].parse().expect("13 digits, checked when the position was made")
     }
 
     /// The position as text.

@@ -46,15 +46,12 @@ impl Query {
                 .collect();
             (!types.is_empty()).then_some(QueryItem { tags, types })
         });
-        Self {
-            items: items.collect(),
-        }
+        Self { items: items.collect() }
     }
 }
 
 fn can_carry(catalog: &Catalog, event_type: &str, tags: &[Tag]) -> bool {
-    catalog.schema(event_type).is_some_and(|schema| {
-        tags.iter()
-            .all(|tag| schema.tags.iter().any(|t| t.key == tag.key))
-    })
+    catalog
+        .schema(event_type)
+        .is_some_and(|schema| tags.iter().all(|tag| schema.tags.iter().any(|t| t.key == tag.key)))
 }

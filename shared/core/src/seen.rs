@@ -17,18 +17,9 @@ impl Seen {
     /// Nothing seen yet: every (boundary, type) of the plan is conditioned on, at 0.
     pub fn nothing(plan: &Plan) -> Self {
         let counts = plan.reads.iter().map(|read| {
-            (
-                read.boundary.clone(),
-                read.types
-                    .iter()
-                    .map(|event_type| (*event_type, 0))
-                    .collect(),
-            )
+            (read.boundary.clone(), read.types.iter().map(|event_type| (*event_type, 0)).collect())
         });
-        Self {
-            counts: counts.collect(),
-            newest: None,
-        }
+        Self { counts: counts.collect(), newest: None }
     }
 
     /// Counts one event of the merged, deduplicated read, in each boundary that holds it.
@@ -40,11 +31,7 @@ impl Seen {
                 *count += 1;
             }
         }
-        if self
-            .newest
-            .as_ref()
-            .is_none_or(|newest| *newest < event.position)
-        {
+        if self.newest.as_ref().is_none_or(|newest| *newest < event.position) {
             self.newest = Some(event.position.clone());
         }
     }
@@ -61,11 +48,7 @@ impl Seen {
 
     /// How many events of `event_type` were seen in `boundary`.
     pub fn count(&self, boundary: &BoundaryId, event_type: &str) -> u64 {
-        self.counts
-            .get(boundary)
-            .and_then(|types| types.get(event_type))
-            .copied()
-            .unwrap_or(0)
+        self.counts.get(boundary).and_then(|types| types.get(event_type)).copied().unwrap_or(0)
     }
 
     /// The newest position seen; an effect follows it.

@@ -176,25 +176,14 @@ pub enum SliceError {
 }
 
 fn check_written<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
-    match S::Writes::SCHEMAS
-        .iter()
-        .find(|written| catalog.schema(written.name) != Some(*written))
-    {
+    match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(written.name) != Some(*written)) {
         None => Ok(()),
-        Some(written) => Err(SliceError::Undeclared {
-            slice: S::NAME,
-            event_type: written.name,
-        }),
+        Some(written) => Err(SliceError::Undeclared { slice: S::NAME, event_type: written.name }),
     }
 }
 
 fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |key, catalog, fix| SliceError::Scope {
-        slice: S::NAME,
-        key,
-        catalog,
-        fix,
-    };
+    let error = |key, catalog, fix| SliceError::Scope { slice: S::NAME, key, catalog, fix };
     for tag in shape {
         match (tag.cross_partition, catalog.is_cross_partition(tag.key)) {
             (false, Some(true)) => {
@@ -223,10 +212,7 @@ fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), 
 
 /// Plans a made-up command of this shape: routes depend on keys, not on values.
 fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |source| SliceError::Route {
-        slice: S::NAME,
-        source,
-    };
+    let error = |source| SliceError::Route { slice: S::NAME, source };
     let tags = shape.iter().map(|tag| Tag::new(tag.key, "any")).collect();
     let query = Query::of_command(shape, tags, S::Reads::TYPES, catalog);
     let plan = Plan::new(&query, catalog).map_err(error)?;
@@ -234,16 +220,9 @@ fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), 
         if catalog.schema(event_type).is_none() {
             return Err(error(PlanError::UnknownType(event_type.to_owned())));
         }
-        if !plan
-            .reads
-            .iter()
-            .any(|read| read.types.contains(event_type))
-        {
+        if !plan.reads.iter().any(|read| read.types.contains(event_type)) {
             let keys: Vec<&str> = shape.iter().map(|tag| tag.key).collect();
-            return Err(error(PlanError::NoRoute {
-                event_type,
-                keys: keys.join(" or "),
-            }));
+            return Err(error(PlanError::NoRoute { event_type, keys: keys.join(" or ") }));
         }
     }
     Ok(())

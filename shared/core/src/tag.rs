@@ -17,10 +17,7 @@ pub struct Tag {
 impl Tag {
     /// The tag `key:value`.
     pub fn new(key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            value: value.into(),
-        }
+        Self { key: key.into(), value: value.into() }
     }
 }
 
@@ -32,6 +29,11 @@ pub(crate) fn is_key(key: &str) -> bool {
 }
 
 /// A field type that can be a tag's value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be a tag's value",
+    label = "a tag's value needs a text",
+    note = "mark the field `#[tag(skip)]`, or give it an id type: `id_type!(OrderId, \"…\")`"
+)]
 pub trait TagValue {
     /// The value as text; two different things must have different texts.
     fn tag_value(&self) -> Cow<'_, str>;

@@ -1,7 +1,7 @@
 //! What the fields of events and commands say.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::{Attribute, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
 
 /// A named field, and its tag if it is one.
@@ -24,55 +24,87 @@ pub(crate) fn named_fields(fields: Fields, what: &str) -> Result<Vec<TaggedField
     match fields {
         Fields::Named(fields) => fields.named.into_iter().map(TaggedField::parse).collect(),
         Fields::Unit => Ok(Vec::new()),
-        Fields::Unnamed(fields) => Err(syn::Error::new(
-            fields.span(),
-            format!("{what} has named fields"),
-        )),
+        Fields::Unnamed(fields) => {
+            Err(syn::Error::new(fields.span(), format!("{what} has named fields")))
+        }
     }
 }
 
 impl TaggedField {
     fn parse(field: Field) -> Result<Self> {
-        let span = field.span();
-        let ident = field.ident.expect("named fields have names");
+        let ident = field.ident.clone().expect("named fields have names");
+        let ident_span = ident.span();
         let name = ident.to_string();
         let many = outer_type(&field.ty).is_some_and(|ty| ty == "Vec");
         let required = outer_type(&field.ty).is_none_or(|ty| ty != "Option");
         let by_name = name.ends_with("_id") || name.ends_with("_ids");
-        let mut tag = by_name.then(|| TagField::new(&name, many, required));
-        for attribute in field
-            .attrs
-            .iter()
-            .filter(|attribute| attribute.path().is_ident("tag"))
-        {
+        let options = TagOptions::parse(&field.attrs)?;
+        if let Some(skip) = options.skip {
+            let error = "`skip` takes the tag from a field named `*_id` or `*_ids`; this is none";
+            return if by_name { Ok(Self::untagged(field, ident)) } else { Err(skip.error(error)) };
+        }
+        let tag = match (by_name, &options.key, &options.scope) {
+            (false, None, Some(scope)) => {
+                return Err(scope.error(
+                    "this field is no tag: tags are fields named `*_id` or `*_ids`; name the key, \
+                     `#[tag(key = \"…\", …)]`",
+                ));
+            }
+            (false, None, None) => None,
+            (_, key, _) => Some(TagField {
+                key: key.as_ref().map_or_else(|| camel_case(singular(&name)), LitStr::value),
+                partition: options.partition,
+                cross_partition: options.cross_partition,
+                many,
+                required: required && !many,
+            }),
+        };
+        if let Some(tag) = &tag {
+            tag.check(ident_span)?;
+        }
+        Ok(Self { tag, ..Self::untagged(field, ident) })
+    }
+
+    fn untagged(field: Field, ident: Ident) -> Self {
+        let serde = field.attrs.into_iter().filter(|a| a.path().is_ident("serde")).collect();
+        Self { ident, ty: field.ty, serde, tag: None }
+    }
+}
+
+/// What `#[tag(…)]` says; paths are kept to point at in errors.
+#[derive(Default)]
+struct TagOptions {
+    key: Option<LitStr>,
+    partition: bool,
+    cross_partition: bool,
+    scope: Option<OptionPath>,
+    skip: Option<OptionPath>,
+}
+
+struct OptionPath(syn::Path);
+
+impl OptionPath {
+    fn error(&self, message: &str) -> syn::Error {
+        syn::Error::new(self.0.span(), message)
+    }
+}
+
+impl TagOptions {
+    fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut options = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tag")) {
             attribute.parse_nested_meta(|meta| {
+                let path = || Some(OptionPath(meta.path.clone()));
                 if meta.path.is_ident("skip") {
-                    if !by_name {
-                        return Err(meta.error(
-                            "`skip` takes the tag from a field named `*_id` or `*_ids`; this \
-                             field is none",
-                        ));
-                    }
-                    tag = None;
-                    return Ok(());
-                }
-                if meta.path.is_ident("key") {
-                    let key: LitStr = meta.value()?.parse()?;
-                    check_key(&key)?;
-                    tag.get_or_insert_with(|| TagField::new(&name, many, required))
-                        .key = key.value();
-                    return Ok(());
-                }
-                let Some(tag) = &mut tag else {
-                    return Err(meta.error(
-                        "this field is no tag: tags are fields named `*_id` or `*_ids`; give it a \
-                         key first, `#[tag(key = \"…\", partition)]`",
-                    ));
-                };
-                if meta.path.is_ident("partition") {
-                    tag.partition = true;
+                    options.skip = path();
+                } else if meta.path.is_ident("partition") {
+                    (options.partition, options.scope) = (true, path());
                 } else if meta.path.is_ident("cross_partition") {
-                    tag.cross_partition = true;
+                    (options.cross_partition, options.scope) = (true, path());
+                } else if meta.path.is_ident("key") {
+                    let key = meta.value()?.parse()?;
+                    check_key(&key)?;
+                    options.key = Some(key);
                 } else {
                     return Err(meta.error(
                         "expected `partition`, `cross_partition`, `skip` or `key = \"…\"`",
@@ -81,40 +113,11 @@ impl TaggedField {
                 Ok(())
             })?;
         }
-        if let Some(tag) = &tag {
-            tag.check(span)?;
-        }
-        let serde = field
-            .attrs
-            .into_iter()
-            .filter(|a| a.path().is_ident("serde"))
-            .collect();
-        Ok(Self {
-            ident,
-            ty: field.ty,
-            serde,
-            tag,
-        })
+        Ok(options)
     }
 }
 
 impl TagField {
-    fn new(field: &str, many: bool, required: bool) -> Self {
-        let singular = if field.ends_with("_ids") {
-            &field[..field.len() - 1]
-        } else {
-            field
-        };
-        let required = required && !many;
-        Self {
-            key: camel_case(singular),
-            partition: false,
-            cross_partition: false,
-            many,
-            required,
-        }
-    }
-
     fn check(&self, span: proc_macro2::Span) -> Result<()> {
         if self.partition && !self.required {
             return Err(syn::Error::new(
@@ -141,13 +144,7 @@ impl TagField {
     }
 
     pub(crate) fn schema(&self) -> TokenStream {
-        let Self {
-            key,
-            partition,
-            cross_partition,
-            many,
-            required,
-        } = self;
+        let Self { key, partition, cross_partition, many, required } = self;
         quote! {
             ::ringfence::TagSchema {
                 key: #key,
@@ -159,10 +156,11 @@ impl TagField {
         }
     }
 
-    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`.
-    pub(crate) fn push(&self, value: &TokenStream) -> TokenStream {
+    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`; an error about its type
+    /// points at `at`.
+    pub(crate) fn push(&self, value: &TokenStream, at: &Type) -> TokenStream {
         let key = &self.key;
-        let push = quote! {
+        let push = quote_spanned! { at.span() =>
             tags.push(::ringfence::Tag::new(#key, ::ringfence::TagValue::tag_value(value)));
         };
         if self.required {
@@ -180,10 +178,12 @@ fn check_key(key: &LitStr) -> Result<()> {
     if valid {
         return Ok(());
     }
-    Err(syn::Error::new(
-        key.span(),
-        "a tag key matches [a-z][A-Za-z0-9]*",
-    ))
+    Err(syn::Error::new(key.span(), "a tag key matches [a-z][A-Za-z0-9]*"))
+}
+
+/// `product_ids` names many of `product_id`.
+fn singular(field: &str) -> &str {
+    if field.ends_with("_ids") { &field[..field.len() - 1] } else { field }
 }
 
 fn camel_case(snake: &str) -> String {

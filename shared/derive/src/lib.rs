@@ -10,7 +10,7 @@
 //! | `key = "k"` | another key than the field's name in camelCase; makes any field a tag |
 //!
 //! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
-//! tags, and `#[event(separator = "|")]` changes what joins a composite partition.
+//! tags, and `#[event(separator = '|')]` changes what joins a composite partition.
 
 mod field;
 mod reads;
@@ -45,7 +45,5 @@ pub fn writes(input: TokenStream) -> TokenStream {
 }
 
 fn finish(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
-    result
-        .unwrap_or_else(|error| error.into_compile_error())
-        .into()
+    result.unwrap_or_else(|error| error.into_compile_error()).into()
 }

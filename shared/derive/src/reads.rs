@@ -7,24 +7,15 @@ use syn::{Data, DeriveInput, Fields, Ident, Result, Variant, spanned::Spanned};
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {
         Data::Enum(data) if !data.variants.is_empty() => Ok(data.variants.into_iter().collect()),
-        _ => Err(syn::Error::new(
-            name.span(),
-            format!("{what} is an enum of event types"),
-        )),
+        _ => Err(syn::Error::new(name.span(), format!("{what} is an enum of event types"))),
     }
 }
 
 pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
     let variants = variants(input.data, &name, "what a slice reads")?;
-    let names: Vec<String> = variants
-        .iter()
-        .map(|variant| variant.ident.to_string())
-        .collect();
-    let arms = variants
-        .iter()
-        .map(decode_arm)
-        .collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = variants.iter().map(|variant| variant.ident.to_string()).collect();
+    let arms = variants.iter().map(decode_arm).collect::<Result<Vec<_>>>()?;
     Ok(quote! {
         impl ::ringfence::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
@@ -58,10 +49,7 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
     };
     let definitions = fields.iter().map(|field| {
         let (ident, ty) = (&field.ident, &field.ty);
-        let serde = field
-            .attrs
-            .iter()
-            .filter(|attribute| attribute.path().is_ident("serde"));
+        let serde = field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
         quote!(#(#serde)* #ident: #ty)
     });
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
@@ -88,10 +76,7 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
     for variant in &variants {
         let ident = &variant.ident;
         let Fields::Unnamed(fields) = &variant.fields else {
-            return Err(syn::Error::new(
-                ident.span(),
-                "hold the event: `Placed(OrderPlaced)`",
-            ));
+            return Err(syn::Error::new(ident.span(), "hold the event: `Placed(OrderPlaced)`"));
         };
         if fields.unnamed.len() != 1 {
             return Err(syn::Error::new(fields.span(), "hold exactly one event"));

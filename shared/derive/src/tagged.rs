@@ -9,11 +9,7 @@ use crate::field::{TaggedField, named_fields};
 pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut separator = '/';
     let mut read_as_composite = false;
-    for attribute in input
-        .attrs
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("event"))
-    {
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("read_as_composite") {
                 read_as_composite = true;
@@ -21,10 +17,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 let literal: LitChar = meta.value()?.parse()?;
                 separator = literal.value();
                 if !matches!(separator, '/' | '|' | '~' | ',') {
-                    return Err(syn::Error::new(
-                        literal.span(),
-                        "a separator is one of / | ~ ,",
-                    ));
+                    return Err(syn::Error::new(literal.span(), "a separator is one of / | ~ ,"));
                 }
             } else {
                 return Err(meta.error("expected `read_as_composite` or `separator = '…'`"));
@@ -38,12 +31,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     };
     let fields = named_fields(data.fields, "an event type")?;
     check_partition(&name, &fields)?;
-    if read_as_composite
-        && !fields
-            .iter()
-            .filter_map(|f| f.tag.as_ref())
-            .all(|t| t.is_single())
-    {
+    if read_as_composite && !fields.iter().filter_map(|f| f.tag.as_ref()).all(|t| t.is_single()) {
         return Err(syn::Error::new(
             name.span(),
             "a type read as a composite has exactly one value for each tag: no list, no option",
@@ -53,10 +41,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let schemas = schemas(&fields);
     let push = fields.iter().filter_map(|field| {
         let ident = &field.ident;
-        field
-            .tag
-            .as_ref()
-            .map(|tag| tag.push(&quote!(&self.#ident)))
+        field.tag.as_ref().map(|tag| tag.push(&quote!(&self.#ident), &field.ty))
     });
     let definition = wire_fields(&fields);
     let wire = wire(&name, &quote!(), &quote!(struct Wire { #definition }));
@@ -91,10 +76,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
 
 /// The compiler sees the fields of one type, so what they alone contradict is a compile error.
 fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
-    let mut tags = fields
-        .iter()
-        .filter_map(|field| field.tag.as_ref())
-        .peekable();
+    let mut tags = fields.iter().filter_map(|field| field.tag.as_ref()).peekable();
     if tags.peek().is_some() && !tags.any(|tag| tag.is_partition()) {
         return Err(syn::Error::new(
             name.span(),
@@ -111,11 +93,7 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
         Data::Struct(data) => {
             let fields = named_fields(data.fields, "a command")?;
             let definition = wire_fields(&fields);
-            (
-                vec![(quote!(Self), fields)],
-                quote!(struct Wire { #definition }),
-                quote!(),
-            )
+            (vec![(quote!(Self), fields)], quote!(struct Wire { #definition }), quote!())
         }
         Data::Enum(data) => {
             let mut variants = Vec::new();
@@ -128,17 +106,10 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
                 variants.push((quote!(Self::#ident), fields));
             }
             let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
-            (
-                variants,
-                quote!(enum Wire { #(#definitions),* }),
-                attributes,
-            )
+            (variants, quote!(enum Wire { #(#definitions),* }), attributes)
         }
         Data::Union(_) => {
-            return Err(syn::Error::new(
-                name.span(),
-                "a command is a struct or an enum",
-            ));
+            return Err(syn::Error::new(name.span(), "a command is a struct or an enum"));
         }
     };
     // serde renames the fields of a struct, but the variants of an enum.
@@ -146,25 +117,18 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
         [(ref path, _)] if path.to_string() == "Self" => quote!(rename_all = "camelCase",),
         _ => quote!(),
     };
-    let wire = wire_with(
-        &name,
-        &quote!(#casing #attributes deny_unknown_fields,),
-        &definition,
-    );
+    let wire = wire_with(&name, &quote!(#casing #attributes deny_unknown_fields,), &definition);
     let shapes = variants.iter().map(|(_, fields)| {
         let schemas = schemas(fields);
         quote!(&[#(#schemas),*])
     });
-    let shape_arms = variants
-        .iter()
-        .enumerate()
-        .map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
+    let shape_arms =
+        variants.iter().enumerate().map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
     let tag_arms = variants.iter().map(|(path, fields)| {
-        let tagged = fields
-            .iter()
-            .filter_map(|field| Some((&field.ident, field.tag.as_ref()?)));
-        let idents: Vec<_> = tagged.clone().map(|(ident, _)| ident).collect();
-        let push = tagged.map(|(ident, tag)| tag.push(&quote!(#ident)));
+        let tagged = || fields.iter().filter_map(|field| Some((field, field.tag.as_ref()?)));
+        let idents = tagged().map(|(field, _)| &field.ident);
+        let push =
+            tagged().map(|(TaggedField { ident, ty, .. }, tag)| tag.push(&quote!(#ident), ty));
         quote!(#path { #(#idents,)* .. } => { #(#push)* })
     });
     Ok(quote! {
@@ -187,28 +151,17 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
 }
 
 fn schemas(fields: &[TaggedField]) -> Vec<TokenStream> {
-    fields
-        .iter()
-        .filter_map(|field| field.tag.as_ref())
-        .map(|tag| tag.schema())
-        .collect()
+    fields.iter().filter_map(|field| field.tag.as_ref()).map(|tag| tag.schema()).collect()
 }
 
 fn wire_fields(fields: &[TaggedField]) -> TokenStream {
-    let fields = fields.iter().map(
-        |TaggedField {
-             ident, ty, serde, ..
-         }| { quote!(#(#serde)* #ident: #ty) },
-    );
+    let fields =
+        fields.iter().map(|TaggedField { ident, ty, serde, .. }| quote!(#(#serde)* #ident: #ty));
     quote!(#(#fields),*)
 }
 
 fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
-    wire_with(
-        name,
-        &quote!(rename_all = "camelCase", #attributes),
-        definition,
-    )
+    wire_with(name, &quote!(rename_all = "camelCase", #attributes), definition)
 }
 
 /// JSON through a mirror of the type, so that no event or command can forget the conventions.

@@ -1,1 +1,17 @@
-//! The EventTopic: new events go to the bus
+//! publish-events: new events of the table's stream go to the EventTopic.
+//!
+//! The bus promises at least once and no order; an entry's `id` deduplicates, its `position`
+//! orders. What can never be published goes to the dead-letter queue with its cause and counts as
+//! done, so that one poison record holds up nobody; what may succeed later is reported by the
+//! lowest sequence number, and Lambda delivers from there again.
+
+mod aws;
+mod entry;
+mod publisher;
+
+pub use aws::{Queue, Topic};
+pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError};
+pub use publisher::{
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, DeadLetter, DeadLetters, Publisher, Report, Unreachable,
+    Verdict,
+};

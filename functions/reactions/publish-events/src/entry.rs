@@ -1,0 +1,85 @@
+//! From a stream record to a bus entry.
+
+use ringfence::{Position, SequencedEvent, TopicEvent};
+use ringfence_dcb_log::{ImageError, event_of_image};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Largest entry, in bytes. EventBridge takes 1 MB a call; the limit of a call bounds an entry too.
+/// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
+pub const ENTRY_BYTES_MAX: usize = 1_000_000;
+
+/// What EventBridge counts for the time of an entry, in bytes.
+const TIME_BYTES: usize = 14;
+
+/// One event, ready for the bus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The context that declares the event.
+    pub source: String,
+    /// The event type.
+    pub detail_type: String,
+    /// The event as JSON.
+    pub detail: String,
+    /// Where the event is; its time is the entry's.
+    pub position: Position,
+}
+
+/// Why a record can never be published.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// It is no record of a table's stream.
+    #[error("not a stream record")]
+    Record(#[source] serde_json::Error),
+    /// Its image is no whole event.
+    #[error("not an event")]
+    Image(#[from] ImageError),
+    /// The event does not say which context it belongs to.
+    #[error("the event has no context, which names the source of its entry")]
+    NoContext,
+    /// The bus takes no entry of this size.
+    #[error("the entry has {0} bytes, limit {ENTRY_BYTES_MAX}")]
+    TooLarge(usize),
+}
+
+impl Entry {
+    /// The entry of a stream record; `None` for a record of something other than an event.
+    pub fn of_record(record: &Value) -> Result<Option<Self>, EntryError> {
+        let Some(image) = record.pointer("/dynamodb/NewImage") else {
+            return Ok(None);
+        };
+        let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record)?;
+        match event_of_image(image.into())? {
+            None => Ok(None),
+            Some(event) => Self::of_event(event).map(Some),
+        }
+    }
+
+    fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
+        if event.context.is_empty() {
+            return Err(EntryError::NoContext);
+        }
+        let position = event.position.clone();
+        let (source, detail_type) = (event.context, event.event_type.clone());
+        let detail = TopicEvent {
+            id: position.clone(),
+            event_type: event.event_type,
+            partition: event.partition.to_string(),
+            position: event.position,
+            tags: event.tags,
+            data: event.data,
+            meta: event.metadata,
+        };
+        let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
+        let entry = Self { source, detail_type, detail, position };
+        match entry.bytes() {
+            bytes if bytes > ENTRY_BYTES_MAX => Err(EntryError::TooLarge(bytes)),
+            _ => Ok(entry),
+        }
+    }
+
+    /// Its size as EventBridge counts it, in bytes.
+    pub fn bytes(&self) -> usize {
+        TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()
+    }
+}

@@ -1,0 +1,6 @@
+#[derive(ringfence::Event)]
+struct Placed {
+    order_id: String,
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+#[derive(ringfence::Command)]
+struct Place {
+    #[tag(key = "Order-Id")]
+    order: String,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+#[derive(ringfence::Reads)]
+enum Consumed {
+    OrderPlaced(String),
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+#[derive(ringfence::Command)]
+struct Place {
+    #[tag(skip)]
+    order: String,
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+#[derive(ringfence::Command)]
+struct Place {
+    #[tag(partition)]
+    order: String,
+}
+
+fn main() {}

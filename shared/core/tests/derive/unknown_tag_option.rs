@@ -1,0 +1,7 @@
+#[derive(ringfence::Command)]
+struct Place {
+    #[tag(partitioned)]
+    order_id: String,
+}
+
+fn main() {}

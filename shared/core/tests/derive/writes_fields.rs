@@ -1,0 +1,6 @@
+#[derive(ringfence::Writes)]
+enum Written {
+    Placed { order_id: String },
+}
+
+fn main() {}

@@ -1,0 +1,160 @@
+//! Routes: what is read where, and what is refused when a function starts.
+
+use ringfence::{
+    Access, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan, PlanError, Query,
+    QueryItem, Slice as _, SliceError, Tag, TagSchema, prelude::*,
+};
+
+use crate::shop::{Book, Booked, Priced, Rated, booked, catalog};
+
+fn item(tags: &[(&'static str, &str)], types: &[&'static str]) -> QueryItem {
+    let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
+    QueryItem { tags, types: types.to_vec() }
+}
+
+fn plan(items: &[QueryItem]) -> Result<Plan, PlanError> {
+    Plan::new(&Query { items: items.to_vec() }, &catalog().unwrap())
+}
+
+/// `boundary` by `access`: the one read of `items`.
+#[track_caller]
+fn check(items: &[QueryItem], boundary: &str, access: Access) {
+    let plan = plan(items).unwrap();
+    let reads: Vec<_> = plan.reads.iter().map(|r| (r.boundary.as_str(), &r.access)).collect();
+    assert_eq!(reads, [(boundary, &access)]);
+}
+
+#[test]
+fn each_kind_of_clause_has_its_route() {
+    let room = ("roomId", "r1");
+    let guest = Tag::new("guestId", "g1");
+    check(&[item(&[room], &["Booked", "Cleaned"])], "roomId:r1", Access::Partition);
+    let by_guest = item(&[("guestId", "g1")], &["Booked"]);
+    check(&[by_guest], "guestId:g1", Access::TagIndex(guest.clone()));
+    // A part of the type's tags: the partition, filtered by the rest.
+    check(&[item(&[("shiftId", "3"), room], &["Cleaned"])], "roomId:r1", Access::Partition);
+    check(&[item(&[("guestId", "g1"), room], &["Booked"])], "roomId:r1", Access::Partition);
+    let pair = [room, ("reviewId", "v#1")];
+    let tags = pair.map(|(key, value)| Tag::new(key, value)).to_vec();
+    let composite = Access::CompositeIndex(tags);
+    check(&[item(&pair, &["Rated"])], "reviewId:v%231#roomId:r1", composite);
+    let night = [room, ("night", "a|b")];
+    check(&[item(&night, &["Priced"])], "roomId+night:r1|a%7Cb", Access::Partition);
+}
+
+#[test]
+fn clauses_on_one_boundary_share_a_read() {
+    let items = [item(&[("roomId", "r1")], &["Booked"]), item(&[("roomId", "r1")], &["Cleaned"])];
+    let plan = plan(&items).unwrap();
+    assert_eq!(plan.reads.len(), 1);
+    assert_eq!(plan.reads[0].types.len(), 2);
+}
+
+#[test]
+fn what_no_read_returns_is_refused() {
+    let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
+    assert_eq!(
+        refused(&[item(&[("helperId", "h1")], &["Cleaned"])]),
+        "no read returns Cleaned by helperId: partition it by one of these tags, declare one \
+         #[tag(cross_partition)], or declare the type #[event(read_as_composite)]"
+    );
+    assert_eq!(
+        refused(&[item(&[], &["Opened"])]),
+        "Opened is read by its type alone, which a condition can't express; give the command a \
+         tag that the event carries"
+    );
+    assert_eq!(
+        refused(&[item(&[("roomId", "")], &["Booked"])]),
+        "tag roomId is empty; it names no boundary"
+    );
+    let long = "x".repeat(2_048 - "fence#roomId:".len());
+    assert!(plan(&[item(&[("roomId", &long)], &["Booked"])]).is_ok());
+    assert_eq!(
+        refused(&[item(&[("roomId", &format!("{long}x"))], &["Booked"])]),
+        "tag roomId makes a boundary of 2043 bytes, limit 2042"
+    );
+}
+
+#[test]
+fn a_secondary_tag_matches_only_what_it_partitions() {
+    // The list `helperIds` makes a clause of each helper; Cleaned is found by its room.
+    let items =
+        [item(&[("roomId", "r1")], &["Cleaned"]), item(&[("helperId", "h1")], &["Cleaned"])];
+    let plan = plan(&items).unwrap();
+    let reads: Vec<_> = plan.reads.iter().map(|read| read.boundary.as_str()).collect();
+    assert_eq!(reads, ["roomId:r1"]);
+}
+
+#[test]
+fn an_event_is_filed_where_it_can_be_read() {
+    let filed = |event: NewEvent| {
+        let filing = catalog().unwrap().filing(&event).unwrap();
+        let boundaries = filing.boundaries.iter().map(ToString::to_string);
+        (filing.partition.to_string(), boundaries.collect::<Vec<_>>())
+    };
+    let owned = |boundaries: &[&str]| boundaries.iter().map(|b| (*b).to_owned()).collect();
+    assert_eq!(
+        filed(booked("r1", "g1").into()),
+        ("roomId:r1".to_owned(), owned(&["guestId:g1", "roomId:r1"]))
+    );
+    let rated = Rated { room_id: id("r1"), review_id: "v1".to_owned() };
+    let composite = "reviewId:v1#roomId:r1";
+    assert_eq!(filed(rated.into()), ("roomId:r1".to_owned(), owned(&[composite, "roomId:r1"])));
+    let priced = Priced { room_id: id("r1"), night: "n/1".to_owned() };
+    let partition = "roomId+night:r1|n%2F1";
+    assert_eq!(filed(priced.into()), (partition.to_owned(), owned(&[partition])));
+}
+
+#[test]
+fn an_empty_partition_value_is_refused() {
+    let priced = Priced { room_id: id("r1"), night: String::new() };
+    let error = catalog().unwrap().filing(&priced.into()).unwrap_err();
+    assert_eq!(error.to_string(), "Priced needs a value for its partition tag night");
+}
+
+#[test]
+fn a_key_has_one_scope_in_a_stack() {
+    let partition = TagSchema {
+        key: "guestId",
+        partition: true,
+        cross_partition: false,
+        many: false,
+        required: true,
+    };
+    let tags: &'static [TagSchema] = Box::leak(Box::new([partition]));
+    let greeted = ringfence::EventSchema { name: "Greeted", tags, ..Booked::SCHEMA };
+    let lobby = Catalog::new("lobby", [greeted]).unwrap();
+    let error = Catalog::compose([catalog().unwrap(), lobby]).unwrap_err();
+    assert_eq!(error, CatalogError::ScopeDiffers { key: "guestId", event_type: "Greeted" });
+    let twice = Catalog::compose([catalog().unwrap(), catalog().unwrap()]).unwrap_err();
+    assert!(matches!(twice, CatalogError::DuplicateType { .. }), "{twice}");
+}
+
+#[test]
+fn a_slice_that_disagrees_with_its_catalog_does_not_start() {
+    assert_eq!(Book::check(&catalog().unwrap()), Ok(()));
+    let tags: &'static [TagSchema] = Box::leak(
+        Booked::SCHEMA.tags.iter().map(|t| TagSchema { cross_partition: false, ..*t }).collect(),
+    );
+    let changed = ringfence::EventSchema { tags, ..Booked::SCHEMA };
+    let narrow = Catalog::new("rooms", [changed]).unwrap();
+    let error = Book::check(&narrow).unwrap_err();
+    assert_eq!(error, SliceError::Undeclared { slice: "book", event_type: "Booked" });
+}
+
+#[test]
+fn boundaries_of_a_command_follow_from_its_tags() {
+    let query = book_query();
+    let clauses: Vec<_> = query.items.iter().map(|item| item.tags.clone()).collect();
+    let expected = [("guestId", "g1"), ("roomId", "r1")].map(|(k, v)| vec![Tag::new(k, v)]);
+    assert_eq!(clauses, expected);
+}
+
+fn book_query() -> Query {
+    crate::shop::book("r1", "g1").query(&catalog().unwrap())
+}
+
+#[test]
+fn names_are_escaped_in_ids_alone() {
+    assert_eq!(BoundaryId::tag("night", "a:b#c").as_str(), "night:a%3Ab%23c");
+}

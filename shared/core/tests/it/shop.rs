@@ -1,0 +1,136 @@
+//! A small domain with every kind of tag.
+
+use ringfence::{id_type, prelude::*};
+use serde::Serialize;
+
+id_type!(RoomId, "names a room");
+id_type!(GuestId, "names a guest");
+
+/// Partition and cross-partition tag.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Booked {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    #[tag(cross_partition)]
+    pub guest_id: GuestId,
+}
+
+/// Secondary list, and an optional tag.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Cleaned {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    pub helper_ids: Vec<String>,
+    pub shift_id: Option<u32>,
+}
+
+/// Read by its whole set of tags.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub struct Rated {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    pub review_id: String,
+}
+
+/// A composite partition.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(separator = '|')]
+pub struct Priced {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    #[tag(partition, key = "night")]
+    pub night: String,
+}
+
+/// No tags at all.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Opened {
+    pub name: String,
+}
+
+pub fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new(
+        "rooms",
+        [Booked::SCHEMA, Cleaned::SCHEMA, Rated::SCHEMA, Priced::SCHEMA, Opened::SCHEMA],
+    )
+}
+
+/// A room is booked once, by a guest with at most two rooms.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct Book {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    #[tag(cross_partition)]
+    pub guest_id: GuestId,
+}
+
+#[derive(Reads)]
+pub enum Consumed {
+    Booked { room_id: RoomId, guest_id: GuestId },
+}
+
+#[derive(Default)]
+pub struct State(Vec<(RoomId, GuestId)>);
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub enum Rejection {
+    #[error("taken")]
+    Taken,
+    #[error("two rooms are enough")]
+    TwoRooms,
+}
+
+impl Slice for Book {
+    const NAME: &'static str = "book";
+    const CONTEXT: &'static str = "rooms";
+    type Reads = Consumed;
+    type State = State;
+    type Writes = Booked;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        let Consumed::Booked { room_id, guest_id } = event;
+        state.0.push((room_id, guest_id));
+        state
+    }
+
+    fn decide(state: &State, command: &Self, _: &Context) -> Result<Vec<Booked>, Rejection> {
+        let Self { room_id, guest_id } = command.clone();
+        if state.0.contains(&(room_id.clone(), guest_id.clone())) {
+            return Ok(vec![]);
+        }
+        if state.0.iter().any(|(room, _)| *room == room_id) {
+            return Err(Rejection::Taken);
+        }
+        if state.0.iter().filter(|(_, guest)| *guest == guest_id).count() >= 2 {
+            return Err(Rejection::TwoRooms);
+        }
+        Ok(vec![Booked { room_id, guest_id }])
+    }
+}
+
+pub fn book(room: &str, guest: &str) -> Book {
+    Book { room_id: id(room), guest_id: id(guest) }
+}
+
+pub fn booked(room: &str, guest: &str) -> Booked {
+    Booked { room_id: id(room), guest_id: id(guest) }
+}
+
+#[test]
+fn the_rules_of_the_shop_hold() {
+    ringfence::kit::check_in_memory(vec![
+        given([]).when(book("r1", "g1")).then([booked("r1", "g1")]),
+        given(events![booked("r1", "g1")]).when(book("r1", "g1")).then_nothing(),
+        given(events![booked("r1", "g2")]).when(book("r1", "g1")).then_rejected(Rejection::Taken),
+        given(events![booked("r2", "g1"), booked("r3", "g1")])
+            .when(book("r1", "g1"))
+            .then_rejected(Rejection::TwoRooms),
+    ]);
+}
