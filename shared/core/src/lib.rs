@@ -62,4 +62,27 @@ pub mod prelude {
 pub mod __private {
     pub use serde;
     pub use serde_json;
+
+    use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error};
+    use serde_json::{Map, Value};
+
+    /// The name of a command's variant, under `type`, and its other fields.
+    pub fn variant<'de, D: Deserializer<'de>>(json: D) -> Result<(String, Value), D::Error> {
+        let mut fields = Map::deserialize(json)?;
+        match fields.remove("type") {
+            Some(Value::String(variant)) => Ok((variant, Value::Object(fields))),
+            Some(_) => Err(Error::custom("type: a string names the variant")),
+            None => Err(Error::missing_field("type")),
+        }
+    }
+
+    /// The fields of a variant; an error names the field.
+    pub fn from_fields<T: DeserializeOwned, E: Error>(fields: Value) -> Result<T, E> {
+        serde_path_to_error::deserialize(fields).map_err(|error| {
+            match error.path().to_string().as_str() {
+                "." => E::custom(error.inner()),
+                path => E::custom(format_args!("{path}: {}", error.inner())),
+            }
+        })
+    }
 }

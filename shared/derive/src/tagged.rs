@@ -1,7 +1,7 @@
 //! `Event` and `Command`: tags and JSON from fields.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::{Data, DeriveInput, Ident, LitChar, Result};
 
 use crate::field::{TaggedField, named_fields};
@@ -44,7 +44,8 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
         field.tag.as_ref().map(|tag| tag.push(&quote!(&self.#ident), &field.ty))
     });
     let definition = wire_fields(&fields);
-    let wire = wire(&name, &quote!(), &quote!(struct Wire { #definition }));
+    let attributes = quote!(rename_all = "camelCase",);
+    let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
     Ok(quote! {
         impl ::ringfence::Event for #name {
             const SCHEMA: ::ringfence::EventSchema = ::ringfence::EventSchema {
@@ -88,36 +89,28 @@ fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
 
 pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
-    // (the expression that selects the variant, its fields)
-    let (variants, definition, attributes) = match input.data {
+    // (the path of the struct or variant, its fields)
+    let (variants, wire) = match input.data {
         Data::Struct(data) => {
             let fields = named_fields(data.fields, "a command")?;
             let definition = wire_fields(&fields);
-            (vec![(quote!(Self), fields)], quote!(struct Wire { #definition }), quote!())
+            let attributes = quote!(rename_all = "camelCase", deny_unknown_fields,);
+            let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
+            (vec![(quote!(Self), fields)], wire)
         }
         Data::Enum(data) => {
-            let mut variants = Vec::new();
-            let mut definitions = Vec::new();
-            for variant in data.variants {
-                let ident = variant.ident;
-                let fields = named_fields(variant.fields, "a variant of a command")?;
-                let definition = wire_fields(&fields);
-                definitions.push(quote!(#ident { #definition }));
-                variants.push((quote!(Self::#ident), fields));
-            }
-            let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
-            (variants, quote!(enum Wire { #(#definitions),* }), attributes)
+            let variants = data.variants.into_iter().map(|variant| {
+                Ok((variant.ident, named_fields(variant.fields, "a variant of a command")?))
+            });
+            let variants = variants.collect::<Result<Vec<_>>>()?;
+            let wire = wire_of_variants(&name, &variants);
+            let path = |(ident, fields)| (quote!(Self::#ident), fields);
+            (variants.into_iter().map(path).collect(), wire)
         }
         Data::Union(_) => {
             return Err(syn::Error::new(name.span(), "a command is a struct or an enum"));
         }
     };
-    // serde renames the fields of a struct, but the variants of an enum.
-    let casing = match variants[..] {
-        [(ref path, _)] if path.to_string() == "Self" => quote!(rename_all = "camelCase",),
-        _ => quote!(),
-    };
-    let wire = wire_with(&name, &quote!(#casing #attributes deny_unknown_fields,), &definition);
     let shapes = variants.iter().map(|(_, fields)| {
         let schemas = schemas(fields);
         quote!(&[#(#schemas),*])
@@ -160,43 +153,102 @@ fn wire_fields(fields: &[TaggedField]) -> TokenStream {
     quote!(#(#fields),*)
 }
 
-fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
-    wire_with(name, &quote!(rename_all = "camelCase", #attributes), definition)
-}
-
 /// JSON through a mirror of the type, so that no event or command can forget the conventions.
-fn wire_with(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
-    let text = name.to_string();
-    let serde = format_ident!("__serde");
+fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
+    let serialize = serialize(name, attributes, quote!(__serde::Deserialize), definition);
+    let deserialize = deserialize(name, &quote!(Wire::deserialize(deserializer)));
     quote! {
         const _: () = {
-            use ::ringfence::__private::serde as #serde;
-
-            #[derive(#serde::Serialize, #serde::Deserialize)]
-            #[serde(
-                crate = "::ringfence::__private::serde",
-                remote = #text,
-                rename = #text,
-                #attributes
-            )]
-            #definition
-
-            impl #serde::Serialize for #name {
-                fn serialize<S: #serde::Serializer>(
-                    &self,
-                    serializer: S,
-                ) -> ::std::result::Result<S::Ok, S::Error> {
-                    Wire::serialize(self, serializer)
-                }
-            }
-
-            impl<'de> #serde::Deserialize<'de> for #name {
-                fn deserialize<D: #serde::Deserializer<'de>>(
-                    deserializer: D,
-                ) -> ::std::result::Result<Self, D::Error> {
-                    Wire::deserialize(deserializer)
-                }
-            }
+            use ::ringfence::__private::serde as __serde;
+            #serialize
+            #deserialize
         };
+    }
+}
+
+/// As [`wire`], but read variant by variant: serde's own tagged enums forget which field is wrong.
+fn wire_of_variants(name: &Ident, variants: &[(Ident, Vec<TaggedField>)]) -> TokenStream {
+    let mirrors = variants.iter().map(|(ident, fields)| {
+        let fields = wire_fields(fields);
+        quote!(#ident { #fields })
+    });
+    let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
+    let mirror = quote!(enum Wire { #(#mirrors),* });
+    let serialize = serialize(name, &attributes, quote!(), &mirror);
+    let names: Vec<_> = variants.iter().map(|(ident, _)| ident.to_string()).collect();
+    let arms = variants.iter().zip(&names).map(|((ident, fields), text)| {
+        let definition = wire_fields(fields);
+        let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
+        quote! {
+            #text => {
+                #[derive(__serde::Deserialize)]
+                #[serde(
+                    crate = "::ringfence::__private::serde",
+                    rename = #text,
+                    rename_all = "camelCase",
+                    deny_unknown_fields
+                )]
+                struct Wire { #definition }
+                let Wire { #(#idents),* } = ::ringfence::__private::from_fields(fields)?;
+                Ok(Self::#ident { #(#idents),* })
+            }
+        }
+    });
+    let deserialize = deserialize(
+        name,
+        &quote! {
+            let (variant, fields) = ::ringfence::__private::variant(deserializer)?;
+            match variant.as_str() {
+                #(#arms)*
+                other => Err(__serde::de::Error::unknown_variant(other, &[#(#names),*])),
+            }
+        },
+    );
+    quote! {
+        const _: () = {
+            use ::ringfence::__private::serde as __serde;
+            #serialize
+            #deserialize
+        };
+    }
+}
+
+fn serialize(
+    name: &Ident,
+    attributes: &TokenStream,
+    also: TokenStream,
+    definition: &TokenStream,
+) -> TokenStream {
+    let text = name.to_string();
+    quote! {
+        #[derive(__serde::Serialize, #also)]
+        #[serde(
+            crate = "::ringfence::__private::serde",
+            remote = #text,
+            rename = #text,
+            #attributes
+        )]
+        #definition
+
+        impl __serde::Serialize for #name {
+            fn serialize<S: __serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::std::result::Result<S::Ok, S::Error> {
+                Wire::serialize(self, serializer)
+            }
+        }
+    }
+}
+
+fn deserialize(name: &Ident, body: &TokenStream) -> TokenStream {
+    quote! {
+        impl<'de> __serde::Deserialize<'de> for #name {
+            fn deserialize<D: __serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::std::result::Result<Self, D::Error> {
+                #body
+            }
+        }
     }
 }

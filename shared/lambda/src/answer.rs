@@ -1,0 +1,38 @@
+//! How an outcome is answered.
+
+use ringfence::{Handled, Outcome};
+use serde_json::{Value, json};
+
+use crate::problem::{Problem, RETRY_AFTER_SECONDS};
+
+/// The answer to a settled command: a document, or the domain's refusal as a problem.
+pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
+    match handled.outcome {
+        Outcome::Accepted(events) => {
+            let mut answer = json!({ "accepted": true, "events": events });
+            if handled.repeated {
+                answer["repeated"] = true.into();
+            }
+            Ok(answer)
+        }
+        Outcome::Rejected { message, rejection } => Err(Problem::rejected(message, rejection)),
+    }
+}
+
+/// The answer as an API Gateway response, payload format 2.0.
+pub(crate) fn http(answer: Result<Value, Problem>) -> Value {
+    let (status, content_type, body) = match answer {
+        Ok(body) => (200, "application/json", body),
+        Err(problem) => (problem.status, "application/problem+json", problem.document()),
+    };
+    let mut headers = json!({ "content-type": content_type });
+    if matches!(status, 409 | 503) {
+        headers["retry-after"] = RETRY_AFTER_SECONDS.to_string().into();
+    }
+    json!({
+        "statusCode": status,
+        "headers": headers,
+        "body": body.to_string(),
+        "isBase64Encoded": false,
+    })
+}

@@ -1,0 +1,99 @@
+//! Configuration from the environment, complete or refused as a whole.
+
+use std::{collections::BTreeSet, str::FromStr};
+
+/// What a slice needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Name of the event table (`EVENT_TABLE`).
+    pub event_table: String,
+    /// How many decisions a warm handler keeps (`DECISION_CACHE_ENTRIES`), 100 by default; 0 keeps
+    /// none.
+    pub decision_cache_entries: usize,
+}
+
+const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
+
+impl Config {
+    /// The configuration of this process.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let mut variables = Variables::from_env();
+        let event_table = variables.required("EVENT_TABLE");
+        let decision_cache_entries =
+            variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
+        variables.finish(Self { event_table, decision_cache_entries })
+    }
+}
+
+/// Everything that is wrong with the environment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the template must set {}", .0.iter().cloned().collect::<Vec<_>>().join(", "))]
+pub struct ConfigError(BTreeSet<String>);
+
+/// Reads variables and remembers what is missing, so that one error names them all.
+pub struct Variables {
+    read: fn(&str) -> Option<String>,
+    wrong: BTreeSet<String>,
+}
+
+impl Variables {
+    /// The variables of this process.
+    pub fn from_env() -> Self {
+        Self::new(|name| {
+            #[expect(clippy::disallowed_methods, reason = "the one place that reads variables")]
+            std::env::var(name).ok()
+        })
+    }
+
+    fn new(read: fn(&str) -> Option<String>) -> Self {
+        Self { read, wrong: BTreeSet::new() }
+    }
+
+    /// A variable that must be there and not be empty.
+    pub fn required(&mut self, name: &str) -> String {
+        let value = (self.read)(name).unwrap_or_default();
+        if value.is_empty() {
+            self.wrong.insert(name.to_owned());
+        }
+        value
+    }
+
+    /// A variable that may be absent, but not be something else.
+    pub fn optional<T: FromStr>(&mut self, name: &str, default: T) -> T {
+        match (self.read)(name) {
+            None => default,
+            Some(value) => value.parse().unwrap_or_else(|_| {
+                self.wrong
+                    .insert(format!("{name} ({value:?} is no {})", std::any::type_name::<T>()));
+                default
+            }),
+        }
+    }
+
+    /// `config`, unless something was wrong.
+    pub fn finish<C>(self, config: C) -> Result<C, ConfigError> {
+        if self.wrong.is_empty() { Ok(config) } else { Err(ConfigError(self.wrong)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_error_names_everything() {
+        let mut variables = Variables::new(|name| (name == "COUNT").then(|| "many".to_owned()));
+        variables.required("TABLE");
+        variables.required("BUS");
+        variables.optional("COUNT", 1_u32);
+        let error = variables.finish(()).unwrap_err().to_string();
+        assert_eq!(error, r#"the template must set BUS, COUNT ("many" is no u32), TABLE"#);
+    }
+
+    #[test]
+    fn defaults_hold_where_nothing_is_set() {
+        let mut variables = Variables::new(|_| None);
+        let count = variables.optional("COUNT", 7);
+        assert_eq!(variables.finish(count), Ok(7));
+    }
+}

@@ -1,0 +1,211 @@
+//! One invocation from payload to answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lambda_runtime::{Context as Lambda, Diagnostic};
+use ringfence::{
+    Catalog, Context, Decisions, Envelope, EventLog, HandleError, Handled, Metadata, Slice,
+    TopicEvent, handle,
+};
+use ringfence_dynamo::{Clock, Meter};
+use serde_json::{Value, json};
+
+use crate::{
+    answer,
+    invocation::{Invocation, Surroundings},
+    problem::Problem,
+    telemetry::{Line, chain},
+};
+
+/// Left of the deadline for the answer itself, in milliseconds.
+const ANSWER_MS: u64 = 250;
+
+/// A slice with what it runs on. Invocations come one at a time, as Lambda has it, so the meter's
+/// difference over an invocation is what that invocation cost.
+pub(crate) struct Function<S: Slice, L> {
+    log: L,
+    catalog: Catalog,
+    clock: Clock,
+    meter: Meter,
+    decisions: Decisions<S>,
+    cold: AtomicBool,
+}
+
+/// An answer and what to log of it.
+pub(crate) struct Invoked {
+    pub(crate) answer: Result<Value, Diagnostic>,
+    pub(crate) line: Line,
+}
+
+impl<S: Slice, L: EventLog> Function<S, L> {
+    pub(crate) fn new(
+        log: L,
+        catalog: Catalog,
+        clock: Clock,
+        meter: Meter,
+        decision_cache_entries: usize,
+    ) -> Self {
+        let decisions = Decisions::new(decision_cache_entries);
+        Self { log, catalog, clock, meter, decisions, cold: AtomicBool::new(true) }
+    }
+
+    pub(crate) async fn invoke(&self, payload: Value, lambda: &Lambda) -> Invoked {
+        let before = self.meter.snapshot();
+        let started_ms = self.clock.now_ms();
+        let mut line = Line {
+            timestamp_ms: started_ms,
+            slice: S::NAME,
+            function_request_id: lambda.request_id.clone(),
+            cold_start: self.cold.swap(false, Ordering::Relaxed),
+            command_id: None,
+            correlation_id: None,
+            outcome: "",
+            attempts: 0,
+            duration_ms: 0,
+            usage: before.clone(),
+            cause: None,
+        };
+        let http = payload.pointer("/requestContext/http").is_some();
+        let bus = payload.get("detail-type").is_some();
+        let answer = match Invocation::<S>::parse(payload) {
+            Ok(Invocation::Event(event, commands)) => {
+                self.react(&event, commands, lambda, &mut line).await
+            }
+            Ok(Invocation::Command(command, surroundings)) => {
+                let envelope = self.envelope(surroundings, lambda);
+                let answer = self.command(&command, &envelope, lambda, &mut line).await;
+                Ok(answer_to_caller(answer, http))
+            }
+            Err(problem) => {
+                line.outcome = problem.kind;
+                if bus {
+                    Err(problem.diagnostic())
+                } else {
+                    Ok(answer_to_caller(Err(problem), http))
+                }
+            }
+        };
+        line.duration_ms = self.clock.now_ms().saturating_sub(started_ms);
+        line.usage = self.meter.snapshot().since(&before);
+        Invoked { answer, line }
+    }
+
+    /// Runs one command and notes in `line` what became of it.
+    async fn command(
+        &self,
+        command: &S,
+        envelope: &Envelope,
+        lambda: &Lambda,
+        line: &mut Line,
+    ) -> Result<Value, Problem> {
+        line.command_id = Some(envelope.context.command_id.clone());
+        line.correlation_id = envelope.metadata.text("correlationId").map(str::to_owned);
+        let handled = handle(&self.log, &self.catalog, &self.decisions, command, envelope).await;
+        match handled {
+            Ok(handled) => {
+                let Handled { attempts, .. } = handled;
+                line.attempts += attempts;
+                let answer = answer::of_handled(handled);
+                line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
+                answer
+            }
+            Err(error) => {
+                let problem = Problem::of(&error, &lambda.request_id);
+                line.outcome = problem.kind;
+                line.attempts += attempts(&error);
+                line.cause = Some(chain(&error));
+                Err(problem)
+            }
+        }
+    }
+
+    /// Tries all commands of an event. One that gets no answer fails the invocation, so that the bus
+    /// delivers the event again and keeps it in the end; the commands' ids absorb those that took
+    /// effect.
+    async fn react(
+        &self,
+        event: &TopicEvent,
+        commands: Vec<S>,
+        lambda: &Lambda,
+        line: &mut Line,
+    ) -> Result<Value, Diagnostic> {
+        let mut answers = Vec::with_capacity(commands.len());
+        let mut failed = None;
+        for (n, command) in commands.iter().enumerate() {
+            let surroundings = Surroundings {
+                command_id: Some(format!("{}/{n}", event.id)),
+                correlation_id: event.meta.text("correlationId").map(str::to_owned),
+                causation_id: Some(event.id.to_string()),
+                traceparent: event.meta.text("traceparent").map(str::to_owned),
+                principal: event.meta.text("principal").map(str::to_owned),
+            };
+            let mut envelope = self.envelope(surroundings, lambda);
+            envelope.cause = Some(event.position.clone());
+            match self.command(command, &envelope, lambda, line).await {
+                Ok(answer) => answers.push(answer),
+                Err(problem) if problem.is_answer() => answers.push(problem.document()),
+                Err(problem) => failed = Some(problem),
+            }
+        }
+        match failed {
+            None => Ok(json!({ "answers": answers })),
+            Some(problem) => {
+                line.outcome = problem.kind;
+                Err(problem.diagnostic())
+            }
+        }
+    }
+
+    fn envelope(&self, surroundings: Surroundings, lambda: &Lambda) -> Envelope {
+        let Surroundings { command_id, correlation_id, causation_id, traceparent, principal } =
+            surroundings;
+        let idempotency_key = command_id.clone();
+        let command_id = command_id.unwrap_or_else(|| self.clock.uuid().to_string());
+        let now_ms = self.clock.now_ms();
+        let mut metadata = Metadata::default();
+        let entries = [
+            ("commandId", Some(command_id.clone())),
+            ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
+            ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
+            ("traceparent", traceparent),
+            ("principal", principal.clone()),
+        ];
+        for (key, value) in entries {
+            if let Some(value) = value {
+                metadata.insert(key, value).expect("none of these keys is the log's own");
+            }
+        }
+        Envelope {
+            context: Context { now_ms, command_id, principal },
+            metadata,
+            idempotency_key,
+            cause: None,
+            // Emulators of the runtime send deadlines long past; those bound nothing.
+            deadline_ms: Some(lambda.deadline)
+                .filter(|deadline| *deadline > now_ms)
+                .map(|deadline| deadline.saturating_sub(ANSWER_MS)),
+        }
+    }
+}
+
+fn answer_to_caller(answer: Result<Value, Problem>, http: bool) -> Value {
+    if http { answer::http(answer) } else { answer.unwrap_or_else(Problem::document) }
+}
+
+fn attempts(error: &HandleError) -> u32 {
+    use ringfence::LogError::{Contention, OutcomeUnknown, Throttled};
+    match error {
+        HandleError::Log(
+            Contention { attempts } | Throttled { attempts } | OutcomeUnknown { attempts, .. },
+        ) => *attempts,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+impl<S: Slice> Function<S, ringfence::MemoryLog> {
+    /// What is in the log.
+    pub(crate) fn events(&self) -> Vec<ringfence::SequencedEvent> {
+        self.log.events()
+    }
+}

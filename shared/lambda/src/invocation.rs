@@ -1,0 +1,152 @@
+//! What a function is invoked with.
+//!
+//! | payload | told by |
+//! |---|---|
+//! | API Gateway HTTP API request, format 2.0 | `requestContext.http` |
+//! | EventBridge event of the EventTopic | `detail-type` and `detail` |
+//! | command with surroundings | `command` |
+//! | bare command | anything else |
+
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use ringfence::{Slice, TopicEvent};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+/// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
+/// recorded.
+const COMMAND_BYTES_MAX: usize = 350 * 1024;
+/// Longest idempotency key and correlation id, in bytes: each is an attribute of every event.
+const NAME_BYTES_MAX: usize = 128;
+
+/// An invocation, understood.
+pub(crate) enum Invocation<S> {
+    /// A command of a caller who waits, over HTTP or not.
+    Command(Box<S>, Surroundings),
+    /// An event of the EventTopic and the commands that it leads to.
+    Event(Box<TopicEvent>, Vec<S>),
+}
+
+/// What a caller says around a command.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Surroundings {
+    /// Makes the command take effect once, and names it.
+    pub(crate) command_id: Option<String>,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) causation_id: Option<String>,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) principal: Option<String>,
+}
+
+impl<S: Slice> Invocation<S> {
+    pub(crate) fn parse(payload: Value) -> Result<Self, Problem> {
+        match payload {
+            Value::Object(map) if is_http(&map) => Self::http(map.into()),
+            Value::Object(map) if map.contains_key("detail-type") => Self::event(map.into()),
+            Value::Object(mut map) if map.contains_key("command") => {
+                let command = map.remove("command").unwrap_or_default();
+                let surroundings: Surroundings = from_json(map.into())?;
+                surroundings.check()?;
+                Ok(Self::Command(Box::new(from_json(command)?), surroundings))
+            }
+            command => Ok(Self::Command(Box::new(from_json(command)?), Surroundings::default())),
+        }
+    }
+
+    fn http(payload: Value) -> Result<Self, Problem> {
+        let request: ApiGatewayV2httpRequest = from_json(payload)?;
+        let surroundings = Surroundings::of_request(&request);
+        surroundings.check()?;
+        let body = body(request)?;
+        if body.len() > COMMAND_BYTES_MAX {
+            return Err(Problem::too_large(format!(
+                "body: {} bytes, limit {COMMAND_BYTES_MAX}; an event holds no more",
+                body.len()
+            )));
+        }
+        let mut json = serde_json::Deserializer::from_slice(&body);
+        let command = serde_path_to_error::deserialize(&mut json).map_err(malformed)?;
+        json.end().map_err(|error| Problem::malformed("body", error))?;
+        Ok(Self::Command(Box::new(command), surroundings))
+    }
+
+    fn event(mut payload: Value) -> Result<Self, Problem> {
+        let event: TopicEvent = from_json(payload["detail"].take())?;
+        match S::react(&event) {
+            Ok(Some(commands)) => Ok(Self::Event(Box::new(event), commands)),
+            Ok(None) => Err(Problem::malformed(
+                "detail-type",
+                format!("{} does not react to {}", S::NAME, event.event_type),
+            )),
+            Err(error) => Err(Problem::malformed("detail.data", error)),
+        }
+    }
+}
+
+fn is_http(payload: &serde_json::Map<String, Value>) -> bool {
+    payload.get("requestContext").is_some_and(|context| context.get("http").is_some())
+}
+
+fn body(request: ApiGatewayV2httpRequest) -> Result<Vec<u8>, Problem> {
+    let body = request.body.unwrap_or_default();
+    if body.is_empty() {
+        return Err(Problem::malformed("body", "is empty; send the command as JSON"));
+    }
+    if !request.is_base64_encoded {
+        return Ok(body.into_bytes());
+    }
+    aws_smithy_types::base64::decode(body).map_err(|error| Problem::malformed("body", error))
+}
+
+fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(json).map_err(malformed)
+}
+
+fn malformed(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    match error.path().to_string().as_str() {
+        // No field, or a text that ends before one can be named.
+        "." | "?" => Problem::malformed("body", error.inner()),
+        path => Problem::malformed(path, error.inner()),
+    }
+}
+
+impl Surroundings {
+    fn of_request(request: &ApiGatewayV2httpRequest) -> Self {
+        let header = |name| {
+            let value = request.headers.get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let authorizer = request.request_context.authorizer.as_ref();
+        let subject = authorizer.and_then(|a| a.jwt.as_ref()?.claims.get("sub").cloned());
+        let user = authorizer.and_then(|a| a.iam.as_ref()?.user_arn.clone());
+        Self {
+            command_id: header("idempotency-key"),
+            correlation_id: header("x-correlation-id"),
+            causation_id: None,
+            traceparent: header("traceparent"),
+            principal: subject.or(user),
+        }
+    }
+
+    /// Each becomes an attribute of every event, so each is bounded and plain.
+    fn check(&self) -> Result<(), Problem> {
+        let names = [
+            ("Idempotency-Key (commandId)", &self.command_id),
+            ("X-Correlation-Id (correlationId)", &self.correlation_id),
+            ("causationId", &self.causation_id),
+            ("traceparent", &self.traceparent),
+            ("principal", &self.principal),
+        ];
+        for (field, value) in names {
+            let Some(value) = value else { continue };
+            let plain = value.bytes().all(|byte| byte.is_ascii_graphic());
+            if value.is_empty() || value.len() > NAME_BYTES_MAX || !plain {
+                let limit = format!("must be 1 to {NAME_BYTES_MAX} visible ASCII characters");
+                return Err(Problem::malformed(field, limit));
+            }
+        }
+        Ok(())
+    }
+}

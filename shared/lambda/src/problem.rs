@@ -1,0 +1,128 @@
+//! What went wrong, for the caller: RFC 9457 problem details. The cause goes to the log only.
+
+use std::fmt::Display;
+
+use lambda_runtime::Diagnostic;
+use ringfence::{HandleError, LogError, PlanError};
+use serde_json::{Value, json};
+
+/// An answer other than success.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// Stable name, the `type` behind `urn:ringfence:problem:` and the outcome in logs.
+    pub(crate) kind: &'static str,
+    title: &'static str,
+    detail: String,
+    /// Further members, such as a rejection's `code`.
+    extension: Value,
+}
+
+/// Seconds after which a busy boundary is worth another try.
+pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
+
+impl Problem {
+    fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
+        Self { status, kind, title, detail, extension: Value::Null }
+    }
+
+    /// 400: `field` is not what the command needs.
+    pub(crate) fn malformed(field: &str, message: impl Display) -> Self {
+        let message = message.to_string();
+        let title = "The command is malformed";
+        let detail = format!("{field}: {message}");
+        let extension = json!({ "errors": [{ "field": field, "message": message }] });
+        Self { extension, ..Self::new(400, "malformed", title, detail) }
+    }
+
+    /// 413: more than an event or a transaction holds.
+    pub(crate) fn too_large(detail: String) -> Self {
+        Self::new(413, "too-large", "The command is too large", detail)
+    }
+
+    /// 422: the domain refuses.
+    pub(crate) fn rejected(message: String, rejection: Value) -> Self {
+        let extension = rejection;
+        Self { extension, ..Self::new(422, "rejected", "The command is rejected", message) }
+    }
+
+    fn internal(request_id: &str) -> Self {
+        let detail = format!("the cause is in the log, under request {request_id}");
+        Self::new(500, "internal", "The command failed", detail)
+    }
+
+    /// What a caller learns of `error`.
+    pub(crate) fn of(error: &HandleError, request_id: &str) -> Self {
+        match error {
+            HandleError::Plan(PlanError::EmptyValue(key)) => {
+                Self::malformed(key, "is empty; it must name something")
+            }
+            HandleError::Plan(PlanError::Boundary(error)) => Self::malformed("tags", error),
+            HandleError::Plan(_) => Self::internal(request_id),
+            HandleError::Log(error) => Self::of_log(error, request_id),
+        }
+    }
+
+    fn of_log(error: &LogError, request_id: &str) -> Self {
+        match error {
+            LogError::Limit(limit) => Self::too_large(limit.to_string()),
+            LogError::Conflict(_) | LogError::Contention { .. } => Self::new(
+                409,
+                "contention",
+                "Others keep changing what the command depends on",
+                "nothing is written; send the command again".to_owned(),
+            ),
+            LogError::Throttled { .. } => Self::new(
+                503,
+                "throttled",
+                "The event table is busy",
+                "nothing is written; send the command again".to_owned(),
+            ),
+            LogError::OutcomeUnknown { .. } => Self::new(
+                504,
+                "outcome-unknown",
+                "The event table did not answer",
+                "the command may have taken effect; repeat it with the same Idempotency-Key"
+                    .to_owned(),
+            ),
+            LogError::KeyReused { .. } => Self {
+                extension: json!({ "code": "IdempotencyKeyReused" }),
+                ..Self::new(
+                    422,
+                    "key-reused",
+                    "The idempotency key belongs to another command",
+                    error.to_string(),
+                )
+            },
+            LogError::Filing(error) => Self::malformed("tags", error),
+            LogError::Position(_)
+            | LogError::Corrupt(_)
+            | LogError::Undecodable { .. }
+            | LogError::Failed { .. } => Self::internal(request_id),
+        }
+    }
+
+    /// Whether this is the domain's answer, as opposed to a command that did not get one.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.kind == "rejected"
+    }
+
+    /// The failure of an invocation that nobody waits for: `errorType` is the stable name.
+    pub(crate) fn diagnostic(self) -> Diagnostic {
+        Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }
+    }
+
+    /// The `application/problem+json` document.
+    pub(crate) fn document(self) -> Value {
+        let mut document = match self.extension {
+            extension @ Value::Object(_) => extension,
+            _ => json!({}),
+        };
+        document["type"] = format!("urn:ringfence:problem:{}", self.kind).into();
+        document["title"] = self.title.into();
+        document["status"] = self.status.into();
+        document["detail"] = self.detail.into();
+        document
+    }
+}

@@ -1,0 +1,217 @@
+//! A function on the log in memory, invoked as Lambda invokes it.
+
+use futures::executor::block_on;
+use lambda_runtime::Context;
+use place_order::PlaceOrder;
+use record_product_demand::RecordProductDemand;
+use ringfence::{Append, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id};
+use ringfence_dynamo::{Clock, Meter};
+use ringfence_ordering::{CatalogProductSynced, Money};
+use serde_json::{Value, json};
+
+use crate::function::{Function, Invoked};
+
+const NOW_MS: u64 = 1_719_100_800_000;
+
+fn function<S: Slice>(given: Vec<NewEvent>) -> Function<S, MemoryLog> {
+    let catalog = S::catalog().unwrap();
+    let log = MemoryLog::new(catalog.clone());
+    let envelope = Envelope::default();
+    for event in given {
+        let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
+        block_on(log.append(append)).unwrap();
+    }
+    Function::new(log, catalog, Clock::fixed(NOW_MS), Meter::default(), 0)
+}
+
+fn shop() -> Function<PlaceOrder, MemoryLog> {
+    let synced = |product| CatalogProductSynced {
+        product_id: id(product),
+        name: "Lamp".to_owned(),
+        price: Money::new(100, "EUR"),
+    };
+    function(ringfence::events![synced("p1"), synced("p2")])
+}
+
+fn order() -> Value {
+    json!({ "orderId": "o1", "customerId": "c1", "productIds": ["p1", "p2"] })
+}
+
+fn request(body: &str, headers: Value) -> Value {
+    let sample = include_str!("../../../events/place-order/http.json");
+    let mut request: Value = serde_json::from_str(sample).unwrap();
+    request["headers"] = headers;
+    request["body"] = body.into();
+    request
+}
+
+fn invoke<S: Slice>(function: &Function<S, MemoryLog>, payload: Value) -> Invoked {
+    block_on(function.invoke(payload, &Context::default()))
+}
+
+/// Status, headers and body of an HTTP answer.
+fn http<S: Slice>(function: &Function<S, MemoryLog>, payload: Value) -> (u64, Value, Value) {
+    let answer = invoke(function, payload).answer.unwrap();
+    let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+    (answer["statusCode"].as_u64().unwrap(), answer["headers"].clone(), body)
+}
+
+#[test]
+fn an_order_is_placed_once_over_http() {
+    let shop = shop();
+    let (status, headers, body) = http(&shop, request(&order().to_string(), json!({})));
+    assert_eq!((status, &headers["content-type"]), (200, &json!("application/json")));
+    assert_eq!(body["accepted"], true);
+    assert_eq!(body["events"][0]["type"], "OrderPlaced");
+    assert!(body["events"][0]["position"].as_str().unwrap().starts_with("1719100800"));
+
+    let (status, headers, body) = http(&shop, request(&order().to_string(), json!({})));
+    assert_eq!((status, &headers["content-type"]), (422, &json!("application/problem+json")));
+    assert_eq!(
+        body,
+        json!({
+            "type": "urn:ringfence:problem:rejected",
+            "title": "The command is rejected",
+            "status": 422,
+            "detail": "order o1 is already placed",
+            "code": "OrderAlreadyPlaced",
+            "orderId": "o1",
+        })
+    );
+}
+
+#[test]
+fn an_idempotency_key_repeats_the_answer() {
+    let shop = shop();
+    let again = || http(&shop, request(&order().to_string(), json!({ "idempotency-key": "k" })));
+    let (first, second) = (again(), again());
+    assert_eq!((first.0, second.0), (200, 200));
+    assert_eq!(first.2["events"], second.2["events"]);
+    assert_eq!((first.2.get("repeated"), &second.2["repeated"]), (None, &json!(true)));
+    let mut other = order();
+    other["productIds"] = json!(["p1"]);
+    let (status, _, body) =
+        http(&shop, request(&other.to_string(), json!({ "idempotency-key": "k" })));
+    assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
+}
+
+#[test]
+fn bad_input_is_named_by_field_and_limit() {
+    let shop = shop();
+    let check = |body: &str, status: u64, detail: &str| {
+        let (found, _, problem) = http(&shop, request(body, json!({})));
+        let text = problem["detail"].as_str().unwrap();
+        assert_eq!((found, text.contains(detail)), (status, true), "{text}");
+    };
+    check("", 400, "body: is empty");
+    check("{", 400, "body: EOF while parsing");
+    check("[]", 400, "body: invalid length");
+    check(&format!("{} x", order()), 400, "body: trailing characters");
+    check("{}", 400, "missing field `orderId`");
+    let with = |field: &str, value: Value| {
+        let mut order = order();
+        order[field] = value;
+        order.to_string()
+    };
+    check(&with("price", json!(1)), 400, "price: unknown field `price`");
+    check(&with("productIds", json!("p1")), 400, "productIds: invalid type");
+    check(&with("productIds", json!(["p1", 7])), 400, "productIds[1]: invalid type");
+    for hostile in ["", "a#b", "a:b", "a/b", "a\0b", "🦀", &"x".repeat(3 * 1024)] {
+        check(&with("orderId", json!(hostile)), 400, "orderId: an id has 1 to 64 characters");
+    }
+    check(&with("customerId", json!("x".repeat(400 * 1024))), 413, "limit 358400");
+    assert_eq!(shop.events().len(), 2, "only what was given");
+}
+
+#[test]
+fn bad_surroundings_are_refused() {
+    let shop = shop();
+    let long = "k".repeat(129);
+    for key in ["", "a key", "ключ", &long] {
+        let headers = json!({ "idempotency-key": key });
+        let (status, _, body) = http(&shop, request(&order().to_string(), headers));
+        assert_eq!(status, 400, "{key:?}");
+        assert!(body["detail"].as_str().unwrap().starts_with("Idempotency-Key"), "{body}");
+    }
+}
+
+#[test]
+fn a_direct_invoke_takes_a_command_with_or_without_surroundings() {
+    let shop = shop();
+    let bare = invoke(&shop, order());
+    assert_eq!(bare.answer.unwrap()["accepted"], true);
+    let mut command = order();
+    command["orderId"] = "o2".into();
+    let enveloped = json!({ "command": command, "commandId": "c-9", "correlationId": "walk" });
+    let Invoked { answer, line } = invoke(&shop, enveloped);
+    assert_eq!(answer.unwrap()["accepted"], true);
+    assert_eq!((line.command_id.as_deref(), line.outcome), (Some("c-9"), "accepted"));
+    let metadata = &shop.events().last().unwrap().metadata.clone();
+    let text = |key| metadata.text(key);
+    assert_eq!(
+        (text("commandId"), text("correlationId"), text("causationId")),
+        (Some("c-9"), Some("walk"), Some("c-9"))
+    );
+    let wrong = invoke(&shop, json!({ "command": order(), "comandId": "x" })).answer.unwrap();
+    assert_eq!((&wrong["status"], wrong["accepted"].is_null()), (&json!(400), true));
+}
+
+fn topic_event(event_type: &str, products: &[&str]) -> Value {
+    let sample = include_str!("../../../events/record-product-demand/eventbridge.json");
+    let mut event: Value = serde_json::from_str(sample).unwrap();
+    event["detail-type"] = event_type.into();
+    event["detail"]["type"] = event_type.into();
+    event["detail"]["data"]["productIds"] = json!(products);
+    event
+}
+
+#[test]
+fn an_event_of_the_topic_leads_to_its_commands_once() {
+    let demand = function::<RecordProductDemand>(vec![]);
+    let placed = topic_event("OrderPlaced", &["p1", "p2"]);
+    for delivery in 1..=2 {
+        let answer = invoke(&demand, placed.clone()).answer.unwrap();
+        assert_eq!(answer["answers"].as_array().unwrap().len(), 2, "delivery {delivery}");
+    }
+    let events = demand.events();
+    assert_eq!(events.len(), 2, "a repeat is absorbed");
+    let cause = placed["detail"]["id"].as_str().unwrap();
+    assert_eq!(events[0].metadata.text("causationId"), Some(cause));
+    assert_eq!(events[0].metadata.text("correlationId"), Some("walk-1"));
+    assert_eq!(events[0].metadata.text("commandId"), Some(&*format!("{cause}/0")));
+    assert!(events[0].position.as_str() > cause, "an effect follows its cause");
+}
+
+#[test]
+fn an_event_that_gets_no_answer_fails_the_invocation() {
+    let demand = function::<RecordProductDemand>(vec![]);
+    let unknown = invoke(&demand, topic_event("CourseDefined", &[])).answer.unwrap_err();
+    assert_eq!(unknown.error_type, "malformed");
+    assert!(
+        unknown.error_message.contains("record-product-demand does not react to CourseDefined")
+    );
+    let undecodable = invoke(&demand, topic_event("OrderPlaced", &["p#1"])).answer.unwrap_err();
+    assert_eq!(undecodable.error_type, "malformed");
+    assert!(demand.events().is_empty());
+}
+
+#[test]
+fn the_line_of_a_command_has_its_metrics() {
+    let shop = shop();
+    let Invoked { line, .. } = invoke(&shop, request(&order().to_string(), json!({})));
+    let line = line.json();
+    assert_eq!(
+        (&line["timestamp"], &line["level"], &line["slice"], &line["outcome"], &line["attempts"]),
+        (
+            &json!("2024-06-23T00:00:00.000Z"),
+            &json!("INFO"),
+            &json!("place-order"),
+            &json!("accepted"),
+            &json!(1)
+        )
+    );
+    for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap() {
+        let name = metric["Name"].as_str().unwrap();
+        assert!(line[name].is_number(), "{name} has no value");
+    }
+}
