@@ -188,7 +188,10 @@ impl Catalog {
             })
             .cloned()
             .collect();
-        let composite = schema.read_as_composite.then(|| BoundaryId::composite(&event.tags));
+        // An empty value is no boundary, alone or with others.
+        let named = event.tags.iter().all(|tag| !tag.value.is_empty());
+        let composite =
+            (schema.read_as_composite && named).then(|| BoundaryId::composite(&event.tags));
         let boundaries: BTreeSet<BoundaryId> = [partition.clone()]
             .into_iter()
             .chain(indexed.iter().map(|tag| BoundaryId::tag(&tag.key, &tag.value)))

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Metadata by key, in the order of keys. Each key is a top-level attribute of the item, so a key
 /// that any kind of item uses for itself is refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "BTreeMap<String, Value>", into = "BTreeMap<String, Value>")]
 pub struct Metadata(BTreeMap<String, Value>);
 
 /// A metadata key that an item uses for itself.
@@ -66,6 +66,24 @@ impl Metadata {
     }
 }
 
+impl TryFrom<BTreeMap<String, Value>> for Metadata {
+    type Error = MetadataError;
+
+    fn try_from(entries: BTreeMap<String, Value>) -> Result<Self, MetadataError> {
+        let mut metadata = Self::default();
+        for (key, value) in entries {
+            metadata.insert(key, value)?;
+        }
+        Ok(metadata)
+    }
+}
+
+impl From<Metadata> for BTreeMap<String, Value> {
+    fn from(metadata: Metadata) -> Self {
+        metadata.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +94,8 @@ mod tests {
         for key in ["", "id", "event", "expiresAt", "tag_orderId", "pos#A", "cnt#A", "head"] {
             assert_eq!(metadata.insert(key, "x"), Err(MetadataError(key.to_owned())));
         }
+        let json = r#"{ "tag_orderId": "o" }"#;
+        assert!(serde_json::from_str::<Metadata>(json).is_err());
         metadata.insert("correlationId", "c").unwrap();
         assert_eq!(metadata.text("correlationId"), Some("c"));
         assert_eq!(metadata.iter().count(), 1);

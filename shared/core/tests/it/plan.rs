@@ -100,6 +100,8 @@ fn an_event_is_filed_where_it_can_be_read() {
     let rated = Rated { room_id: id("r1"), review_id: "v1".to_owned() };
     let composite = "reviewId:v1#roomId:r1";
     assert_eq!(filed(rated.into()), ("roomId:r1".to_owned(), owned(&[composite, "roomId:r1"])));
+    let unnamed = Rated { room_id: id("r1"), review_id: String::new() };
+    assert_eq!(filed(unnamed.into()), ("roomId:r1".to_owned(), owned(&["roomId:r1"])));
     let priced = Priced { room_id: id("r1"), night: "n/1".to_owned() };
     let partition = "roomId+night:r1|n%2F1";
     assert_eq!(filed(priced.into()), (partition.to_owned(), owned(&[partition])));

@@ -1,0 +1,89 @@
+//! Fences: where they are, and what they say now.
+
+use aws_sdk_dynamodb::types::{Get, ReturnConsumedCapacity, TransactGetItem};
+use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
+use ringfence_dynamo::{Failure, Item, Kind};
+
+use crate::item::{count, key};
+use crate::limits::TRANSACTION_ACTIONS_MAX;
+use crate::log::{DcbLog, failed};
+
+/// The sort key of every fence.
+const FENCE: &str = "FENCE";
+
+/// The key of a boundary's fence.
+pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
+    key(format!("fence#{boundary}"), FENCE)
+}
+
+/// The first of the counts that the fence does not have.
+///
+/// # Errors
+/// [`LogError::Corrupt`] when the fence counts fewer events than were seen: none is ever deleted.
+pub(crate) fn difference<'a>(
+    boundary: &BoundaryId,
+    seen: impl IntoIterator<Item = (&'a &'static str, &'a u64)>,
+    fence: Option<&Item>,
+) -> Result<Option<Conflict>, LogError> {
+    let mut conflict = None;
+    for (&event_type, &seen) in seen {
+        let found = count(fence, event_type);
+        let differs = Conflict { boundary: boundary.clone(), event_type, seen, found };
+        if found < seen {
+            return Err(LogError::Corrupt(differs));
+        }
+        if found > seen && conflict.is_none() {
+            conflict = Some(differs);
+        }
+    }
+    Ok(conflict)
+}
+
+/// Compares the counts with the fences, after the reads (rule 6).
+///
+/// More fences than one transaction reads take several. That is as good as one snapshot: what was
+/// seen was committed before the first of them, and counts only grow, so a count found equal by a
+/// later one was equal at the time of the first as well.
+pub(crate) async fn verify(
+    log: &DcbLog,
+    seen: &Seen,
+    envelope: &Envelope,
+) -> Result<Option<Conflict>, LogError> {
+    let boundaries: Vec<_> = seen.iter().collect();
+    let mut conflict = None;
+    for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
+        let fences = log
+            .retry(envelope)
+            .run(|| snapshot(log, chunk.iter().map(|(boundary, _)| *boundary)))
+            .await
+            .map_err(|gave_up| failed("reading fences", gave_up))?;
+        for (n, (boundary, types)) in chunk.iter().enumerate() {
+            let fence = fences.get(n).and_then(Option::as_ref);
+            let differs = difference(boundary, *types, fence)?;
+            conflict = conflict.or(differs);
+        }
+    }
+    Ok(conflict)
+}
+
+async fn snapshot(
+    log: &DcbLog,
+    boundaries: impl Iterator<Item = &BoundaryId>,
+) -> Result<Vec<Option<Item>>, Failure> {
+    let gets = boundaries.map(|boundary| {
+        let get = Get::builder().table_name(&log.table).set_key(Some(fence_key(boundary))).build();
+        TransactGetItem::builder().get(get.expect("table and key are set")).build()
+    });
+    log.meter.sent(Kind::Read);
+    let answer = log
+        .client
+        .transact_get_items()
+        .set_transact_items(Some(gets.collect()))
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    log.meter.consumed(Kind::Read, answer.consumed_capacity());
+    // A fence that is not there comes back as nothing or as an item without attributes; both
+    // count zero.
+    Ok(answer.responses.unwrap_or_default().into_iter().map(|response| response.item).collect())
+}

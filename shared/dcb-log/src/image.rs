@@ -1,0 +1,23 @@
+//! Events from the images of the table's stream.
+
+use ringfence::{Catalog, SequencedEvent};
+use ringfence_dynamo::Item;
+
+use crate::item::{self, DecodeError};
+
+/// A NEW_IMAGE of the stream that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the image is no event")]
+pub struct ImageError(#[source] DecodeError);
+
+/// The event of a NEW_IMAGE; `None` for an item that is none (a fence, a command item).
+///
+/// # Errors
+/// The image says that it is an event, and is not whole.
+pub fn event_of_image(image: Item) -> Result<Option<SequencedEvent>, ImageError> {
+    if item::event_type(&image).is_none() {
+        return Ok(None);
+    }
+    let no_types = Catalog::compose([]).expect("nothing contradicts itself");
+    item::decode(&no_types, image).map(Some).map_err(ImageError)
+}

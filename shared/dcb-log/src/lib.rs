@@ -1,0 +1,29 @@
+//! The DCB event log on DynamoDB: one table, events filed under counted fences.
+//!
+//! An append is one transaction: it puts the events, adds to the counts of every fence they are
+//! filed under, and requires that every count the decision depends on is still what it saw. Events
+//! are never deleted and every event adds one to its fences in its own transaction, so equal
+//! counts mean that the decision read exactly what is committed, whatever the clocks, the
+//! consistency of the reads or the order of arrival.
+//!
+//! Architecture invariant: only the modules `item`, `fence` and `record` name the attributes of the
+//! table's items.
+
+mod append;
+mod fence;
+mod image;
+mod import;
+mod item;
+mod limits;
+mod log;
+mod outcome;
+mod read;
+mod record;
+mod scan;
+mod transaction;
+
+pub use image::{ImageError, event_of_image};
+pub use import::Imported;
+pub use limits::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
+pub use log::DcbLog;
+pub use record::COMMAND_KEPT_SECONDS;

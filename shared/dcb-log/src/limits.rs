@@ -1,0 +1,114 @@
+//! DynamoDB's limits, checked before the call so that the error names the numbers.
+//!
+//! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
+
+use std::collections::BTreeMap;
+
+use ringfence::{BoundaryId, LimitExceeded};
+
+/// Actions of one transaction: events, fences, the command item.
+pub const TRANSACTION_ACTIONS_MAX: usize = 100;
+/// Items of one transaction together, in bytes.
+pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
+/// event fits a page of the feed.
+pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
+/// The text of one expression, in bytes.
+const EXPRESSION_BYTES_MAX: usize = 4_096;
+/// Operators and functions of one expression.
+const EXPRESSION_OPERATORS_MAX: usize = 300;
+/// A partition key, in bytes.
+const KEY_BYTES_MAX: usize = 2_048;
+
+fn check(
+    subject: impl Into<String>,
+    unit: &'static str,
+    found: usize,
+    limit: usize,
+    advice: &'static str,
+) -> Result<(), LimitExceeded> {
+    if found <= limit {
+        return Ok(());
+    }
+    Err(LimitExceeded {
+        subject: subject.into(),
+        found: found as u64,
+        limit: limit as u64,
+        unit,
+        advice,
+    })
+}
+
+/// `fences` are those of the transaction; an error names the tag that most of them are of.
+pub(crate) fn actions<'a>(
+    found: usize,
+    fences: impl Iterator<Item = &'a BoundaryId>,
+) -> Result<(), LimitExceeded> {
+    if found <= TRANSACTION_ACTIONS_MAX {
+        return Ok(());
+    }
+    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in fences.filter_map(|boundary| boundary.as_str().split(':').next()) {
+        *keys.entry(key).or_default() += 1;
+    }
+    let most = keys.into_iter().max_by_key(|(_, count)| *count);
+    let subject = most.map_or_else(|| "events".to_owned(), |(key, count)| format!("{count} {key}"));
+    let advice = "read and write fewer things in one decision";
+    check(subject, "actions of one transaction", found, TRANSACTION_ACTIONS_MAX, advice)
+}
+
+pub(crate) fn transaction(bytes: usize) -> Result<(), LimitExceeded> {
+    let advice = "write fewer or smaller events in one decision";
+    check("the command's transaction", "bytes", bytes, TRANSACTION_BYTES_MAX, advice)
+}
+
+pub(crate) fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
+    let advice = "keep large payloads elsewhere and refer to them";
+    check(event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
+}
+
+pub(crate) fn key(subject: &str, id: &str) -> Result<(), LimitExceeded> {
+    check(subject, "bytes", id.len(), KEY_BYTES_MAX, "use a shorter one")
+}
+
+pub(crate) fn expression(fence: &str, expression: &str) -> Result<(), LimitExceeded> {
+    let advice = "read fewer event types in one decision";
+    let subject = || format!("the condition on {fence}");
+    check(subject(), "bytes", expression.len(), EXPRESSION_BYTES_MAX, advice)?;
+    check(subject(), "operators", operators(expression), EXPRESSION_OPERATORS_MAX, advice)
+}
+
+/// Operators and functions, as they stand in the expressions of this crate.
+fn operators(expression: &str) -> usize {
+    let tokens = expression.split([' ', '(']);
+    tokens.filter(|t| matches!(*t, "=" | "<" | "AND" | "OR" | "attribute_not_exists")).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_limit_is_allowed_and_one_more_is_not() {
+        let fences = ["orderId", "productId", "productId"].map(|key| BoundaryId::tag(key, "1"));
+        assert!(actions(100, fences.iter()).is_ok());
+        assert_eq!(
+            actions(101, fences.iter()).expect_err("one too many").to_string(),
+            "2 productId: 101 actions of one transaction, limit 100; \
+             read and write fewer things in one decision"
+        );
+        assert!(event("E", 358_400).is_ok() && event("E", 358_401).is_err());
+        assert!(transaction(4_194_304).is_ok() && transaction(4_194_305).is_err());
+        assert!(key("k", &"x".repeat(2_048)).is_ok() && key("k", &"x".repeat(2_049)).is_err());
+        assert!(expression("f", &"x".repeat(4_096)).is_ok());
+        assert!(expression("f", &"x".repeat(4_097)).is_err());
+        assert!(expression("f", &"= ".repeat(300)).is_ok());
+        assert!(expression("f", &"= ".repeat(301)).is_err());
+    }
+
+    #[test]
+    fn operators_and_functions_are_counted() {
+        let condition = "#c0 = :n0 AND (attribute_not_exists(#head) OR #head < :first)";
+        assert_eq!(operators(condition), 5);
+    }
+}

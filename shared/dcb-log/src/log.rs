@@ -1,0 +1,185 @@
+//! The log itself: what its operations share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use ringfence::{
+    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError,
+    Outcome, Plan, Position, Seen, SequencedEvent, Settled,
+};
+use ringfence_dynamo::{Clock, Failure, GaveUp, Meter, Retry};
+
+use crate::{append, fence, read, record};
+
+/// A cause this far ahead of the clock is not believed: following it would push every later
+/// position of its fences into the future. In milliseconds.
+const CAUSE_AHEAD_MAX_MS: u64 = 60_000;
+
+/// An event log in one DynamoDB table.
+pub struct DcbLog {
+    pub(crate) client: Client,
+    pub(crate) table: String,
+    pub(crate) catalog: Catalog,
+    pub(crate) clock: Clock,
+    pub(crate) meter: Meter,
+    /// The time of this writer's last position, in milliseconds since 1970.
+    last_ms: AtomicU64,
+}
+
+impl DcbLog {
+    /// The log in `table`, whose events `catalog` declares. The client's own retries must be off
+    /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
+    #[must_use]
+    pub fn new(client: Client, table: impl Into<String>, catalog: Catalog, clock: Clock) -> Self {
+        let (table, meter, last_ms) = (table.into(), Meter::default(), AtomicU64::new(0));
+        Self { client, table, catalog, clock, meter, last_ms }
+    }
+
+    /// What this log's requests cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// How long and how often to try on behalf of a command.
+    pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
+        let retry = Retry::default();
+        match envelope.deadline_ms {
+            None => retry,
+            Some(deadline) => {
+                let left_ms = deadline.saturating_sub(self.clock.now_ms());
+                retry.within(Duration::from_millis(left_ms))
+            }
+        }
+    }
+
+    /// The time of the next position: later than the clock's, than this writer's last, than all it
+    /// has read, than its cause, and than `raised` (the head of a fence that refused it), so that
+    /// commit order is position order and effects follow their causes.
+    pub(crate) fn next_ms(
+        &self,
+        seen: Option<&Seen>,
+        cause: Option<&Position>,
+        raised: u64,
+    ) -> u64 {
+        let now = self.clock.now_ms();
+        let after = |position: &Position| position.ms() + 1;
+        let newest = seen.and_then(Seen::newest).map_or(0, after);
+        let cause = cause.filter(|cause| {
+            let believed = cause.ms() <= now.saturating_add(CAUSE_AHEAD_MAX_MS);
+            if !believed {
+                tracing::warn!(%cause, now_ms = now, "the cause lies too far ahead of the clock");
+            }
+            believed
+        });
+        let floor = now.max(newest).max(cause.map_or(0, after)).max(raised);
+        let minted = |last: u64| floor.max(last.saturating_add(1));
+        let last = self
+            .last_ms
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(minted(last)));
+        minted(last.unwrap_or_else(|last| last))
+    }
+}
+
+/// The error of a request that failed for good or too often and left nothing behind.
+pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> LogError {
+    let GaveUp { failure, attempts } = gave_up;
+    match failure {
+        Failure::Throttled { .. } => LogError::Throttled { attempts },
+        Failure::Contended { .. } => LogError::Contention { attempts },
+        Failure::Cancelled(_) if failure.is_transient() => LogError::Contention { attempts },
+        failure => LogError::Failed { operation, source: failure.into() },
+    }
+}
+
+/// The error of a write after its last attempt: as long as one send may have taken effect, nothing
+/// that a later one reports can be taken for the outcome.
+pub(crate) fn exhausted(
+    operation: &'static str,
+    unknown: Option<Failure>,
+    failure: Failure,
+    attempts: u32,
+) -> LogError {
+    match (unknown, failure) {
+        (_, source @ Failure::Unknown { .. }) | (Some(source), _) => {
+            LogError::OutcomeUnknown { attempts, source: source.into() }
+        }
+        (None, failure) => failed(operation, GaveUp { failure, attempts }),
+    }
+}
+
+impl EventLog for DcbLog {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        read::read(self, plan, consistency)
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        Box::pin(append::append(self, append))
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        Box::pin(fence::verify(self, seen, envelope))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>> {
+        Box::pin(record::settle(self, record, outcome, envelope))
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        Box::pin(self.retry(envelope).pause(attempt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Config};
+
+    use super::*;
+
+    fn log(clock: &Clock) -> DcbLog {
+        let config = Config::builder().behavior_version(BehaviorVersion::latest()).build();
+        let catalog = Catalog::new("none", []).expect("nothing contradicts nothing");
+        DcbLog::new(Client::from_conf(config), "events", catalog, clock.clone())
+    }
+
+    fn position(ms: u64) -> Position {
+        Position::try_from(format!("{ms:013}-x")).expect("13 digits")
+    }
+
+    #[test]
+    fn time_never_stands_still_nor_goes_back() {
+        let clock = Clock::fixed(1_000);
+        let log = log(&clock);
+        assert_eq!(log.next_ms(None, None, 0), 1_000);
+        assert_eq!(log.next_ms(None, None, 0), 1_001);
+        clock.set(500);
+        assert_eq!(log.next_ms(None, None, 0), 1_002);
+        assert_eq!(log.next_ms(None, None, 2_000), 2_000);
+        clock.set(5_000);
+        assert_eq!(log.next_ms(None, None, 0), 5_000);
+    }
+
+    #[test]
+    fn an_effect_follows_its_cause_unless_that_is_far_ahead() {
+        let log = log(&Clock::fixed(1_000));
+        assert_eq!(log.next_ms(None, Some(&position(61_000)), 0), 61_001);
+        let log = self::log(&Clock::fixed(1_000));
+        assert_eq!(log.next_ms(None, Some(&position(61_001)), 0), 1_000);
+    }
+}

@@ -1,0 +1,220 @@
+//! Reading boundaries: all at once, page by page, merged by position.
+
+use std::collections::VecDeque;
+
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
+use futures::future::try_join_all;
+use futures::stream::{BoxStream, StreamExt, try_unfold};
+use ringfence::{Access, Catalog, Consistency, LogError, Plan, Position, Read, SequencedEvent};
+use ringfence_dynamo::{ATTEMPTS_MAX, Failure, Item, Kind, Retry};
+
+use crate::item::{COMPOSITE_INDEX, DATA, ID, POSITION, decode, event_type, tag_index, text};
+use crate::log::{DcbLog, failed};
+
+/// Keys of one `BatchGetItem`.
+const BATCH_KEYS_MAX: usize = 100;
+
+/// The events of all reads of the plan, merged by position, each once. It holds one page of each
+/// read, however many events there are.
+pub(crate) fn read<'a>(
+    log: &'a DcbLog,
+    plan: &'a Plan,
+    consistency: Consistency,
+) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+    let source = |read| Source {
+        log,
+        read,
+        strong: consistency == Consistency::Strong,
+        events: VecDeque::new(),
+        keys: VecDeque::new(),
+        next: Next::First,
+    };
+    let mut sources: Vec<Source<'a>> = plan.reads.iter().map(source).collect();
+    // Of two copies of an event the first source's is kept: the table's, which has everything.
+    sources.sort_by_key(|source| source.read.access != Access::Partition);
+    try_unfold(sources, |mut sources| async move {
+        let dry = sources.iter_mut().filter(|source| source.is_dry());
+        try_join_all(dry.map(Source::fill)).await?;
+        Ok(next(&mut sources).map(|event| (event, sources)))
+    })
+    .boxed()
+}
+
+/// The event with the lowest position, taken from every source that has it.
+fn next(sources: &mut [Source<'_>]) -> Option<SequencedEvent> {
+    let front = |source: &Source<'_>| source.events.front().map(|event| event.position.clone());
+    let lowest: Position = sources.iter().filter_map(front).min()?;
+    let holders = sources.iter_mut().filter(|source| front(source).as_ref() == Some(&lowest));
+    let copies: Vec<_> = holders.filter_map(|source| source.events.pop_front()).collect();
+    copies.into_iter().next()
+}
+
+/// Where a source goes on.
+enum Next {
+    First,
+    After(Item),
+    End,
+}
+
+/// One boundary, read page by page.
+struct Source<'a> {
+    log: &'a DcbLog,
+    read: &'a Read,
+    strong: bool,
+    events: VecDeque<SequencedEvent>,
+    /// Keys whose items an index does not project, in the order of their positions.
+    keys: VecDeque<Item>,
+    next: Next,
+}
+
+impl Source<'_> {
+    fn is_dry(&self) -> bool {
+        self.events.is_empty() && !(self.keys.is_empty() && matches!(self.next, Next::End))
+    }
+
+    /// Reads until there is an event or no more page; a page can be empty and not the last.
+    async fn fill(&mut self) -> Result<(), LogError> {
+        while self.is_dry() {
+            if self.keys.is_empty() {
+                self.page().await?;
+            } else {
+                self.complete().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn page(&mut self) -> Result<(), LogError> {
+        let start = match std::mem::replace(&mut self.next, Next::End) {
+            Next::First => None,
+            Next::After(key) => Some(key),
+            Next::End => return Ok(()),
+        };
+        let page = Retry::default().run(|| self.query(start.clone())).await;
+        let page = page.map_err(|gave_up| failed("reading events", gave_up))?;
+        if let Some(key) = page.last_evaluated_key {
+            self.next = Next::After(key);
+        }
+        let items = page.items.unwrap_or_default();
+        if items.iter().all(|item| item.contains_key(DATA)) {
+            self.accept(items)
+        } else {
+            // The index projects keys only, or less than an event.
+            self.keys.extend(items.into_iter().map(|mut item| {
+                item.retain(|name, _| name == ID || name == POSITION);
+                item
+            }));
+            Ok(())
+        }
+    }
+
+    async fn query(&self, start: Option<Item>) -> Result<QueryOutput, Failure> {
+        let (index, name, value) = match &self.read.access {
+            Access::Partition => (None, ID.to_owned(), self.read.boundary.as_str()),
+            Access::TagIndex(tag) => {
+                let index = tag_index(&tag.key);
+                (Some(index.clone()), index, tag.value.as_str())
+            }
+            Access::CompositeIndex(_) => {
+                let index = COMPOSITE_INDEX.to_owned();
+                (Some(index.clone()), index, self.read.boundary.as_str())
+            }
+        };
+        // An index has no strong read.
+        let strong = index.is_none() && self.strong;
+        self.log.meter.sent(Kind::Read);
+        let page = self
+            .log
+            .client
+            .query()
+            .table_name(&self.log.table)
+            .set_index_name(index)
+            .key_condition_expression("#key = :key")
+            .expression_attribute_names("#key", name)
+            .expression_attribute_values(":key", text(value))
+            .consistent_read(strong)
+            .set_exclusive_start_key(start)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.log.meter.consumed(Kind::Read, page.consumed_capacity());
+        Ok(page)
+    }
+
+    /// Reads the items of the next keys. One that is not there is not seen, which the append's
+    /// condition notices.
+    async fn complete(&mut self) -> Result<(), LogError> {
+        let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
+        let mut left = Some(keys);
+        let mut items = Vec::new();
+        let mut attempts = Retry::default().start();
+        while let Some(keys) = left {
+            let asked = keys.len();
+            let batch = Retry::default().run(|| self.batch(keys.clone())).await;
+            let (found, unprocessed) =
+                batch.map_err(|gave_up| failed("reading events", gave_up))?;
+            items.extend(found);
+            left = (!unprocessed.is_empty()).then_some(unprocessed);
+            // 16 MB end a batch too, so only one without progress counts as throttled.
+            if left.as_ref().is_some_and(|left| left.len() == asked) && !attempts.again().await {
+                return Err(LogError::Throttled { attempts: ATTEMPTS_MAX });
+            }
+        }
+        self.accept(items)?;
+        self.events.make_contiguous().sort_by(|a, b| a.position.cmp(&b.position));
+        Ok(())
+    }
+
+    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
+        let log = self.log;
+        let keys = KeysAndAttributes::builder()
+            .set_keys(Some(keys))
+            .consistent_read(self.strong)
+            .build()
+            .expect("keys are set");
+        log.meter.sent(Kind::Read);
+        let mut answer = log
+            .client
+            .batch_get_item()
+            .request_items(&log.table, keys)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        log.meter.consumed(Kind::Read, answer.consumed_capacity());
+        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&log.table));
+        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&log.table));
+        Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
+    }
+
+    /// Decodes items. What can't be decoded fails the read if the decision consumes its type.
+    fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
+        for item in items {
+            let consumed = event_type(&item).is_none_or(|t| self.read.types.contains(t));
+            match decode_named(&self.log.catalog, item) {
+                Ok(event) => self.events.push_back(event),
+                Err(error) if consumed => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The event of an item, or an error that names the item.
+pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEvent, LogError> {
+    let name = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    let (partition, position) = (name(ID), name(POSITION));
+    decode(catalog, item).map_err(|source| {
+        let partition = partition.unwrap_or_default();
+        match position.map(Position::try_from) {
+            Some(Ok(position)) => {
+                LogError::Undecodable { partition, position, source: source.into() }
+            }
+            _ => LogError::Failed {
+                operation: "decoding an item without a position",
+                source: format!("partition {partition}").into(),
+            },
+        }
+    })
+}

@@ -1,0 +1,123 @@
+//! The command item: what makes a command with an idempotency key take effect once.
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
+};
+use ringfence::{CommandRecord, Envelope, LogError, Outcome, Settled, escape};
+use ringfence_dynamo::{Failure, Item, Kind, from_attribute, rfc3339};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::item::{ID, RECORDED_AT, attribute, key, number, text};
+use crate::limits;
+use crate::log::{DcbLog, exhausted};
+
+/// How long the outcome of a command is kept: longer than a queue keeps a message (14 days), so
+/// that a message taken from a dead-letter queue meets it.
+pub const COMMAND_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
+
+/// The sort key of every command item.
+const COMMAND: &str = "COMMAND";
+/// SHA-256 of the command in canonical JSON, in hexadecimal.
+const COMMAND_HASH: &str = "commandHash";
+const OUTCOME: &str = "outcome";
+/// Seconds since 1970; the table's TTL attribute, on command items only.
+const EXPIRES_AT: &str = "expiresAt";
+/// TTL deletes late, so an item that is past its time counts as deleted.
+const CONDITION: &str = "attribute_not_exists(#id) OR #expiresAt < :now";
+const OPERATION: &str = "recording the outcome of a command";
+
+/// The action that records `outcome`, unless the command is settled.
+pub(crate) fn put(
+    table: &str,
+    record: &CommandRecord,
+    outcome: &Outcome,
+    now_ms: u64,
+) -> Result<Put, LogError> {
+    let id = format!("command#{}#{}", record.slice, escape(&record.key));
+    limits::key("the idempotency key", &id)?;
+    let mut item = key(id, COMMAND);
+    let now = now_ms / 1_000;
+    item.extend([
+        (COMMAND_HASH.to_owned(), text(hash(record))),
+        (OUTCOME.to_owned(), attribute(OUTCOME, &json!(outcome))?),
+        (RECORDED_AT.to_owned(), text(rfc3339(now_ms))),
+        (EXPIRES_AT.to_owned(), number(now + COMMAND_KEPT_SECONDS)),
+    ]);
+    let put = Put::builder()
+        .table_name(table)
+        .set_item(Some(item))
+        .condition_expression(CONDITION)
+        .expression_attribute_names("#id", ID)
+        .expression_attribute_names("#expiresAt", EXPIRES_AT)
+        .expression_attribute_values(":now", number(now))
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .build();
+    Ok(put.expect("table and item are set"))
+}
+
+fn hash(record: &CommandRecord) -> String {
+    let digest = Sha256::digest(record.command.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The outcome that an earlier command with the same key left behind.
+pub(crate) fn recorded(record: &CommandRecord, mut item: Item) -> Result<Outcome, LogError> {
+    if item.get(COMMAND_HASH) != Some(&text(hash(record))) {
+        return Err(LogError::KeyReused { key: record.key.clone() });
+    }
+    let outcome = item.remove(OUTCOME).unwrap_or(AttributeValue::Null(true));
+    let undecodable = |source| LogError::Failed { operation: "reading a recorded outcome", source };
+    let outcome = from_attribute(OUTCOME, outcome).map_err(|error| undecodable(error.into()))?;
+    serde_json::from_value(outcome).map_err(|error| undecodable(error.into()))
+}
+
+/// Records an outcome that comes with no append.
+pub(crate) async fn settle(
+    log: &DcbLog,
+    record: &CommandRecord,
+    outcome: &Outcome,
+    envelope: &Envelope,
+) -> Result<Settled, LogError> {
+    let put = put(&log.table, record, outcome, log.clock.now_ms())?;
+    let mut attempts = log.retry(envelope).start();
+    let mut unknown = None;
+    loop {
+        let failure = match send(log, put.clone()).await {
+            Ok(()) => return Ok(Settled::Now),
+            // An earlier send, whose answer was lost, did it.
+            Err(Failure::Condition(Some(item))) if unknown.is_some() && item == put.item => {
+                return Ok(Settled::Now);
+            }
+            Err(Failure::Condition(Some(item))) => {
+                return recorded(record, item).map(Settled::Repeated);
+            }
+            Err(failure) => failure,
+        };
+        if !failure.is_transient() || !attempts.again().await {
+            return Err(exhausted(OPERATION, unknown, failure, attempts.made()));
+        }
+        if matches!(failure, Failure::Unknown { .. }) {
+            unknown = Some(failure);
+        }
+    }
+}
+
+/// A single write is half the price of a transaction of one.
+async fn send(log: &DcbLog, put: Put) -> Result<(), Failure> {
+    log.meter.sent(Kind::Write);
+    let answer = log
+        .client
+        .put_item()
+        .table_name(put.table_name)
+        .set_item(Some(put.item))
+        .set_condition_expression(put.condition_expression)
+        .set_expression_attribute_names(put.expression_attribute_names)
+        .set_expression_attribute_values(put.expression_attribute_values)
+        .set_return_values_on_condition_check_failure(put.return_values_on_condition_check_failure)
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    log.meter.consumed(Kind::Write, answer.consumed_capacity());
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! What no emulator does: contention, throttling, lost answers, stale reads, lagging indexes.
+
+use add_product::AddProduct;
+use aws_sdk_dynamodb::types::AttributeValue;
+use order_product::OrderProduct;
+use place_order::PlaceOrder;
+use ringfence::kit::id;
+use ringfence::{Conflict, Envelope, EventLog, HandleError, LogError, events};
+use ringfence_catalog::{Money, ProductNameChanged};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::{Exchange, Fault};
+use ringfence_ordering::ProductOrdered;
+use serde_json::{Value, json};
+
+use crate::examples::synced;
+use crate::reads::{catalog, noted, plan, read, seen};
+use crate::stack::{NOW_MS, Stack, TABLE, append, code, committed, envelope};
+
+const ADDED: &str = "TransactWriteItems";
+
+async fn shop() -> Stack {
+    Stack::start(ringfence_catalog::catalog()).await
+}
+
+fn add() -> AddProduct {
+    AddProduct {
+        product_id: id("p1"),
+        name: "Lamp".to_owned(),
+        description: String::new(),
+        price: Money::new(1_250, "EUR"),
+    }
+}
+
+fn renamed(name: &str) -> ProductNameChanged {
+    ProductNameChanged { product_id: id("p1"), name: name.to_owned() }
+}
+
+/// A page without items, as a replica answers that has not heard of them.
+fn stale() -> Fault {
+    Fault::Answer(200, json!({ "Items": [], "Count": 0, "ScannedCount": 0 }))
+}
+
+fn requests(exchanges: &[Exchange], operation: &str) -> Vec<Value> {
+    let of = exchanges.iter().filter(|exchange| exchange.operation == operation);
+    of.map(|exchange| exchange.request.clone()).collect()
+}
+
+#[tokio::test]
+async fn the_identical_transaction_is_sent_again_and_nothing_decided_again() {
+    for fault in [
+        Fault::cancelled(&["None", "TransactionConflict"]),
+        Fault::cancelled(&["ThrottlingError", "None"]),
+        Fault::cancelled(&["ProvisionedThroughputExceeded", "TransactionConflict"]),
+        Fault::error("ThrottlingException"),
+        Fault::error("ProvisionedThroughputExceededException"),
+        Fault::error("TransactionInProgressException"),
+        Fault::error("InternalServerError"),
+        Fault::LostBefore,
+        Fault::LostAfter,
+    ] {
+        let stack = shop().await;
+        stack.wire.inject(ADDED, 0, fault.clone());
+        let handled = stack.accept(add()).await;
+        assert_eq!((handled.attempts, handled.repeated), (1, false), "{fault:?}");
+        let exchanges = stack.wire.take();
+        assert_eq!(requests(&exchanges, "Query").len(), 1, "{fault:?}");
+        let sent = requests(&exchanges, ADDED);
+        assert_eq!(sent.len(), 2, "{fault:?}");
+        assert_eq!(sent[0], sent[1], "{fault:?}");
+        assert_eq!(stack.count("ProductAdded").await, 1, "{fault:?}");
+    }
+}
+
+/// Sends one append through these faults and returns how it failed.
+async fn fails(faults: Vec<Fault>, deadline_ms: Option<u64>) -> (LogError, usize) {
+    let stack = shop().await;
+    faults.into_iter().for_each(|fault| stack.wire.inject(ADDED, 0, fault));
+    let envelope = Envelope { deadline_ms, ..envelope() };
+    let appended = append(&stack.log(), events![renamed("x")], &envelope).await;
+    assert_eq!(stack.count("ProductNameChanged").await, 0);
+    (appended.expect_err("it never succeeds"), stack.take(ADDED).len())
+}
+
+#[tokio::test]
+async fn exhaustion_says_what_is_known() {
+    let many = |fault: Fault| vec![fault; 8];
+    let conflict = || Fault::cancelled(&["TransactionConflict"]);
+    let mut once_lost = many(Fault::error("ThrottlingException"));
+    once_lost[3] = Fault::LostBefore;
+    let (contention, throttled, unknown, once_lost) = tokio::join!(
+        fails(many(conflict()), None),
+        fails(many(Fault::error("ThrottlingException")), None),
+        fails(many(Fault::error("InternalServerError")), None),
+        fails(once_lost, None),
+    );
+    assert!(matches!(contention, (LogError::Contention { attempts: 8 }, 8)), "{contention:?}");
+    assert!(matches!(throttled, (LogError::Throttled { attempts: 8 }, 8)), "{throttled:?}");
+    assert!(matches!(unknown, (LogError::OutcomeUnknown { attempts: 8, .. }, 8)), "{unknown:?}");
+    assert!(matches!(once_lost.0, LogError::OutcomeUnknown { attempts: 8, .. }), "{once_lost:?}");
+}
+
+#[tokio::test]
+async fn no_wait_crosses_the_deadline_of_a_command() {
+    let conflict = Fault::cancelled(&["TransactionConflict"]);
+    let failed = fails(vec![conflict], Some(NOW_MS)).await;
+    assert!(matches!(failed, (LogError::Contention { attempts: 1 }, 1)), "{failed:?}");
+    let failed = fails(vec![Fault::LostBefore], Some(NOW_MS)).await;
+    assert!(matches!(failed, (LogError::OutcomeUnknown { attempts: 1, .. }, 1)), "{failed:?}");
+}
+
+#[tokio::test]
+async fn what_can_never_succeed_is_sent_once() {
+    for fault in [
+        Fault::error("ValidationException"),
+        Fault::error("AccessDeniedException"),
+        Fault::cancelled(&["ItemCollectionSizeLimitExceeded"]),
+        Fault::cancelled(&["ValidationError"]),
+    ] {
+        let failed = fails(vec![fault.clone()], None).await;
+        assert!(matches!(failed, (LogError::Failed { .. }, 1)), "{fault:?}: {failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
+    let stack = shop().await;
+    let ahead = stack.seed(events![renamed("first")]).await;
+    let _ = stack.wire.take();
+    let slow = stack.log_at(&Clock::fixed(NOW_MS - 3_600_000));
+    let behind = committed(append(&slow, events![renamed("second")], &envelope()).await);
+    assert!(ahead[0].position < behind[0].position);
+    let sent = requests(&stack.wire.take(), ADDED);
+    let [refused, accepted] = &sent[..] else { panic!("{} requests", sent.len()) };
+    assert_ne!(refused["ClientRequestToken"], accepted["ClientRequestToken"]);
+    // The writer remembers: its next position needs no second request.
+    committed(append(&slow, events![renamed("third")], &envelope()).await);
+    assert_eq!(stack.take(ADDED).len(), 1);
+}
+
+#[tokio::test]
+async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
+    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    stack.seed(events![synced("p1")]).await;
+    // Both reads of the first decision: the order, which is not there, and the product.
+    stack.wire.inject("Query", 0, stale());
+    stack.wire.inject("Query", 0, stale());
+    let command =
+        PlaceOrder { order_id: id("o1"), customer_id: id("c1"), product_ids: vec![id("p1")] };
+    let handled = stack.accept(command).await;
+    assert_eq!(handled.attempts, 2);
+    assert!(stack.wire.is_spent());
+    let queries = requests(&stack.wire.take(), "Query");
+    let strong = queries.iter().filter(|query| query["ConsistentRead"] == true);
+    assert_eq!((queries.len(), strong.count()), (4, 2), "the second reads are strong");
+}
+
+#[tokio::test]
+async fn a_no_op_decided_on_a_stale_read_is_never_answered() {
+    let stack = shop().await;
+    let demand = |revoke: bool| {
+        let (product_id, order_id) = (id("p1"), id("o1"));
+        match revoke {
+            false => {
+                record_product_demand::RecordProductDemand::RecordDemand { product_id, order_id }
+            }
+            true => {
+                record_product_demand::RecordProductDemand::RevokeDemand { product_id, order_id }
+            }
+        }
+    };
+    stack.accept(demand(false)).await;
+    stack.wire.inject("Query", 0, stale());
+    assert_eq!(stack.accept(demand(true)).await.attempts, 2);
+    assert_eq!(stack.count("ProductDemandRevoked").await, 1);
+}
+
+#[tokio::test]
+async fn an_append_decided_on_a_stale_read_conflicts_and_is_decided_again() {
+    let stack = shop().await;
+    stack.accept(add()).await;
+    stack.wire.inject("Query", 0, stale());
+    let again = stack.run(&add()).await;
+    assert_eq!(code(&again), "ProductAlreadyExists");
+    assert_eq!(again.expect("it is rejected").attempts, 2);
+    assert_eq!(stack.count("ProductAdded").await, 1);
+}
+
+#[tokio::test]
+async fn a_lagging_index_is_waited_for() {
+    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    let (product_id, customer_id) = (id("p1"), id("c1"));
+    let ordered = ProductOrdered { order_id: id("o1"), customer_id, product_id, quantity: 10 };
+    stack.seed(events![ordered]).await;
+    // Two decisions' worth of reads; the order's partition is empty anyway.
+    (0..4).for_each(|_| stack.wire.inject("Query", 0, stale()));
+    let _ = stack.wire.take();
+    let (product_id, customer_id) = (id("p1"), id("c1"));
+    let command = OrderProduct { order_id: id("o2"), customer_id, product_id, quantity: 1 };
+    let end = stack.run(&command).await;
+    assert_eq!(code(&end), "LimitExceeded");
+    assert_eq!(end.expect("it is rejected").attempts, 3);
+    // The second decision was not made: the index did not show yet what the fence counts.
+    assert_eq!(stack.take(ADDED).len(), 1);
+}
+
+#[tokio::test]
+async fn reads_are_sent_again_too() {
+    let stack = shop().await;
+    stack.accept(add()).await;
+    for fault in [Fault::error("ThrottlingException"), Fault::LostBefore] {
+        stack.wire.inject("Query", 0, fault);
+    }
+    stack.wire.inject("TransactGetItems", 0, Fault::cancelled(&["TransactionConflict"]));
+    let end = stack.run(&add()).await;
+    assert_eq!(code(&end), "ProductAlreadyExists");
+    assert_eq!(end.expect("it is rejected").attempts, 1);
+    assert!(stack.wire.is_spent());
+}
+
+#[tokio::test]
+async fn a_failed_clause_fails_the_read() {
+    let stack = Stack::start(catalog()).await;
+    stack.seed(events![noted("b", "r", "one")]).await;
+    stack.wire.inject("Query", 1, Fault::error("AccessDeniedException"));
+    let plan = plan(&stack, &[&[("bookId", "b")], &[("readerId", "r")]]);
+    let error = read(&stack, &plan).await.expect_err("one clause failed");
+    assert!(matches!(error, LogError::Failed { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn more_fences_than_one_snapshot_holds_are_all_compared() {
+    let stack = Stack::start(catalog()).await;
+    let books: Vec<String> = (0..150).map(|n| format!("b{n:03}")).collect();
+    let clauses: Vec<_> = books.iter().map(|book| [("bookId", book.as_str())]).collect();
+    let clauses: Vec<&[_]> = clauses.iter().map(|clause| &clause[..]).collect();
+    let plan = plan(&stack, &clauses);
+    let seen = seen(&plan, &[]);
+    let (log, envelope) = (stack.log(), envelope());
+    assert_eq!(log.verify(&seen, &envelope).await.expect("a comparison"), None);
+    stack.seed(events![noted("b149", "r", "one")]).await;
+    let conflict = log.verify(&seen, &envelope).await.expect("a comparison").expect("a conflict");
+    assert_eq!(conflict.to_string(), "bookId:b149 holds 1 Noted, seen 0");
+    assert_eq!(stack.take("TransactGetItems").len(), 4);
+}
+
+#[tokio::test]
+async fn a_fence_that_counts_less_than_was_read_is_corrupt() {
+    let stack = shop().await;
+    stack.accept(add()).await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let fence = stack.client.delete_item().table_name(TABLE);
+    let fence = fence.key("id", text("fence#productId:p1")).key("position", text("FENCE"));
+    fence.send().await.expect("a deletion, which no writer of this project makes");
+    let end = stack.run(&add()).await.expect_err("the fence is gone");
+    let HandleError::Log(LogError::Corrupt(Conflict { seen, found, .. })) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!((seen, found), (1, 0));
+}

@@ -1,0 +1,13 @@
+//! The log on an embedded DynamoDB: what goes over the wire, what it costs, what holds when
+//! clients race and when requests fail.
+
+mod cases;
+mod costs;
+mod examples;
+mod faults;
+mod limits;
+mod races;
+mod reads;
+mod records;
+mod render;
+mod stack;

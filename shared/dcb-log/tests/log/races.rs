@@ -1,0 +1,122 @@
+//! Clients that race: exactly as many win as may.
+
+use add_product::AddProduct;
+use define_course::DefineCourse;
+use futures::future::join_all;
+use ringfence::kit::id;
+use ringfence::{HandleError, Handled, Outcome, Slice};
+use ringfence_catalog::Money;
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::Fault;
+use serde_json::json;
+use subscribe_student::{COURSES_MAX, SubscribeStudent};
+
+use crate::stack::{Stack, code};
+
+const CLIENTS: usize = 16;
+
+async fn stack<S: Slice>() -> Stack {
+    let mut stack = Stack::start(S::catalog()).await;
+    stack.clock = Clock::system();
+    stack
+}
+
+/// Runs the commands at once, each as a client of its own.
+async fn race<S: Slice>(
+    stack: &Stack,
+    commands: impl Iterator<Item = S>,
+) -> Vec<Result<Handled, HandleError>> {
+    join_all(commands.map(async |command| stack.run(&command).await)).await
+}
+
+fn winners(ends: &[Result<Handled, HandleError>]) -> usize {
+    let won = |end: &&_| matches!(end, Ok(Handled { outcome: Outcome::Accepted(_), .. }));
+    ends.iter().filter(won).count()
+}
+
+#[tokio::test]
+async fn a_hundred_entities_are_created_once_each() {
+    const ENTITIES: usize = 100;
+    let stack = stack::<AddProduct>().await;
+    // Each client starts at another entity, so that they meet at some and follow at others.
+    let clients = (0..CLIENTS).map(async |client| {
+        let mut won = 0;
+        for n in 0..ENTITIES {
+            let end = [stack.run(&add((client / 4 + n) % ENTITIES)).await];
+            match winners(&end) {
+                0 => assert_eq!(code(&end[0]), "ProductAlreadyExists"),
+                one => won += one,
+            }
+        }
+        won
+    });
+    let won: usize = join_all(clients).await.into_iter().sum();
+    assert_eq!(won, ENTITIES);
+    assert_eq!(stack.count("ProductAdded").await, ENTITIES);
+    stack.check_fences().await;
+}
+
+fn add(n: usize) -> AddProduct {
+    AddProduct {
+        product_id: id(&format!("p{n}")),
+        name: "Lamp".to_owned(),
+        description: String::new(),
+        price: Money::new(1_250, "EUR"),
+    }
+}
+
+fn subscribe(course: usize, student: usize) -> SubscribeStudent {
+    let (course, student) = (format!("c{course}"), format!("s{student}"));
+    SubscribeStudent { course_id: id(&course), student_id: id(&student) }
+}
+
+async fn define(stack: &Stack, course: usize, capacity: u32) {
+    stack.accept(DefineCourse { course_id: id(&format!("c{course}")), capacity }).await;
+}
+
+#[tokio::test]
+async fn the_last_seat_of_a_course_is_taken_once() {
+    let stack = stack::<SubscribeStudent>().await;
+    define(&stack, 0, 3).await;
+    stack.accept(subscribe(0, 100)).await;
+    stack.accept(subscribe(0, 101)).await;
+    let ends = race(&stack, (0..CLIENTS).map(|student| subscribe(0, student))).await;
+    assert_eq!(winners(&ends), 1, "{ends:?}");
+    assert_eq!(stack.count("StudentSubscribed").await, 3);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_students_last_slot_is_taken_once_across_courses() {
+    let stack = stack::<SubscribeStudent>().await;
+    for course in 0..CLIENTS + COURSES_MAX {
+        define(&stack, course, 100).await;
+    }
+    for course in 0..COURSES_MAX - 1 {
+        stack.accept(subscribe(CLIENTS + course, 0)).await;
+    }
+    let ends = race(&stack, (0..CLIENTS).map(|course| subscribe(course, 0))).await;
+    assert_eq!(winners(&ends), 1, "{ends:?}");
+    assert_eq!(stack.count("StudentSubscribed").await, COURSES_MAX);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn stale_reads_cost_attempts_and_never_a_seat() {
+    let stack = stack::<SubscribeStudent>().await;
+    define(&stack, 0, 10).await;
+    // Every third answer of a query is one that has not heard of anything.
+    for n in 0..40 {
+        let nothing = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
+        stack.wire.inject("Query", 2 * n, Fault::Answer(200, nothing));
+    }
+    let ends = race(&stack, (0..CLIENTS).map(|student| subscribe(0, student))).await;
+    let subscribed = stack.count("StudentSubscribed").await;
+    assert_eq!(winners(&ends), subscribed);
+    // Whoever gave up in the crowd gets a seat afterwards, as long as there is one.
+    for student in 0..CLIENTS {
+        let _ = stack.run(&subscribe(0, student)).await;
+    }
+    assert_eq!(stack.count("StudentSubscribed").await, 10);
+    stack.check_fences().await;
+}

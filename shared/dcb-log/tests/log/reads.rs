@@ -1,0 +1,210 @@
+//! Reads: whole, ordered, each event once, whatever the page, the projection or the id.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::TryStreamExt;
+use ringfence::{
+    Catalog, CatalogError, Consistency, Event, EventLog, LogError, NewEvent, Plan, Query,
+    QueryItem, Seen, SequencedEvent, Tag, events,
+};
+use ringfence_dynamo::wire::Fault;
+use serde_json::json;
+
+use crate::stack::{Stack, TABLE};
+
+/// A note on a page of a book: one partition, one tag that is read across, one composite.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub(crate) struct Noted {
+    #[tag(partition)]
+    pub(crate) book_id: String,
+    #[tag(cross_partition)]
+    pub(crate) reader_id: String,
+    pub(crate) note: String,
+}
+
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("library", [Noted::SCHEMA])
+}
+
+pub(crate) fn noted(book: &str, reader: &str, note: &str) -> Noted {
+    Noted { book_id: book.to_owned(), reader_id: reader.to_owned(), note: note.to_owned() }
+}
+
+/// A clause per list of tags.
+pub(crate) fn plan(stack: &Stack, clauses: &[&[(&'static str, &str)]]) -> Plan {
+    let items = clauses.iter().map(|tags| QueryItem {
+        tags: tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect(),
+        types: vec!["Noted"],
+    });
+    Plan::new(&Query { items: items.collect() }, &stack.catalog).expect("a route for each clause")
+}
+
+pub(crate) async fn read(stack: &Stack, plan: &Plan) -> Result<Vec<SequencedEvent>, LogError> {
+    stack.log().read(plan, Consistency::Eventual).try_collect().await
+}
+
+fn notes(events: &[SequencedEvent]) -> Vec<&str> {
+    events.iter().map(|event| event.data["note"].as_str().expect("a note")).collect()
+}
+
+pub(crate) fn seen(plan: &Plan, events: &[SequencedEvent]) -> Seen {
+    let mut seen = Seen::nothing(plan);
+    events.iter().for_each(|event| seen.observe(plan, event));
+    seen
+}
+
+#[tokio::test]
+async fn what_was_appended_comes_back_as_it_was() {
+    let stack = Stack::start(catalog()).await;
+    let appended = stack.seed(events![noted("b", "r", "one"), noted("b", "", "two")]).await;
+    let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await;
+    assert_eq!(read.expect("a read"), appended);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn clauses_are_merged_by_position_and_an_event_of_two_counts_once() {
+    let stack = Stack::start(catalog()).await;
+    for (book, reader, note) in [
+        ("b1", "r1", "1"),
+        ("b2", "r1", "2"),
+        ("b1", "r2", "3"),
+        ("b3", "r3", "4"),
+        ("b1", "r1", "5"),
+    ] {
+        stack.seed(events![noted(book, reader, note)]).await;
+    }
+    let pair: &[_] = &[("bookId", "b3"), ("readerId", "r3")];
+    let plan = plan(&stack, &[&[("bookId", "b1")], &[("readerId", "r1")], pair]);
+    let read = read(&stack, &plan).await.expect("a read");
+    assert_eq!(notes(&read), ["1", "2", "3", "4", "5"]);
+    let seen = seen(&plan, &read);
+    let counts = seen.iter().map(|(boundary, types)| (boundary.as_str(), types["Noted"]));
+    let expected = [("bookId:b1", 3), ("bookId:b3#readerId:r3", 1), ("readerId:r1", 3)];
+    assert_eq!(counts.collect::<Vec<_>>(), expected);
+    // The table's copy is kept, which has the metadata that the index does not project.
+    assert_eq!(read[0].metadata, crate::stack::envelope().metadata);
+}
+
+#[tokio::test]
+async fn a_partition_over_one_page_is_read_whole() {
+    let stack = Stack::start(catalog()).await;
+    let large = "x".repeat(300_000);
+    for _ in 0..8 {
+        stack.seed(events![noted("b", "r", &large)]).await;
+    }
+    let _ = stack.wire.take();
+    for clause in [("bookId", "b"), ("readerId", "r")] {
+        let read = read(&stack, &plan(&stack, &[&[clause]])).await.expect("a read");
+        assert_eq!(read.len(), 8);
+        assert!(read.is_sorted_by(|a, b| a.position < b.position));
+        let pages = stack.take("Query").len();
+        assert!(pages > 2, "2.4 MB came in {pages} pages");
+    }
+}
+
+#[tokio::test]
+async fn an_index_of_keys_is_completed_from_the_table() {
+    let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
+    let stack = Stack::projecting(catalog(), &keys_only).await;
+    let mut appended = Vec::new();
+    for n in 0..6 {
+        let notes = (0..30).map(|m| noted(&format!("b{}", m % 7), "r", &format!("{n} {m}")).into());
+        appended.extend(stack.seed(notes.collect()).await);
+    }
+    let _ = stack.wire.take();
+    let plan = plan(&stack, &[&[("readerId", "r")]]);
+    let read = read(&stack, &plan).await.expect("a read");
+    assert_eq!(read, appended);
+    let batches = stack.take("BatchGetItem");
+    assert_eq!(batches.len(), 2, "180 keys in batches of 100");
+
+    // A batch comes back in any order.
+    for mut answer in batches.into_iter().map(|batch| batch.answer) {
+        answer["Responses"][TABLE].as_array_mut().expect("items").reverse();
+        stack.wire.inject("BatchGetItem", 0, Fault::Answer(200, answer));
+    }
+    assert_eq!(self::read(&stack, &plan).await.expect("a read"), appended);
+    assert!(stack.wire.is_spent());
+}
+
+#[tokio::test]
+async fn unprocessed_keys_are_asked_for_again() {
+    let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
+    let stack = Stack::projecting(catalog(), &keys_only).await;
+    // 18 MB: more than the 16 MB that end a batch.
+    let large = "x".repeat(300_000);
+    for n in 0..60 {
+        stack.seed(events![noted(&format!("b{n}"), "r", &large)]).await;
+    }
+    let _ = stack.wire.take();
+    let read = read(&stack, &plan(&stack, &[&[("readerId", "r")]])).await.expect("a read");
+    assert_eq!(read.len(), 60);
+    assert_eq!(stack.take("BatchGetItem").len(), 2);
+}
+
+#[tokio::test]
+async fn hostile_values_stay_apart_and_come_back() {
+    let stack = Stack::start(catalog()).await;
+    let values = ["a#b", "a:b", "a/b", "a\0b", "a%23b", "🦀", "fence#x", "$type", "a"];
+    let append = |value: &str| stack.seed(events![noted(value, value, value)]);
+    for value in values {
+        append(value).await;
+    }
+    for value in values {
+        let (book, reader) = (("bookId", value), ("readerId", value));
+        for clauses in [&[&[book][..]][..], &[&[reader]], &[&[book, reader]]] {
+            let read = read(&stack, &plan(&stack, clauses)).await.expect("a read");
+            assert_eq!(notes(&read), [value]);
+            assert_eq!(read[0].tags, [Tag::new("bookId", value), Tag::new("readerId", value)]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_scan_returns_every_event_and_nothing_else() {
+    let stack = Stack::start(catalog()).await;
+    let large = "x".repeat(300_000);
+    let mut appended = Vec::new();
+    for n in 0..5 {
+        appended.extend(stack.seed(events![noted(&format!("b{n}"), "r", &large)]).await);
+    }
+    let mut scanned: Vec<_> = stack.log().scan().try_collect().await.expect("a scan");
+    scanned.sort_by(|a: &SequencedEvent, b| a.position.cmp(&b.position));
+    assert_eq!(scanned, appended);
+    assert!(stack.take("Scan").len() > 1, "1.5 MB came in one page");
+}
+
+#[tokio::test]
+async fn opening_the_connection_asks_for_nothing_of_the_table() {
+    let stack = Stack::start(catalog()).await;
+    ringfence_dynamo::open(&stack.client).await;
+    let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
+    assert_eq!(operations.collect::<Vec<_>>(), ["DescribeEndpoints"]);
+}
+
+/// Puts an event's item by hand, which no writer of this project would.
+async fn put(stack: &Stack, event_type: &str) {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = stack.client.put_item().table_name(TABLE);
+    let put = put.item("id", text("bookId:b")).item("position", text("1719100800000-x"));
+    let put = put.item("event", text(event_type)).item("data", text("x"));
+    put.send().await.expect("a put");
+}
+
+#[tokio::test]
+async fn an_undecodable_event_of_a_consumed_type_fails_the_read_and_is_named() {
+    let stack = Stack::start(catalog()).await;
+    put(&stack, "Noted").await;
+    let error = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await.expect_err("no tags");
+    assert_eq!(error.to_string(), "item bookId:b 1719100800000-x can't be decoded");
+}
+
+#[tokio::test]
+async fn what_is_not_consumed_need_not_be_understood() {
+    let stack = Stack::start(catalog()).await;
+    put(&stack, "Unheard").await;
+    let appended = stack.seed(vec![NewEvent::from(noted("b", "r", "one"))]).await;
+    let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await;
+    assert_eq!(read.expect("a read"), appended);
+}

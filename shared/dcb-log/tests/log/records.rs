@@ -1,0 +1,138 @@
+//! Commands with an idempotency key take effect once; imported events enter once.
+
+use add_product::AddProduct;
+use futures::future::join_all;
+use ringfence::kit::id;
+use ringfence::{Envelope, HandleError, Handled, LogError, NewEvent, Outcome};
+use ringfence_catalog::Money;
+use ringfence_dcb_log::{COMMAND_KEPT_SECONDS, Imported};
+use ringfence_dynamo::wire::Fault;
+
+use crate::reads::{catalog, noted, plan, read};
+use crate::stack::{NOW_MS, Stack, code, envelope};
+
+async fn shop() -> Stack {
+    Stack::start(ringfence_catalog::catalog()).await
+}
+
+fn add(product: &str) -> AddProduct {
+    AddProduct {
+        product_id: id(product),
+        name: "Lamp".to_owned(),
+        description: String::new(),
+        price: Money::new(1_250, "EUR"),
+    }
+}
+
+async fn run(stack: &Stack, product: &str, key: &str) -> Result<Handled, HandleError> {
+    let envelope = Envelope { idempotency_key: Some(key.to_owned()), ..envelope() };
+    stack.run_with(&add(product), &envelope).await
+}
+
+#[tokio::test]
+async fn an_accepted_command_is_answered_again_as_it_was() {
+    let stack = shop().await;
+    let first = run(&stack, "p1", "k").await.expect("accepted");
+    assert!(!first.repeated);
+    assert!(matches!(&first.outcome, Outcome::Accepted(events) if events.len() == 1));
+    let again = run(&stack, "p1", "k").await.expect("accepted");
+    assert_eq!(again, Handled { repeated: true, ..first });
+    assert_eq!(stack.count("ProductAdded").await, 1);
+    // Without the key the same command is refused.
+    assert_eq!(code(&stack.run(&add("p1")).await), "ProductAlreadyExists");
+}
+
+#[tokio::test]
+async fn a_refusal_is_answered_again_as_it_was() {
+    let stack = shop().await;
+    stack.accept(add("p1")).await;
+    let first = run(&stack, "p1", "k").await;
+    assert_eq!(code(&first), "ProductAlreadyExists");
+    let again = run(&stack, "p1", "k").await.expect("rejected");
+    assert!(again.repeated);
+    assert_eq!(again.outcome, first.expect("rejected").outcome);
+}
+
+#[tokio::test]
+async fn another_command_under_the_key_is_refused() {
+    let stack = shop().await;
+    run(&stack, "p1", "k").await.expect("accepted");
+    let other = run(&stack, "p2", "k").await.expect_err("the key is taken");
+    assert!(matches!(other, HandleError::Log(LogError::KeyReused { key }) if key == "k"));
+    assert_eq!(stack.count("ProductAdded").await, 1);
+}
+
+#[tokio::test]
+async fn keys_do_not_run_into_each_other() {
+    let stack = shop().await;
+    for (n, key) in ["a#b", "a", "a%23b", "a:b", "🦀\0"].into_iter().enumerate() {
+        let handled = run(&stack, &format!("p{n}"), key).await.expect("accepted");
+        assert!(!handled.repeated, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_past_its_time_no_longer_counts() {
+    let stack = shop().await;
+    run(&stack, "p1", "k").await.expect("accepted");
+    stack.clock.set(NOW_MS + COMMAND_KEPT_SECONDS * 1_000);
+    assert!(run(&stack, "p1", "k").await.expect("accepted").repeated);
+    stack.clock.set(NOW_MS + (COMMAND_KEPT_SECONDS + 1) * 1_000);
+    assert_eq!(code(&run(&stack, "p1", "k").await), "ProductAlreadyExists");
+}
+
+#[tokio::test]
+async fn an_outcome_whose_answer_was_lost_is_recorded_once() {
+    let stack = shop().await;
+    stack.accept(add("p1")).await;
+    stack.wire.inject("PutItem", 0, Fault::LostAfter);
+    let first = run(&stack, "p1", "k").await;
+    assert_eq!(code(&first), "ProductAlreadyExists");
+    assert!(!first.expect("rejected").repeated);
+}
+
+#[tokio::test]
+async fn one_of_sixteen_copies_takes_effect_and_all_get_its_answer() {
+    let stack = shop().await;
+    let ends = join_all((0..16).map(|_| run(&stack, "p1", "k"))).await;
+    let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
+    assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
+    assert_eq!(ends.iter().filter(|end| !end.repeated).count(), 1, "{ends:?}");
+    assert_eq!(stack.count("ProductAdded").await, 1);
+}
+
+#[tokio::test]
+async fn a_record_costs_two_units_and_one_for_a_refusal() {
+    let stack = shop().await;
+    for (extra, product) in [(4.0 + 2.0, "p1"), (1.0, "p1")] {
+        let log = stack.log();
+        let key = Some(format!("k{extra}"));
+        let envelope = Envelope { idempotency_key: key, ..envelope() };
+        let decisions = ringfence::Decisions::new(0);
+        let command = add(product);
+        let end = ringfence::handle(&log, &stack.catalog, &decisions, &command, &envelope).await;
+        end.expect("an outcome");
+        let usage = log.meter().snapshot();
+        assert!((usage.tables.write - extra).abs() < f64::EPSILON, "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_imported_once_and_filed_as_every_other() {
+    let stack = Stack::start(catalog()).await;
+    let log = stack.log();
+    let event = || NewEvent::from(noted("b", "r", "old"));
+    let first = log.import("old#1", event(), &envelope()).await.expect("an import");
+    let Imported::Now(imported) = first else { panic!("{first:?}") };
+    let again = log.import("old#1", event(), &envelope()).await.expect("an import");
+    assert_eq!(again, Imported::Before);
+
+    let fences = stack.items().await.into_iter().filter(|item| item.contains_key("cnt#Noted"));
+    let counts = fences.map(|fence| fence["cnt#Noted"].as_n().expect("a number").clone());
+    assert_eq!(counts.collect::<Vec<_>>(), ["1", "1", "1"]);
+    let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await.expect("a read");
+    assert_eq!(read, [imported]);
+    let items = stack.items().await;
+    let event_id = items.iter().find_map(|item| item.get("eventId")).expect("it is kept");
+    assert_eq!(event_id.as_s().expect("a text"), "old#1");
+}

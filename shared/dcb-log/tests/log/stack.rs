@@ -1,0 +1,217 @@
+//! What every test stands on: a table of its own, and the wire to it.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::TryStreamExt;
+use ringfence::{
+    Append, Appended, Catalog, CatalogError, Decisions, Envelope, EventLog, HandleError, Handled,
+    LogError, Metadata, NewEvent, Outcome, SequencedEvent, Slice, handle,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::{Exchange, Wire};
+use ringfence_dynamo::{Clock, Item};
+use ringfence_local::embedded::Embedded;
+use serde_json::{Value, json};
+
+pub(crate) const TABLE: &str = "events";
+/// The time of every fixed clock: 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+
+/// One table, the catalog of its events, and a recorder on the way to it.
+pub(crate) struct Stack {
+    _dynamo: Embedded,
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
+    pub(crate) catalog: Catalog,
+    pub(crate) clock: Clock,
+    /// Seeds, each at a later position.
+    seeder: DcbLog,
+}
+
+impl Stack {
+    /// Indexes carry `event`, `data` and `tags`, as in the template.
+    pub(crate) async fn start(catalog: Result<Catalog, CatalogError>) -> Self {
+        let include = ["event", "data", "tags"];
+        let projection = json!({ "ProjectionType": "INCLUDE", "NonKeyAttributes": include });
+        Self::projecting(catalog, &projection).await
+    }
+
+    pub(crate) async fn projecting(
+        catalog: Result<Catalog, CatalogError>,
+        projection: &Value,
+    ) -> Self {
+        let catalog = catalog.expect("the catalog is free of contradictions");
+        let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+        dynamo.create_table(&table(&catalog, projection), TABLE).expect("the table");
+        let wire = Wire::default();
+        let client = wire.client(dynamo.endpoint());
+        let clock = Clock::fixed(NOW_MS);
+        let seeder = DcbLog::new(client.clone(), TABLE, catalog.clone(), clock.clone());
+        Self { _dynamo: dynamo, wire, client, catalog, clock, seeder }
+    }
+
+    /// A writer on the stack's clock.
+    pub(crate) fn log(&self) -> DcbLog {
+        self.log_at(&self.clock)
+    }
+
+    /// A writer on a clock of its own.
+    pub(crate) fn log_at(&self, clock: &Clock) -> DcbLog {
+        DcbLog::new(self.client.clone(), TABLE, self.catalog.clone(), clock.clone())
+    }
+
+    /// Runs a command on a new writer, without cache.
+    pub(crate) async fn run<S: Slice>(&self, command: &S) -> Result<Handled, HandleError> {
+        self.run_with(command, &envelope()).await
+    }
+
+    pub(crate) async fn run_with<S: Slice>(
+        &self,
+        command: &S,
+        envelope: &Envelope,
+    ) -> Result<Handled, HandleError> {
+        handle(&self.log(), &self.catalog, &Decisions::new(0), command, envelope).await
+    }
+
+    /// Runs a command that is accepted.
+    #[track_caller]
+    pub(crate) fn accept<S: Slice>(&self, command: S) -> impl Future<Output = Handled> {
+        let at = std::panic::Location::caller();
+        async move {
+            let handled = self.run(&command).await.unwrap_or_else(|e| panic!("{at}: {e:?}"));
+            assert!(matches!(handled.outcome, Outcome::Accepted(_)), "{at}: {handled:?}");
+            handled
+        }
+    }
+
+    /// Appends unconditionally, in one transaction.
+    pub(crate) async fn seed(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+        let envelope = envelope();
+        committed(append(&self.seeder, events, &envelope).await)
+    }
+
+    /// Every item of the table.
+    pub(crate) async fn items(&self) -> Vec<Item> {
+        let pages = self.client.scan().table_name(TABLE).into_paginator().items().send();
+        pages.collect::<Result<_, _>>().await.expect("a scan")
+    }
+
+    /// How many events of a type the table has.
+    pub(crate) async fn count(&self, event_type: &str) -> usize {
+        let event_type = AttributeValue::S(event_type.to_owned());
+        self.items().await.iter().filter(|item| item.get("event") == Some(&event_type)).count()
+    }
+
+    /// Recomputes every fence from the events: counts, newest positions, heads.
+    pub(crate) async fn check_fences(&self) {
+        let mut expected: BTreeMap<String, Fence> = BTreeMap::new();
+        let events: Vec<_> = self.log().scan().try_collect().await.expect("every event");
+        for SequencedEvent { event_type, tags, data, position, .. } in events {
+            let event_type = self.catalog.schema(&event_type).expect("a declared type").name;
+            let filing = self.catalog.filing(&NewEvent { event_type, tags, data });
+            for boundary in filing.expect("it was filed").boundaries {
+                let fence = expected.entry(format!("fence#{boundary}")).or_default();
+                let (count, newest) = fence.entry(event_type.to_owned()).or_default();
+                *count += 1;
+                *newest = position.as_str().max(newest.as_str()).to_owned();
+            }
+        }
+        let fences = self.items().await.into_iter().filter(|item| item.contains_key("head"));
+        let found: BTreeMap<_, _> =
+            fences.map(|fence| (text(&fence, "id"), counts(&fence))).collect();
+        assert_eq!(found, expected);
+    }
+
+    /// The requests of one operation since the last look.
+    pub(crate) fn take(&self, operation: &str) -> Vec<Exchange> {
+        let all = self.wire.take().into_iter();
+        all.filter(|exchange| exchange.operation == operation).collect()
+    }
+}
+
+/// By event type, how many events and the newest position.
+type Fence = BTreeMap<String, (usize, String)>;
+
+fn text(item: &Item, name: &str) -> String {
+    item[name].as_s().expect("a text").clone()
+}
+
+fn counts(fence: &Item) -> Fence {
+    let types = fence.keys().filter_map(|name| name.strip_prefix("cnt#"));
+    let counted = types.map(|event_type| {
+        let count = fence[&format!("cnt#{event_type}")].as_n().expect("a number");
+        let newest = text(fence, &format!("pos#{event_type}"));
+        (event_type.to_owned(), (count.parse().expect("a count"), newest))
+    });
+    let counts: Fence = counted.collect();
+    let newest = counts.values().map(|(_, newest)| newest).max();
+    assert_eq!(newest, Some(&text(fence, "head")));
+    counts
+}
+
+fn table(catalog: &Catalog, projection: &Value) -> Value {
+    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
+    let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
+    let names: Vec<String> = catalog.indexes().into_iter().collect();
+    let index = |name: &String| {
+        json!({
+            "IndexName": name,
+            "KeySchema": [key(name, "HASH"), key("position", "RANGE")],
+            "Projection": projection,
+        })
+    };
+    let mut attributes = vec![text("id"), text("position")];
+    attributes.extend(names.iter().map(|name| text(name)));
+    let mut table = json!({
+        "KeySchema": [key("id", "HASH"), key("position", "RANGE")],
+        "AttributeDefinitions": attributes,
+        "TimeToLiveSpecification": { "AttributeName": "expiresAt", "Enabled": true },
+    });
+    if !names.is_empty() {
+        table["GlobalSecondaryIndexes"] = names.iter().map(index).collect();
+    }
+    table
+}
+
+/// The metadata that every command of a traced stack has.
+pub(crate) fn envelope() -> Envelope {
+    let mut metadata = Metadata::default();
+    for (key, value) in [
+        ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
+        ("causationId", "1719100799999-0190f3a1-0000-4000-8000-000000000002"),
+        ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
+        ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ] {
+        metadata.insert(key, value).expect("not a key of the log");
+    }
+    Envelope { metadata, ..Envelope::default() }
+}
+
+pub(crate) async fn append(
+    log: &DcbLog,
+    events: Vec<NewEvent>,
+    envelope: &Envelope,
+) -> Result<Appended, LogError> {
+    log.append(Append { events, seen: None, record: None, envelope }).await
+}
+
+#[track_caller]
+pub(crate) fn committed(appended: Result<Appended, LogError>) -> Vec<SequencedEvent> {
+    match appended {
+        Ok(Appended::Committed(events)) => events,
+        other => panic!("not committed: {other:?}"),
+    }
+}
+
+/// The `code` of a rejection.
+#[track_caller]
+pub(crate) fn code(handled: &Result<Handled, HandleError>) -> &str {
+    match handled {
+        Ok(Handled { outcome: Outcome::Rejected { rejection, .. }, .. }) => {
+            rejection["code"].as_str().expect("a rejection has a code")
+        }
+        other => panic!("not rejected: {other:?}"),
+    }
+}

@@ -1,0 +1,112 @@
+//! The one module that reads the clock and makes random numbers, so that tests can hold both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Where an adapter gets the time from; clones share what a test sets.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    fixed_ms: Option<Arc<AtomicU64>>,
+}
+
+impl Clock {
+    /// The machine's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::default()
+    }
+
+    /// A clock that stands at `ms` since the Unix epoch until [`Clock::set`] moves it.
+    #[must_use]
+    pub fn fixed(ms: u64) -> Self {
+        Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))) }
+    }
+
+    /// Moves a fixed clock to `ms` since the epoch, back or forth; the machine's clock stays as
+    /// it is.
+    pub fn set(&self, ms: u64) {
+        if let Some(fixed) = &self.fixed_ms {
+            fixed.store(ms, Ordering::SeqCst);
+        }
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
+    pub fn now_ms(&self) -> u64 {
+        match &self.fixed_ms {
+            Some(fixed) => fixed.load(Ordering::SeqCst),
+            // A clock before 1970 or after the year 584,542,016 counts as zero or the end.
+            None => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// A random (version 4) UUID.
+    #[must_use]
+    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
+    pub fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// The monotonic clock that deadlines are measured by.
+#[allow(clippy::disallowed_methods, reason = "the one module that may")]
+pub(crate) fn monotonic() -> Instant {
+    Instant::now()
+}
+
+/// A random duration from zero to `most`.
+#[allow(clippy::disallowed_methods, reason = "the one module that may")]
+pub(crate) fn jitter(most: Duration) -> Duration {
+    let random = u32::from_be_bytes([0, 1, 2, 3].map(|byte| Uuid::new_v4().as_bytes()[byte]));
+    most.mul_f64(f64::from(random) / f64::from(u32::MAX))
+}
+
+/// RFC 3339 in UTC with exactly three digits of milliseconds, so that the texts sort by time.
+#[must_use]
+pub fn rfc3339(ms: u64) -> String {
+    let seconds = DateTime::from_secs(i64::try_from(ms / 1_000).unwrap_or(i64::MAX));
+    let text = seconds.fmt(Format::DateTime).unwrap_or_else(|_| "9999-12-31T23:59:59Z".to_owned());
+    format!("{}.{:03}Z", text.trim_end_matches('Z'), ms % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_are_always_three_digits() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(1_719_100_800_000), "2024-06-23T00:00:00.000Z");
+        assert_eq!(rfc3339(1_719_100_800_120), "2024-06-23T00:00:00.120Z");
+        assert_eq!(rfc3339(u64::MAX), "9999-12-31T23:59:59.615Z");
+    }
+
+    #[test]
+    fn a_fixed_clock_is_shared_by_its_clones() {
+        let clock = Clock::fixed(5);
+        clock.clone().set(3);
+        assert_eq!(clock.now_ms(), 3);
+    }
+
+    #[test]
+    fn the_machines_clock_is_past_this_projects_start() {
+        assert!(Clock::system().now_ms() > 1_700_000_000_000);
+    }
+
+    #[test]
+    fn jitter_stays_within_its_bound_and_varies() {
+        let most = Duration::from_secs(1);
+        let waits: Vec<_> = (0..50).map(|_| jitter(most)).collect();
+        assert!(waits.iter().all(|wait| *wait <= most));
+        assert!(waits.iter().any(|wait| *wait != waits[0]));
+    }
+}

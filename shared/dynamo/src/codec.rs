@@ -1,0 +1,166 @@
+//! JSON to attribute values and back. What DynamoDB would refuse, or store as something else, is
+//! refused here, with the path of the field, before any request.
+
+use std::fmt::Write;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Number, Value};
+
+/// A number has at most this many significant digits.
+const NUMBER_DIGITS_MAX: usize = 38;
+/// The decimal exponents of the first digit that a number other than zero may have.
+const NUMBER_EXPONENTS: std::ops::RangeInclusive<i64> = -130..=125;
+/// Lists and maps may nest this deep, the value inside counted as a level.
+const LEVELS_MAX: usize = 32;
+
+/// A value that DynamoDB cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct CodecError {
+    /// The path of the field, as `items[2].price`.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// Why a value cannot be held.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Too many significant digits.
+    #[error("the number has {0} significant digits, at most {NUMBER_DIGITS_MAX} are held")]
+    Digits(usize),
+    /// Too large or too small.
+    #[error("the number is of the order 1E{0}, held are 1E-130 to 9.99E+125")]
+    Range(i64),
+    /// Too deep.
+    #[error("the value nests deeper than {LEVELS_MAX} levels")]
+    Depth,
+    /// The bridge to the SDK's types failed.
+    #[error("the value cannot be converted: {0}")]
+    Conversion(String),
+}
+
+/// The attribute that holds `value`; `root` begins the path in an error.
+///
+/// # Errors
+/// A number or a depth that DynamoDB refuses.
+pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecError> {
+    check(&mut root.to_owned(), value, 1)?;
+    serde_dynamo::to_attribute_value(value).map_err(|error| conversion(root, &error))
+}
+
+/// The JSON that `attribute` holds; `root` begins the path in an error.
+///
+/// # Errors
+/// An attribute without a JSON form, as binary.
+pub fn from_attribute(root: &str, attribute: AttributeValue) -> Result<Value, CodecError> {
+    serde_dynamo::from_attribute_value(attribute).map_err(|error| conversion(root, &error))
+}
+
+fn conversion(root: &str, error: &serde_dynamo::Error) -> CodecError {
+    CodecError { path: root.to_owned(), problem: Problem::Conversion(error.to_string()) }
+}
+
+/// Walks the value with one path that grows and shrinks, and stops at the limit of depth.
+fn check(path: &mut String, value: &Value, level: usize) -> Result<(), CodecError> {
+    let refuse = |path: &str, problem| Err(CodecError { path: path.to_owned(), problem });
+    if level > LEVELS_MAX {
+        return refuse(path, Problem::Depth);
+    }
+    let here = path.len();
+    match value {
+        Value::Number(number) => match number_problem(number) {
+            Some(problem) => return refuse(path, problem),
+            None => return Ok(()),
+        },
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{index}]");
+                check(path, value, level + 1)?;
+                path.truncate(here);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                path.push('.');
+                path.push_str(name);
+                check(path, value, level + 1)?;
+                path.truncate(here);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+fn number_problem(number: &Number) -> Option<Problem> {
+    let text = number.to_string();
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
+    let leading = digits.len() - digits.trim_start_matches('0').len();
+    let significant = digits.trim_matches('0').len();
+    if significant == 0 {
+        return None;
+    }
+    if significant > NUMBER_DIGITS_MAX {
+        return Some(Problem::Digits(significant));
+    }
+    let whole_digits = digits.len() - fraction.len();
+    let shift = i64::try_from(whole_digits).ok()? - 1 - i64::try_from(leading).ok()?;
+    let first = exponent.parse::<i64>().ok().and_then(|exponent| exponent.checked_add(shift));
+    let first = first.unwrap_or(i64::MAX);
+    (!NUMBER_EXPONENTS.contains(&first)).then_some(Problem::Range(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(value: &Value) -> Option<(String, Problem)> {
+        to_attribute("data", value).err().map(|error| (error.path, error.problem))
+    }
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(json!(1), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn json_comes_back_as_it_went() {
+        let value = json!({
+            "text": "4-byte 🎈, NUL \u{0}", "empty": "", "null": null, "yes": true,
+            "numbers": [0, -1, 1250, 0.5, u64::MAX, i64::MIN, 1e100], "map": {}, "list": [],
+        });
+        let attribute = to_attribute("data", &value).expect("it fits");
+        assert_eq!(from_attribute("data", attribute), Ok(value));
+    }
+
+    #[test]
+    fn a_number_outside_the_range_names_its_field() {
+        let value = json!({ "items": [{ "price": 1 }, { "price": 1e126 }] });
+        assert_eq!(problem(&value), Some(("data.items[1].price".into(), Problem::Range(126))));
+        for (number, fits) in [
+            (9.99e125, true),
+            (1e126, false),
+            (-1e126, false),
+            (1e-130, true),
+            (9e-131, false),
+            (0.0, true),
+            (1.7e308, false),
+            (123_456.789, true),
+        ] {
+            assert_eq!(problem(&json!(number)).is_none(), fits, "{number}");
+        }
+    }
+
+    #[test]
+    fn nesting_stops_at_the_limit() {
+        assert_eq!(problem(&nested(LEVELS_MAX)), None);
+        let (path, found) = problem(&nested(LEVELS_MAX + 1)).expect("too deep");
+        assert_eq!(found, Problem::Depth);
+        assert_eq!(path, format!("data{}", "[0]".repeat(LEVELS_MAX)));
+    }
+}

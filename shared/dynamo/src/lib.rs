@@ -1,0 +1,26 @@
+//! What every DynamoDB adapter needs and nothing about events: the clock, the client, the classes
+//! of errors, retry, the item codec, the accounting of sizes and units.
+
+mod client;
+mod clock;
+mod codec;
+mod error;
+mod meter;
+mod retry;
+mod size;
+#[cfg(feature = "test-util")]
+pub mod wire;
+
+pub use client::{client_from_env, open};
+pub use clock::{Clock, rfc3339};
+pub use codec::{CodecError, Problem, from_attribute, to_attribute};
+pub use error::{Failure, Reason};
+pub use meter::{Kind, Meter, Units, Usage};
+pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
+pub use size::{
+    Consistency, attribute_bytes, item_bytes, read_units, transact_read_units,
+    transact_write_units, write_units,
+};
+
+/// One item as the SDK has it: attribute names and values.
+pub type Item = std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>;

@@ -1,0 +1,178 @@
+//! What requests cost: their number and the units they consumed, of each table and of each index,
+//! reads and writes apart.
+//!
+//! A transaction that is cancelled consumes units too; DynamoDB does not say how many, so they are
+//! missing here, and only the number of requests shows them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
+
+/// Whether a request reads or writes; a replayed transaction is a write that consumes read units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Query, Scan, `BatchGetItem`, `TransactGetItems`.
+    Read,
+    /// `TransactWriteItems` and single writes.
+    Write,
+}
+
+/// Capacity units.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Units {
+    /// Read units.
+    pub read: f64,
+    /// Write units.
+    pub write: f64,
+}
+
+/// What was consumed up to some moment, or between two.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Read requests that were sent, failed ones included.
+    pub reads: u32,
+    /// Write requests that were sent, failed ones included.
+    pub writes: u32,
+    /// Units of all tables, their indexes not included.
+    pub tables: Units,
+    /// Units of each index by `<table>/<index>`.
+    pub indexes: BTreeMap<String, Units>,
+}
+
+impl Usage {
+    /// Units of the tables and of all indexes.
+    #[must_use]
+    pub fn total(&self) -> Units {
+        self.indexes.values().fold(self.tables, |sum, index| Units {
+            read: sum.read + index.read,
+            write: sum.write + index.write,
+        })
+    }
+
+    /// What was added since `before`, an earlier snapshot of the same meter.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let minus = |now: Units, then: Units| Units {
+            read: now.read - then.read,
+            write: now.write - then.write,
+        };
+        let indexes = self.indexes.iter().map(|(name, now)| {
+            (name.clone(), minus(*now, before.indexes.get(name).copied().unwrap_or_default()))
+        });
+        Self {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            tables: minus(self.tables, before.tables),
+            indexes: indexes.filter(|(_, units)| *units != Units::default()).collect(),
+        }
+    }
+
+    fn add(&mut self, kind: Kind, consumed: &ConsumedCapacity) {
+        let table = match &consumed.table {
+            Some(table) => units(kind, table),
+            None => of(kind, consumed.capacity_units.unwrap_or_default()),
+        };
+        self.tables.read += table.read;
+        self.tables.write += table.write;
+        let name = consumed.table_name().unwrap_or_default();
+        for (index, capacity) in consumed.global_secondary_indexes.iter().flatten() {
+            let added = units(kind, capacity);
+            let sum = self.indexes.entry(format!("{name}/{index}")).or_default();
+            sum.read += added.read;
+            sum.write += added.write;
+        }
+    }
+}
+
+fn of(kind: Kind, units: f64) -> Units {
+    match kind {
+        Kind::Read => Units { read: units, write: 0.0 },
+        Kind::Write => Units { read: 0.0, write: units },
+    }
+}
+
+/// DynamoDB says read and write apart for transactions only.
+fn units(kind: Kind, capacity: &Capacity) -> Units {
+    match (capacity.read_capacity_units, capacity.write_capacity_units) {
+        (None, None) => of(kind, capacity.capacity_units.unwrap_or_default()),
+        (read, write) => Units { read: read.unwrap_or_default(), write: write.unwrap_or_default() },
+    }
+}
+
+/// A running count that clones share.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Arc<Mutex<Usage>>);
+
+impl Meter {
+    /// Counts one request that is about to be sent.
+    pub fn sent(&self, kind: Kind) {
+        self.with(|usage| match kind {
+            Kind::Read => usage.reads += 1,
+            Kind::Write => usage.writes += 1,
+        });
+    }
+
+    /// Adds what an answer says was consumed, as asked for with `ReturnConsumedCapacity`.
+    pub fn consumed<'a>(&self, kind: Kind, all: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+        self.with(|usage| all.into_iter().for_each(|consumed| usage.add(kind, consumed)));
+    }
+
+    /// What was consumed so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Usage {
+        self.with(|usage| usage.clone())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Usage) -> T) -> T {
+        // Sums have no invariant that a panic could break half-way.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(units: f64) -> Capacity {
+        Capacity::builder().capacity_units(units).build()
+    }
+
+    #[test]
+    fn tables_and_indexes_are_counted_apart() {
+        let meter = Meter::default();
+        meter.sent(Kind::Write);
+        let written = ConsumedCapacity::builder()
+            .table_name("events")
+            .capacity_units(9.0)
+            .table(Capacity::builder().capacity_units(8.0).write_capacity_units(8.0).build())
+            .global_secondary_indexes("tag_a", capacity(1.0))
+            .build();
+        meter.consumed(Kind::Write, [&written]);
+        let read = ConsumedCapacity::builder().table_name("events").table(capacity(0.5)).build();
+        meter.consumed(Kind::Read, [&read]);
+        let before = meter.snapshot();
+        meter.sent(Kind::Read);
+        meter.consumed(Kind::Read, [&read]);
+
+        let all = meter.snapshot();
+        assert_eq!((all.reads, all.writes), (1, 1));
+        assert_eq!(all.tables, Units { read: 1.0, write: 8.0 });
+        assert_eq!(all.indexes["events/tag_a"], Units { read: 0.0, write: 1.0 });
+        assert_eq!(all.total(), Units { read: 1.0, write: 9.0 });
+
+        let since = all.since(&before);
+        assert_eq!((since.reads, since.writes), (1, 0));
+        assert_eq!(since.tables, Units { read: 0.5, write: 0.0 });
+        assert!(since.indexes.is_empty());
+    }
+
+    #[test]
+    fn a_replayed_transaction_consumes_read_units() {
+        let meter = Meter::default();
+        let table = Capacity::builder().capacity_units(2.0).read_capacity_units(2.0).build();
+        let replayed = ConsumedCapacity::builder().table_name("events").table(table).build();
+        meter.consumed(Kind::Write, [&replayed]);
+        assert_eq!(meter.snapshot().tables, Units { read: 2.0, write: 0.0 });
+    }
+}

@@ -1,0 +1,178 @@
+//! Exponential backoff with full jitter, bounded by attempts and by a deadline.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Failure;
+use crate::clock::{jitter, monotonic};
+
+/// How often one request is sent, the first time included, unless the caller says otherwise.
+pub const ATTEMPTS_MAX: u32 = 8;
+/// Before the second attempt, at most; doubled for each further one.
+const WAIT_FIRST: Duration = Duration::from_millis(25);
+/// No single wait is longer.
+const WAIT_MAX: Duration = Duration::from_millis(1_600);
+
+/// How often and how long to try.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    attempts_max: u32,
+    deadline: Option<Instant>,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts_max: ATTEMPTS_MAX, deadline: None }
+    }
+}
+
+impl Retry {
+    /// The same with at most `attempts` attempts; at least one is made.
+    #[must_use]
+    pub fn attempts_max(self, attempts: u32) -> Self {
+        Self { attempts_max: attempts.max(1), ..self }
+    }
+
+    /// The same with no wait that would end later than `within` from now.
+    #[must_use]
+    pub fn within(self, within: Duration) -> Self {
+        Self { deadline: monotonic().checked_add(within), ..self }
+    }
+
+    /// Starts counting: the first attempt is under way.
+    #[must_use]
+    pub fn start(self) -> Attempts {
+        Attempts { retry: self, made: 1 }
+    }
+
+    /// Waits before attempt `attempt` + 1, with full jitter; false, at once, when that would cross
+    /// the deadline.
+    pub async fn pause(self, attempt: u32) -> bool {
+        let doubled = WAIT_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(10));
+        let wait = jitter(doubled.min(WAIT_MAX));
+        if self.deadline.is_some_and(|deadline| monotonic() + wait >= deadline) {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        true
+    }
+
+    /// Calls until it succeeds, fails for good, or the attempts are used up.
+    ///
+    /// # Errors
+    /// The first failure that is not transient, or the last one.
+    pub async fn run<T, F>(self, mut call: impl FnMut() -> F) -> Result<T, GaveUp>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut attempts = self.start();
+        loop {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) if failure.is_transient() && attempts.again().await => {}
+                Err(failure) => {
+                    return Err(GaveUp { failure, attempts: attempts.made });
+                }
+            }
+        }
+    }
+}
+
+/// A request that failed for good, or too often.
+#[derive(Debug, thiserror::Error)]
+#[error("gave up after {attempts} attempts")]
+pub struct GaveUp {
+    /// The last failure.
+    #[source]
+    pub failure: Failure,
+    /// How many attempts were made.
+    pub attempts: u32,
+}
+
+/// The attempts of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempts {
+    retry: Retry,
+    made: u32,
+}
+
+impl Attempts {
+    /// How many attempts were made, the one under way included.
+    #[must_use]
+    pub fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Counts another attempt that need not wait, or says that there is none left.
+    pub fn at_once(&mut self) -> bool {
+        let left = self.made < self.retry.attempts_max;
+        self.made += u32::from(left);
+        left
+    }
+
+    /// Waits before another attempt, or says at once that there is none left.
+    pub async fn again(&mut self) -> bool {
+        self.made < self.retry.attempts_max && self.retry.pause(self.made).await && self.at_once()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    fn throttled() -> Failure {
+        Failure::Throttled { source: "slow down".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transient_failure_is_tried_again_until_the_attempts_are_used_up() {
+        let mut calls = 0;
+        let outcome: Result<(), _> = Retry::default()
+            .run(|| {
+                calls += 1;
+                ready(Err(throttled()))
+            })
+            .await;
+        let gave_up = outcome.expect_err("it never succeeds");
+        assert!(matches!(gave_up.failure, Failure::Throttled { .. }));
+        assert_eq!((calls, gave_up.attempts), (ATTEMPTS_MAX, ATTEMPTS_MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_success_ends_it() {
+        let mut calls = 0;
+        let outcome = Retry::default()
+            .run(|| {
+                calls += 1;
+                ready(if calls < 3 { Err(throttled()) } else { Ok(calls) })
+            })
+            .await;
+        assert_eq!(outcome.ok(), Some(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permanent_failure_is_not_tried_again() {
+        let mut calls = 0;
+        let outcome: Result<(), _> = Retry::default()
+            .run(|| {
+                calls += 1;
+                ready(Err(Failure::Permanent { source: "no such table".into() }))
+            })
+            .await;
+        assert!(outcome.is_err());
+        assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_wait_crosses_the_deadline() {
+        let start = monotonic();
+        let within = Duration::from_millis(200);
+        let mut attempts = Retry::default().attempts_max(1_000).within(within).start();
+        while attempts.again().await {}
+        assert!(monotonic() - start <= within);
+        assert!((2..1_000).contains(&attempts.made()));
+    }
+}

@@ -1,0 +1,253 @@
+//! The template's HTTP API: requests become API Gateway events (payload format 2.0), answers of
+//! functions become responses. No authorizer is asked: everything here is on the loopback address.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{ConnectInfo, RawPathParams, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+    routing::{MethodFilter, any, on},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    clock,
+    invoke::{Invoke, InvokeError},
+    notices::Notices,
+    template::{ACCOUNT, Route},
+};
+
+/// Bytes of a request's body at most, as API Gateway has it: 10 MB.
+pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+struct Endpoint<I> {
+    route: Route,
+    functions: Arc<I>,
+    notices: Notices,
+}
+
+/// A router with the API's routes; everything else is not found.
+///
+/// # Errors
+/// When a route's method is none of HTTP's.
+pub fn router<I: Invoke>(
+    routes: &[Route],
+    functions: &Arc<I>,
+    notices: &Notices,
+) -> Result<Router, UnknownMethod> {
+    let mut router = Router::new();
+    for route in routes {
+        let endpoint = Arc::new(Endpoint {
+            route: route.clone(),
+            functions: functions.clone(),
+            notices: notices.clone(),
+        });
+        let method = match route.method.as_str() {
+            "ANY" => any(handle::<I>),
+            method => on(filter(method)?, handle::<I>),
+        };
+        // `{name+}` takes the rest of the path, which is `{*name}` here.
+        let path = match route.path.strip_suffix("+}").and_then(|path| path.rsplit_once('{')) {
+            Some((before, name)) => format!("{before}{{*{name}}}"),
+            None => route.path.clone(),
+        };
+        router = router.route(&path, method.with_state(endpoint));
+    }
+    let not_found = || async { message(StatusCode::NOT_FOUND, "Not Found") };
+    Ok(router.fallback(not_found).method_not_allowed_fallback(not_found))
+}
+
+/// A route whose method is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{method} is no method of a route")]
+pub struct UnknownMethod {
+    /// The method.
+    pub method: String,
+}
+
+fn filter(method: &str) -> Result<MethodFilter, UnknownMethod> {
+    let unknown = || UnknownMethod { method: method.to_owned() };
+    let method: axum::http::Method = method.parse().map_err(|_| unknown())?;
+    MethodFilter::try_from(method).map_err(|_| unknown())
+}
+
+async fn handle<I: Invoke>(
+    State(endpoint): State<Arc<Endpoint<I>>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    parameters: RawPathParams,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    };
+    let parameters = parameters.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    let event = event(&endpoint.route, peer, &parameters, &parts, &body);
+    match endpoint.functions.invoke(&endpoint.route.function, &event).await {
+        Ok(answer) => response(answer),
+        Err(error) => {
+            endpoint.notices.trouble(&error);
+            match error {
+                InvokeError::TooLarge { .. } => {
+                    message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large")
+                }
+                InvokeError::TimedOut { .. } => {
+                    message(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable")
+                }
+                _ => internal_error(),
+            }
+        }
+    }
+}
+
+/// An API Gateway event.
+fn event(
+    route: &Route,
+    peer: SocketAddr,
+    parameters: &BTreeMap<String, String>,
+    parts: &Parts,
+    body: &Bytes,
+) -> Value {
+    let headers = joined_headers(&parts.headers);
+    let path = parts.uri.path();
+    let now = clock::now();
+    let route_key = match route.method.as_str() {
+        "ANY" => format!("ANY {}", route.path),
+        method => format!("{method} {}", route.path),
+    };
+    let host = headers.get("host").cloned().unwrap_or_default();
+    let mut event = json!({
+        "version": "2.0",
+        "routeKey": route_key,
+        "rawPath": path,
+        "rawQueryString": parts.uri.query().unwrap_or_default(),
+        "headers": headers,
+        "requestContext": {
+            "accountId": ACCOUNT,
+            "apiId": "local",
+            "domainName": host,
+            "domainPrefix": "local",
+            "http": {
+                "method": parts.method.as_str(),
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": peer.ip().to_string(),
+                "userAgent": headers.get("user-agent"),
+            },
+            "requestId": clock::id(),
+            "routeKey": route_key,
+            "stage": "$default",
+            "time": now.format("%d/%b/%Y:%H:%M:%S %z").to_string(),
+            "timeEpoch": now.timestamp_millis(),
+        },
+        "isBase64Encoded": false,
+    });
+    if !parameters.is_empty() {
+        event["pathParameters"] = json!(parameters);
+    }
+    let cookies = parts.headers.get_all(header::COOKIE).iter();
+    let cookies: Vec<_> =
+        cookies.filter_map(|v| v.to_str().ok()).flat_map(|v| v.split("; ")).collect();
+    if !cookies.is_empty() {
+        event["cookies"] = json!(cookies);
+    }
+    if !body.is_empty() {
+        match std::str::from_utf8(body) {
+            Ok(text) if is_text(&headers) => event["body"] = json!(text),
+            _ => {
+                event["body"] = json!(STANDARD.encode(body));
+                event["isBase64Encoded"] = json!(true);
+            }
+        }
+    }
+    event
+}
+
+/// Headers by lower-case name; several of one name are joined, cookies stand apart.
+fn joined_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::<String, String>::new();
+    for (name, value) in headers.iter().filter(|(name, _)| *name != header::COOKIE) {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        joined
+            .entry(name.as_str().to_owned())
+            .and_modify(|values| *values = format!("{values},{value}"))
+            .or_insert_with(|| value.into_owned());
+    }
+    joined
+}
+
+/// API Gateway hands over these content types as they are and all others in base64.
+fn is_text(headers: &BTreeMap<String, String>) -> bool {
+    let Some(content_type) = headers.get("content-type") else { return true };
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.starts_with("text/")
+        || kind.ends_with("+json")
+        || ["application/json", "application/xml", "application/javascript"].contains(&kind)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    status_code: u16,
+    #[serde(default)]
+    headers: BTreeMap<String, Value>,
+    #[serde(default)]
+    cookies: Vec<String>,
+    body: Option<String>,
+    #[serde(default)]
+    is_base64_encoded: bool,
+}
+
+/// The response that a function's answer means; an answer without a status code is the body itself.
+fn response(answer: Value) -> Response {
+    if answer.get("statusCode").is_none() {
+        return (StatusCode::OK, axum::Json(answer)).into_response();
+    }
+    match serde_json::from_value(answer).ok().and_then(mapped) {
+        Some(response) => response,
+        None => internal_error(),
+    }
+}
+
+fn mapped(answer: Answer) -> Option<Response> {
+    let body = answer.body.unwrap_or_default();
+    let body = match answer.is_base64_encoded {
+        true => Body::from(STANDARD.decode(body).ok()?),
+        false => Body::from(body),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.status_code).ok()?;
+    let headers = response.headers_mut();
+    for (name, value) in answer.headers {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        headers.insert(
+            HeaderName::from_bytes(name.as_bytes()).ok()?,
+            HeaderValue::from_str(&value).ok()?,
+        );
+    }
+    for cookie in answer.cookies {
+        headers.append(header::SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
+    }
+    // API Gateway's own default.
+    headers
+        .entry(header::CONTENT_TYPE)
+        .or_insert(HeaderValue::from_static("text/plain;charset=UTF-8"));
+    Some(response)
+}
+
+fn internal_error() -> Response {
+    message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+}
+
+fn message(status: StatusCode, text: &str) -> Response {
+    (status, axum::Json(json!({ "message": text }))).into_response()
+}
+
+#[cfg(test)]
+#[path = "api_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+use std::sync::Mutex;
+
+use super::*;
+
+/// A function that answers every event alike and keeps what it was given.
+struct Fake {
+    answer: fn() -> Result<Value, InvokeError>,
+    given: Mutex<Vec<(String, Value)>>,
+}
+
+impl Invoke for Fake {
+    async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+        self.given.lock().expect("a lock").push((function.to_owned(), payload.clone()));
+        (self.answer)()
+    }
+}
+
+async fn start(answer: fn() -> Result<Value, InvokeError>) -> (String, Arc<Fake>) {
+    let route = |method: &str, path: &str| Route {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        function: "place-order".to_owned(),
+    };
+    let routes = [
+        route("POST", "/ordering/place-order"),
+        route("ANY", "/orders/{id}"),
+        route("GET", "/f/{rest+}"),
+    ];
+    let fake = Arc::new(Fake { answer, given: Mutex::default() });
+    let router = router(&routes, &fake, &Notices::default()).expect("a router");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    (url, fake)
+}
+
+async fn post(url: String, kind: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
+    let client = reqwest::Client::new();
+    let request = client.post(url).header("content-type", kind).header("X-A", "1");
+    let answer = request.header("X-A", "2").body(body).send().await.expect("an answer");
+    (answer.status().as_u16(), answer.text().await.expect("a body"))
+}
+
+fn ok() -> Result<Value, InvokeError> {
+    Ok(json!({
+        "statusCode": 422,
+        "headers": { "content-type": "application/problem+json" },
+        "body": "{}",
+        "isBase64Encoded": false,
+    }))
+}
+
+#[tokio::test]
+async fn request_becomes_an_event_of_format_2() {
+    let (url, fake) = start(ok).await;
+    let path = "/ordering/place-order";
+    let answer = post(format!("{url}{path}?a=1&b=2"), "application/json", "{\"a\":1}").await;
+    assert_eq!(answer, (422, "{}".to_owned()));
+    let given = fake.given.lock().expect("a lock");
+    let (function, event) = &given[0];
+    assert_eq!(function, "place-order");
+    assert_eq!(event["version"], "2.0");
+    assert_eq!(event["routeKey"], "POST /ordering/place-order");
+    assert_eq!(event["rawPath"], path);
+    assert_eq!(event["rawQueryString"], "a=1&b=2");
+    assert_eq!(event["headers"]["x-a"], "1,2");
+    assert_eq!(event["requestContext"]["http"]["method"], "POST");
+    assert_eq!(event["requestContext"]["http"]["sourceIp"], "127.0.0.1");
+    assert_eq!(event["body"], "{\"a\":1}");
+    assert_eq!(event["isBase64Encoded"], false);
+}
+
+#[tokio::test]
+async fn other_content_types_come_in_base64() {
+    let (url, fake) = start(ok).await;
+    let url = format!("{url}/ordering/place-order");
+    post(url.clone(), "application/x-www-form-urlencoded", "a=1").await;
+    post(url, "application/json", vec![0xff]).await;
+    let given = fake.given.lock().expect("a lock");
+    let bodies: Vec<_> = given.iter().map(|(_, e)| (&e["body"], &e["isBase64Encoded"])).collect();
+    assert_eq!(bodies, [(&json!("YT0x"), &json!(true)), (&json!("/w=="), &json!(true))]);
+}
+
+#[tokio::test]
+async fn path_parameters_are_filled() {
+    let (url, fake) = start(ok).await;
+    let client = reqwest::Client::new();
+    for path in ["/orders/o%201", "/f/a/b"] {
+        client.get(format!("{url}{path}")).send().await.expect("an answer");
+    }
+    let given = fake.given.lock().expect("a lock");
+    assert_eq!(given[0].1["pathParameters"], json!({ "id": "o 1" }));
+    assert_eq!(given[0].1["routeKey"], "ANY /orders/{id}");
+    assert_eq!(given[1].1["pathParameters"], json!({ "rest": "a/b" }));
+}
+
+#[tokio::test]
+async fn unknown_path_or_method_is_not_found() {
+    let (url, fake) = start(ok).await;
+    let not_found = (404, "{\"message\":\"Not Found\"}".to_owned());
+    assert_eq!(post(format!("{url}/nowhere"), "text/plain", "").await, not_found);
+    assert_eq!(post(format!("{url}/f/x"), "text/plain", "").await, not_found);
+    assert!(fake.given.lock().expect("a lock").is_empty());
+}
+
+#[track_caller]
+fn check_error(answer: (u16, String), status: u16, text: &str) {
+    assert_eq!(answer, (status, format!("{{\"message\":\"{text}\"}}")));
+}
+
+#[tokio::test]
+async fn failures_are_told_as_api_gateway_tells_them() {
+    let function = || "place-order".to_owned();
+    let fail = || Err(InvokeError::Function { function: "f".to_owned(), error: json!({}) });
+    let hang = || {
+        let timeout = std::time::Duration::ZERO;
+        Err(InvokeError::TimedOut { function: "f".to_owned(), timeout })
+    };
+    let bad = || Ok(json!({ "statusCode": "no" }));
+    let path = format!("/ordering/{}", function());
+    let (url, _) = start(fail).await;
+    check_error(
+        post(format!("{url}{path}"), "text/plain", "x").await,
+        500,
+        "Internal Server Error",
+    );
+    let (url, _) = start(hang).await;
+    check_error(post(format!("{url}{path}"), "text/plain", "x").await, 503, "Service Unavailable");
+    let (url, _) = start(bad).await;
+    check_error(
+        post(format!("{url}{path}"), "text/plain", "x").await,
+        500,
+        "Internal Server Error",
+    );
+    let (url, fake) = start(ok).await;
+    let long = vec![b'x'; BODY_BYTES_MAX + 1];
+    let answer = post(format!("{url}{path}"), "text/plain", long).await;
+    check_error(answer, 413, "Request Entity Too Large");
+    assert!(fake.given.lock().expect("a lock").is_empty());
+}
+
+#[tokio::test]
+async fn answer_without_status_is_the_body() {
+    let (url, _) = start(|| Ok(json!({ "a": 1 }))).await;
+    let answer = post(format!("{url}/ordering/place-order"), "text/plain", "").await;
+    assert_eq!(answer, (200, "{\"a\":1}".to_owned()));
+}

@@ -1,0 +1,164 @@
+use tokio::sync::broadcast::Receiver;
+
+use super::*;
+use crate::{
+    notices::Notice,
+    pattern::Pattern,
+    queues::Queues,
+    template::{REGION, Table},
+};
+
+/// A function that fails as often as told, then answers; keeps what it was given.
+struct Fake {
+    failures: Mutex<u32>,
+    error: fn() -> InvokeError,
+    given: tokio::sync::mpsc::UnboundedSender<(String, Value)>,
+}
+
+impl Invoke for Fake {
+    async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+        let _ = self.given.send((function.to_owned(), payload.clone()));
+        let mut failures = self.failures.lock().expect("a lock");
+        if *failures == 0 {
+            return Ok(Value::Null);
+        }
+        *failures -= 1;
+        Err((self.error)())
+    }
+}
+
+fn failed() -> InvokeError {
+    InvokeError::Function { function: "on-order".to_owned(), error: json!("broken") }
+}
+
+fn undelivered() -> InvokeError {
+    InvokeError::Unknown { function: "on-order".to_owned() }
+}
+
+struct Setup {
+    bus: Bus<Fake>,
+    given: tokio::sync::mpsc::UnboundedReceiver<(String, Value)>,
+    queues: Queues,
+    topic: Receiver<Notice>,
+}
+
+fn arn(queue: &str) -> Option<String> {
+    Some(format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}"))
+}
+
+fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
+    let retries = Retries { attempts_max: Some(1), age_max: None };
+    let pattern = json!({ "source": ["ordering"], "detail-type": ["OrderPlaced"] });
+    let model = Model {
+        table: Table { name: "events".to_owned(), properties: Value::Null },
+        functions: vec![Function {
+            binary: "on-order".to_owned(),
+            environment: BTreeMap::new(),
+            timeout: Duration::from_secs(1),
+            memory_mb: 128,
+            log_level: None,
+            retries,
+            on_failure: arn("failed"),
+        }],
+        routes: Vec::new(),
+        mappings: Vec::new(),
+        buses: vec!["topic".to_owned()],
+        rules: vec![Rule {
+            name: "OnOrder".to_owned(),
+            bus: "topic".to_owned(),
+            pattern: Pattern::parse(&pattern).expect("a pattern"),
+            targets: vec![Target {
+                function: "on-order".to_owned(),
+                retries,
+                dead_letter_queue: arn("undelivered"),
+            }],
+        }],
+        queues: Vec::new(),
+    };
+    let queues = Queues::new(["failed".to_owned(), "undelivered".to_owned()]);
+    let notices = Notices::default();
+    let topic = notices.watch();
+    let (sender, given) = tokio::sync::mpsc::unbounded_channel();
+    let fake = Fake { failures: Mutex::new(failures), error, given: sender };
+    let destinations = Destinations { queues: queues.clone(), buckets: "nowhere".into() };
+    Setup { bus: Bus::new(&model, Arc::new(fake), destinations, notices), given, queues, topic }
+}
+
+fn entry(kind: &str) -> Entry {
+    Entry {
+        source: Some("ordering".to_owned()),
+        detail_type: Some(kind.to_owned()),
+        detail: Some("{\"id\":\"1\"}".to_owned()),
+        event_bus_name: Some("topic".to_owned()),
+        ..Entry::default()
+    }
+}
+
+async fn finish(setup: &Setup) {
+    let mut running = std::mem::take(&mut *setup.bus.running.lock().expect("a lock"));
+    while running.join_next().await.is_some() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn matching_target_gets_the_envelope() {
+    let mut setup = start(0, failed);
+    let id = setup.bus.put(entry("OrderPlaced")).expect("taken");
+    setup.bus.put(entry("OrderCancelled")).expect("taken");
+    finish(&setup).await;
+    let (function, event) = setup.given.recv().await.expect("an event");
+    assert_eq!(function, "on-order");
+    assert_eq!(event["id"], id);
+    assert_eq!(event["version"], "0");
+    assert_eq!(event["source"], "ordering");
+    assert_eq!(event["detail-type"], "OrderPlaced");
+    assert_eq!(event["detail"], json!({ "id": "1" }));
+    assert!(setup.given.is_empty(), "the other event matches no rule");
+    for kind in ["OrderPlaced", "OrderCancelled"] {
+        match setup.topic.recv().await.expect("a notice") {
+            Notice::Event(event) => assert_eq!(event["detail-type"], kind),
+            Notice::Trouble(text) => panic!("{text}"),
+        }
+    }
+}
+
+/// Invocations, and the queues' messages, after `failures` failures of one kind.
+async fn play(failures: u32, error: fn() -> InvokeError) -> (usize, usize, usize) {
+    let setup = start(failures, error);
+    setup.bus.put(entry("OrderPlaced")).expect("taken");
+    finish(&setup).await;
+    let queues = setup.queues.messages();
+    (setup.given.len(), queues["failed"].len(), queues["undelivered"].len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_function_is_retried_then_its_own_destination_is_used() {
+    assert_eq!(play(1, failed).await, (2, 0, 0));
+    assert_eq!(play(9, failed).await, (2, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn undelivered_event_goes_to_the_rules_queue() {
+    assert_eq!(play(1, undelivered).await, (2, 0, 0));
+    assert_eq!(play(9, undelivered).await, (2, 0, 1));
+}
+
+#[track_caller]
+fn check_refused(entry: Entry, code: &str) {
+    let setup = start(0, failed);
+    let refused = setup.bus.put(entry).expect_err("a refusal");
+    assert_eq!(refused.code, code, "{refused}");
+    assert!(setup.given.is_empty() && setup.topic.is_empty());
+}
+
+#[tokio::test]
+async fn bad_entries_are_refused() {
+    let bad = || entry("OrderPlaced");
+    check_refused(Entry { source: None, ..bad() }, "InvalidArgument");
+    check_refused(Entry { detail_type: Some(String::new()), ..bad() }, "InvalidArgument");
+    check_refused(Entry { detail: None, ..bad() }, "InvalidArgument");
+    check_refused(Entry { event_bus_name: None, ..bad() }, "InvalidArgument");
+    check_refused(Entry { detail: Some("{".to_owned()), ..bad() }, "MalformedDetail");
+    check_refused(Entry { detail: Some("[]".to_owned()), ..bad() }, "MalformedDetail");
+    let source = Some("aws.ec2".to_owned());
+    check_refused(Entry { source, ..bad() }, "NotAuthorizedForSourceException");
+}

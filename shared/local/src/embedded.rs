@@ -1,0 +1,341 @@
+//! DynamoDB in this process, with streams: one database per [`Embedded`], on a loopback port.
+
+use std::{net::SocketAddr, path::Path};
+
+use dynoxide::{
+    Database, DynoxideError,
+    actions::{
+        create_table::CreateTableRequest, describe_stream::DescribeStreamRequest,
+        describe_table::DescribeTableRequest, get_records::GetRecordsRequest,
+        get_shard_iterator::GetShardIteratorRequest, update_time_to_live::UpdateTimeToLiveRequest,
+    },
+};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, sync::oneshot};
+
+use crate::template::{Template, TemplateError};
+
+/// Where files live in memory on Linux; elsewhere the database is an ordinary temporary file.
+const MEMORY_FOLDER: &str = "/dev/shm";
+
+/// The engine looks up a stream's last sequence number for every record it writes and has no index
+/// for it, so each write would scan all the records before it.
+const SEQUENCE_INDEX: &str = "CREATE INDEX IF NOT EXISTS ringfence_sequence \
+     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
+
+/// The engine's own statement: if a version of it asks differently, [`Embedded::start`] fails
+/// instead of becoming slow.
+const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
+     SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 \
+     FROM _stream_records WHERE table_name = 'events'";
+
+/// Records in one answer of GetRecords, as DynamoDB Streams has it.
+const RECORDS_MAX: usize = 1_000;
+
+/// An operation on the embedded DynamoDB that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// No folder, file or port for the database.
+    #[error("the embedded database has no folder or port")]
+    Io(#[from] std::io::Error),
+    /// The database refused an operation.
+    #[error("the embedded database refused to {action}")]
+    Database {
+        /// What was asked, as a verb.
+        action: &'static str,
+        /// The engine's answer.
+        #[source]
+        source: DynoxideError,
+    },
+    /// The database's file could not be given its index.
+    #[error("the embedded database cannot be given its stream index")]
+    Index(#[from] rusqlite::Error),
+    /// The engine no longer uses the index: its pinned version has changed.
+    #[error("the embedded database does not use its stream index: {plan}")]
+    IndexUnused {
+        /// What `EXPLAIN QUERY PLAN` says.
+        plan: String,
+    },
+    /// The definition is none that DynamoDB has, or the engine's answer is none.
+    #[error("the embedded database does not understand the {what}")]
+    Shape {
+        /// Which message.
+        what: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The table has no stream to read.
+    #[error("table {table} has no stream")]
+    NoStream {
+        /// The table's name.
+        table: String,
+    },
+    /// The template has no such table.
+    #[error("the table cannot be taken from the template")]
+    Template(#[from] TemplateError),
+}
+
+/// A DynamoDB of its own, gone when dropped.
+pub struct Embedded {
+    endpoint: String,
+    database: Database,
+    // Dropping the sender stops the server; the folder goes after it.
+    _stop: oneshot::Sender<()>,
+    _folder: TempDir,
+}
+
+impl Embedded {
+    /// Starts an empty DynamoDB on a free loopback port.
+    ///
+    /// # Errors
+    /// When no folder or port can be had, or the engine is not the version this was written for.
+    pub async fn start() -> Result<Self, EmbeddedError> {
+        let memory = Path::new(MEMORY_FOLDER);
+        let builder = || tempfile::Builder::new().prefix("ringfence-").to_owned();
+        let folder = match memory.is_dir() {
+            true => builder().tempdir_in(memory).or_else(|_| builder().tempdir())?,
+            false => builder().tempdir()?,
+        };
+        let file = folder.path().join("dynamodb.sqlite");
+        let database = Database::new(&file.to_string_lossy())
+            .map_err(|source| EmbeddedError::Database { action: "open", source })?;
+        add_sequence_index(&file)?;
+
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = database.clone();
+        tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
+            // An error says that the sender is gone, which is the signal.
+            let _ = stopped.await;
+        }));
+        Ok(Self { endpoint, database, _stop: stop, _folder: folder })
+    }
+
+    /// The endpoint URL for an AWS SDK; any region and credentials will do.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Creates the template's event table under `name`: keys, indexes, stream and TTL attribute.
+    ///
+    /// # Errors
+    /// When the template has no table, or the engine refuses it.
+    pub async fn create_event_table(
+        &self,
+        template: &Template,
+        name: &str,
+    ) -> Result<(), EmbeddedError> {
+        self.create_table(&template.event_table()?, name)
+    }
+
+    /// Creates a table from the properties of an `AWS::DynamoDB::Table`.
+    ///
+    /// # Errors
+    /// When the engine refuses it.
+    pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
+        let mut request = json!({ "TableName": name, "BillingMode": "PAY_PER_REQUEST" });
+        for key in ["KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes"] {
+            if let Some(value) = properties.get(key) {
+                request[key] = value.clone();
+            }
+        }
+        if let Some(view) = properties.pointer("/StreamSpecification/StreamViewType") {
+            request["StreamSpecification"] =
+                json!({ "StreamEnabled": true, "StreamViewType": view });
+        }
+        let request: CreateTableRequest = message("table", request)?;
+        self.database
+            .create_table(request)
+            .map_err(|source| EmbeddedError::Database { action: "create the table", source })?;
+        if let Some(specification) = properties.get("TimeToLiveSpecification") {
+            let request = json!({ "TableName": name, "TimeToLiveSpecification": specification });
+            let request: UpdateTimeToLiveRequest = message("time to live", request)?;
+            self.database.update_time_to_live(request).map_err(|source| {
+                EmbeddedError::Database { action: "set the time to live", source }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Opens a table's stream at its oldest record.
+    ///
+    /// # Errors
+    /// When the table has no stream.
+    pub fn stream(&self, table: &str) -> Result<StreamReader, EmbeddedError> {
+        let no_stream = || EmbeddedError::NoStream { table: table.to_owned() };
+        let request: DescribeTableRequest = message("request", json!({ "TableName": table }))?;
+        let answer = self
+            .database
+            .describe_table(request)
+            .map_err(|source| EmbeddedError::Database { action: "describe the table", source })?;
+        let arn = answer.table.latest_stream_arn.ok_or_else(no_stream)?;
+
+        let request: DescribeStreamRequest = message("request", json!({ "StreamArn": arn }))?;
+        let answer = self
+            .database
+            .describe_stream(request)
+            .map_err(|source| EmbeddedError::Database { action: "describe the stream", source })?;
+        let answer = serde_json::to_value(answer)
+            .map_err(|source| EmbeddedError::Shape { what: "stream", source })?;
+        let shard = answer.pointer("/StreamDescription/Shards/0/ShardId").ok_or_else(no_stream)?;
+        let request = json!({
+            "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON",
+        });
+        let shard = shard.as_str().unwrap_or_default().to_owned();
+        let request: GetShardIteratorRequest = message("request", request)?;
+        let answer = self
+            .database
+            .get_shard_iterator(request)
+            .map_err(|source| EmbeddedError::Database { action: "open the stream", source })?;
+        Ok(StreamReader {
+            database: self.database.clone(),
+            arn,
+            shard,
+            iterator: answer.shard_iterator,
+        })
+    }
+}
+
+/// A reader of one table's stream, and its place in it.
+pub struct StreamReader {
+    database: Database,
+    arn: String,
+    shard: String,
+    iterator: Option<String>,
+}
+
+impl StreamReader {
+    /// The stream's ARN.
+    #[must_use]
+    pub fn arn(&self) -> &str {
+        &self.arn
+    }
+
+    /// The id of the stream's shard; the engine has one per table.
+    #[must_use]
+    pub fn shard(&self) -> &str {
+        &self.shard
+    }
+
+    /// The next records, at most 1,000, in the shape in which Lambda hands them to a function;
+    /// none when the stream has nothing new.
+    ///
+    /// # Errors
+    /// When the engine refuses to read.
+    pub fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
+        let Some(iterator) = &self.iterator else { return Ok(Vec::new()) };
+        let request: GetRecordsRequest =
+            message("request", json!({ "ShardIterator": iterator, "Limit": RECORDS_MAX }))?;
+        let answer = self
+            .database
+            .get_records(request)
+            .map_err(|source| EmbeddedError::Database { action: "read the stream", source })?;
+        self.iterator = answer.next_shard_iterator;
+        let shape = |source| EmbeddedError::Shape { what: "stream record", source };
+        let mut records = Vec::with_capacity(answer.records.len());
+        for record in answer.records {
+            let mut record = serde_json::to_value(record).map_err(shape)?;
+            record["eventSourceARN"] = json!(self.arn);
+            records.push(record);
+        }
+        Ok(records)
+    }
+}
+
+fn message<T: serde::de::DeserializeOwned>(
+    what: &'static str,
+    value: Value,
+) -> Result<T, EmbeddedError> {
+    serde_json::from_value(value).map_err(|source| EmbeddedError::Shape { what, source })
+}
+
+fn add_sequence_index(file: &Path) -> Result<(), EmbeddedError> {
+    let connection = Connection::open(file)?;
+    connection.execute(SEQUENCE_INDEX, [])?;
+    let plan: String = connection.query_row(SEQUENCE_QUERY_PLAN, [], |row| row.get("detail"))?;
+    match plan.contains("ringfence_sequence") {
+        true => Ok(()),
+        false => Err(EmbeddedError::IndexUnused { plan }),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn table() -> Value {
+        json!({
+            "KeySchema": [
+                { "AttributeName": "id", "KeyType": "HASH" },
+                { "AttributeName": "position", "KeyType": "RANGE" },
+            ],
+            "AttributeDefinitions": [
+                { "AttributeName": "id", "AttributeType": "S" },
+                { "AttributeName": "position", "AttributeType": "S" },
+            ],
+            "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+            "TimeToLiveSpecification": { "AttributeName": "expiresAt", "Enabled": true },
+        })
+    }
+
+    pub(crate) async fn put(dynamo: &Embedded, table: &str, id: &str) {
+        let answer = reqwest::Client::new()
+            .post(dynamo.endpoint())
+            .header("x-amz-target", "DynamoDB_20120810.PutItem")
+            .header("content-type", "application/x-amz-json-1.0")
+            .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+            .header("x-amz-date", "20260101T000000Z")
+            .body(
+                json!({ "TableName": table, "Item": { "id": { "S": id }, "position": { "S": "1" } } })
+                    .to_string(),
+            )
+            .send()
+            .await
+            .expect("an answer");
+        let status = answer.status();
+        assert!(status.is_success(), "{}", answer.text().await.expect("a body"));
+    }
+
+    #[tokio::test]
+    async fn stream_hands_over_each_write_once_in_order() {
+        let dynamo = Embedded::start().await.expect("a database");
+        dynamo.create_table(&table(), "events").expect("a table");
+        let mut stream = dynamo.stream("events").expect("a stream");
+        assert!(stream.read().expect("records").is_empty());
+        for id in ["a", "b"] {
+            put(&dynamo, "events", id).await;
+        }
+        let records = stream.read().expect("records");
+        let ids: Vec<_> = records
+            .iter()
+            .map(|r| r.pointer("/dynamodb/NewImage/id/S").and_then(Value::as_str))
+            .collect();
+        assert_eq!(ids, [Some("a"), Some("b")]);
+        assert_eq!(records[0]["eventName"], "INSERT");
+        assert_eq!(records[0]["eventSourceARN"], stream.arn());
+        assert!(stream.read().expect("records").is_empty());
+    }
+
+    #[tokio::test]
+    async fn databases_share_nothing() {
+        let (one, two) = (Embedded::start().await.expect("one"), Embedded::start().await);
+        let two = two.expect("two");
+        one.create_table(&table(), "events").expect("a table");
+        assert!(two.stream("events").is_err());
+    }
+
+    #[tokio::test]
+    async fn table_without_stream_is_an_error_that_names_it() {
+        let dynamo = Embedded::start().await.expect("a database");
+        let mut plain = table();
+        plain.as_object_mut().expect("an object").remove("StreamSpecification");
+        dynamo.create_table(&plain, "plain").expect("a table");
+        let error = dynamo.stream("plain").err().expect("no stream");
+        assert_eq!(error.to_string(), "table plain has no stream");
+    }
+}

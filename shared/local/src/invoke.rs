@@ -1,0 +1,71 @@
+//! Invoking a function: the seam between what triggers functions and what runs them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Bytes of a synchronous invocation's payload at most, as Lambda has it: 6 MB.
+pub const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// An invocation that brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// No function of that name.
+    #[error("there is no function {function}")]
+    Unknown {
+        /// The name asked for.
+        function: String,
+    },
+    /// The payload is longer than Lambda takes.
+    #[error("the payload has {bytes} bytes, more than {PAYLOAD_BYTES_MAX}")]
+    TooLarge {
+        /// The payload's length in bytes.
+        bytes: usize,
+    },
+    /// The function ran and failed.
+    #[error("function {function} failed: {error}")]
+    Function {
+        /// Its name.
+        function: String,
+        /// The error document that Lambda's runtime made (`errorType`, `errorMessage`).
+        error: Value,
+    },
+    /// The function gave no answer in its time.
+    #[error("function {function} gave no answer within {timeout:?}")]
+    TimedOut {
+        /// Its name.
+        function: String,
+        /// Its timeout.
+        timeout: Duration,
+    },
+    /// The runtime could not be reached.
+    #[error("function {function} cannot be reached")]
+    Unreachable {
+        /// Its name.
+        function: String,
+        /// Why not.
+        #[source]
+        source: reqwest::Error,
+    },
+}
+
+impl InvokeError {
+    /// Whether the function took the payload and failed, as against never having had it.
+    #[must_use]
+    pub fn is_function_failure(&self) -> bool {
+        matches!(self, Self::Function { .. } | Self::TimedOut { .. })
+    }
+}
+
+/// Something that runs functions.
+pub trait Invoke: Send + Sync + 'static {
+    /// Runs a function with a payload and returns its answer, both JSON.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    fn invoke(
+        &self,
+        function: &str,
+        payload: &Value,
+    ) -> impl Future<Output = Result<Value, InvokeError>> + Send;
+}

@@ -1,0 +1,32 @@
+//! The whole stack on one machine, provisioned from `template.yaml`: an embedded DynamoDB with
+//! streams, the real function binaries behind a Lambda runtime API, the template's routes, event
+//! source mapping, bus and rules. No AWS account, no Docker, no Java.
+//!
+//! What is started here is what the template says; what is not understood is an error that names
+//! the resource and the property, never a guess.
+
+use std::path::{Path, PathBuf};
+
+pub mod api;
+pub mod bus;
+mod clock;
+pub mod demo;
+pub mod destinations;
+pub mod embedded;
+pub mod functions;
+pub mod invoke;
+pub mod notices;
+pub mod pattern;
+pub mod queues;
+pub mod services;
+pub mod stack;
+pub mod stream;
+pub mod template;
+pub mod tools;
+
+/// The folder of the workspace that this crate was built from.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}

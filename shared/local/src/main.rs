@@ -1,0 +1,134 @@
+//! `ringfence-local demo` walks the shop and ends; `ringfence-local up` stays.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use ringfence_local::{
+    demo,
+    notices::Notice,
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+use tokio::sync::broadcast::error::RecvError;
+
+/// Ringfence on one machine.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Starts the stack, walks the shop, verifies each step, and ends.
+    Demo,
+    /// Starts the stack and keeps it until Ctrl-C.
+    Up {
+        /// Port of the HTTP API.
+        #[arg(long, default_value_t = 3000)]
+        port: u16,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Dropping the future ends the stack with all its processes.
+    let ended = tokio::select! {
+        ended = run(arguments.command) => ended,
+        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> Result<()> {
+    let root = workspace_root();
+    let template = Template::load(&root.join("template.yaml"))?;
+    let data = root.join("target/local");
+    let port = match command {
+        Command::Demo => 0,
+        Command::Up { port } => port,
+    };
+    let stack = Stack::start(&Options { root, template, data: data.clone(), port }).await?;
+    match command {
+        Command::Demo => {
+            let walked = demo::walk(&stack).await;
+            if walked.is_err() {
+                eprintln!("\nlogs: {}", data.join("logs").display());
+            }
+            walked?;
+            println!("\nAll of it happened.");
+            Ok(())
+        }
+        Command::Up { .. } => {
+            let file = data.join("env");
+            stack.write_environment(&file)?;
+            describe(&stack, &file);
+            follow(&stack).await;
+            Ok(())
+        }
+    }
+}
+
+fn describe(stack: &Stack, file: &std::path::Path) {
+    println!("\nHTTP API    {}", stack.api());
+    for route in stack.routes() {
+        println!("            {} {}", route.method, route.path);
+    }
+    println!("Lambda      {}", stack.lambda());
+    println!("EventTopic  {} (a page; also EventBridge and SQS)", stack.services());
+    println!("DynamoDB    {} (table {}; empty at each start)", stack.dynamo(), stack.table());
+    println!("\nTry:\n  curl -i {}/ordering/sync-catalog-product \\", stack.api());
+    println!("    -H 'content-type: application/json' \\");
+    println!(
+        "    -d '{{\"productId\":\"p-1\",\"name\":\"Lamp\",\
+         \"price\":{{\"amount\":1250,\"currency\":\"EUR\"}}}}'"
+    );
+    println!("\nFor AWS clients:");
+    for (name, value) in stack.environment().iter().filter(|(name, _)| name.starts_with("AWS_")) {
+        println!("  export {name}={value}");
+    }
+    println!("\nHot reload of the functions, beside this stack and on its data:");
+    let cargo_lambda = stack.cargo_lambda().display();
+    println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --env-file {}", file.display());
+    println!("\nCtrl-C ends it.\n");
+}
+
+/// Prints what happens, for as long as the stack runs.
+async fn follow(stack: &Stack) {
+    let mut topic = stack.watch();
+    loop {
+        match topic.recv().await {
+            Ok(Notice::Event(event)) => {
+                let kind = event["detail-type"].as_str().unwrap_or_default();
+                println!("topic: {kind} {}", event["detail"]["data"]);
+            }
+            Ok(Notice::Trouble(text)) => eprintln!("trouble: {text}"),
+            Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers a signal ends the process at once.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,77 @@
+//! What happens in the stack, for those who watch it: the demo, the tests, the page.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+/// Notices that a slow watcher may be behind before it loses the oldest.
+const BEHIND_MAX: usize = 10_000;
+
+/// Events kept for a watcher that comes later.
+const HISTORY_MAX: usize = 100;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// An event on the bus, in EventBridge's envelope.
+    Event(Arc<Value>),
+    /// Something went wrong that no caller is told.
+    Trouble(Arc<str>),
+}
+
+/// Tells every watcher.
+#[derive(Clone)]
+pub struct Notices {
+    sender: broadcast::Sender<Notice>,
+    history: Arc<Mutex<VecDeque<Arc<Value>>>>,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self { sender: broadcast::Sender::new(BEHIND_MAX), history: Arc::default() }
+    }
+}
+
+impl Notices {
+    /// Watches from now on.
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<Notice> {
+        self.sender.subscribe()
+    }
+
+    /// The latest events, oldest first, and what comes after them.
+    #[must_use]
+    pub fn watch_with_history(&self) -> (Vec<Arc<Value>>, broadcast::Receiver<Notice>) {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        (history.iter().cloned().collect(), self.sender.subscribe())
+    }
+
+    pub(crate) fn event(&self, event: Arc<Value>) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.len() == HISTORY_MAX {
+            history.pop_front();
+        }
+        history.push_back(event.clone());
+        // An error says that nobody watches.
+        let _ = self.sender.send(Notice::Event(event));
+    }
+
+    pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
+        let _ = self.sender.send(Notice::Trouble(with_causes(error).into()));
+    }
+}
+
+/// An error's text and that of its causes.
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! The endpoint that the functions' AWS clients talk to in the place of EventBridge and SQS, and
+//! the page that shows the topic.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, StatusCode},
+    response::{
+        Html, IntoResponse, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+    routing::get,
+};
+use futures::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    bus::{Bus, Entry},
+    invoke::Invoke,
+    notices::{Notice, Notices},
+    queues::Queues,
+    template::Route,
+};
+
+/// Entries of one PutEvents call at most.
+const ENTRIES_MAX: usize = 10;
+/// Bytes of all entries of one PutEvents call at most: 1 MB.
+const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of an SQS message at most: 1 MB.
+const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a request's body at most: room for the limits above in escaped JSON.
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const PAGE: &str = include_str!("page.html");
+
+/// What the endpoint serves.
+pub struct Services<I> {
+    /// The buses.
+    pub bus: Bus<I>,
+    /// The queues.
+    pub queues: Queues,
+    /// What happens.
+    pub notices: Notices,
+    /// The API's routes, for the page.
+    pub routes: Vec<Route>,
+    /// The API's URL, for the page.
+    pub api: String,
+}
+
+/// The endpoint's routes.
+pub fn router<I: Invoke>(services: Services<I>) -> Router {
+    Router::new()
+        .route("/", get(page).post(call))
+        .route("/queues", get(queues))
+        .route("/routes", get(routes))
+        .route("/topic", get(topic))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(Arc::new(services))
+}
+
+async fn page() -> Html<&'static str> {
+    Html(PAGE)
+}
+
+async fn queues<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Response {
+    Json(services.queues.messages()).into_response()
+}
+
+async fn routes<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Json<Value> {
+    let url = |route: &Route| format!("{} {}{}", route.method, services.api, route.path);
+    Json(services.routes.iter().map(url).collect())
+}
+
+/// The latest events and all that follow, as server-sent events.
+async fn topic<I: Invoke>(
+    State(services): State<Arc<Services<I>>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let (history, watch) = services.notices.watch_with_history();
+    let live = stream::unfold(watch, |mut watch| async move {
+        loop {
+            match watch.recv().await {
+                Ok(Notice::Event(event)) => return Some((event, watch)),
+                // A watcher that is behind goes on with the oldest notice there is.
+                Ok(Notice::Trouble(_))
+                | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    });
+    let events = stream::iter(history).chain(live);
+    Sse::new(events.map(|event| Ok(Event::default().data(event.to_string()))))
+        .keep_alive(KeepAlive::default())
+}
+
+async fn call<I: Invoke>(
+    State(services): State<Arc<Services<I>>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
+    let answer = match target {
+        Some("AWSEvents.PutEvents") => put_events(&services, &body),
+        Some("AmazonSQS.SendMessage") => send_message(&services, &body),
+        other => {
+            Err(("UnknownOperationException", format!("{} is not here", other.unwrap_or("-"))))
+        }
+    };
+    match answer {
+        Ok(answer) => {
+            ([("content-type", "application/x-amz-json-1.1")], answer.to_string()).into_response()
+        }
+        Err((code, message)) => {
+            let body = json!({ "__type": code, "message": message }).to_string();
+            let headers = [("content-type", "application/x-amz-json-1.1")];
+            (StatusCode::BAD_REQUEST, headers, body).into_response()
+        }
+    }
+}
+
+type Call = Result<Value, (&'static str, String)>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PutEvents {
+    entries: Vec<Entry>,
+}
+
+fn put_events<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let request: PutEvents = parse(body)?;
+    let (count, bytes) =
+        (request.entries.len(), request.entries.iter().map(Entry::bytes).sum::<usize>());
+    if count == 0 || count > ENTRIES_MAX {
+        let message = format!("{count} entries: a call has 1 to {ENTRIES_MAX}");
+        return Err(("ValidationException", message));
+    }
+    if bytes > ENTRIES_BYTES_MAX {
+        let message = format!("{bytes} bytes of entries: a call has at most {ENTRIES_BYTES_MAX}");
+        return Err(("ValidationException", message));
+    }
+    let mut failed = 0;
+    let mut put = |entry| match services.bus.put(entry) {
+        Ok(id) => json!({ "EventId": id }),
+        Err(refused) => {
+            failed += 1;
+            json!({ "ErrorCode": refused.code, "ErrorMessage": refused.message })
+        }
+    };
+    let entries: Vec<_> = request.entries.into_iter().map(&mut put).collect();
+    Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SendMessage {
+    queue_url: String,
+    message_body: String,
+}
+
+fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let request: SendMessage = parse(body)?;
+    let bytes = request.message_body.len();
+    if bytes == 0 || bytes > MESSAGE_BYTES_MAX {
+        let message = format!("{bytes} bytes: a message has 1 to {MESSAGE_BYTES_MAX}");
+        return Err(("InvalidParameterValue", message));
+    }
+    let id = services
+        .queues
+        .send(&request.queue_url, request.message_body)
+        .map_err(|error| ("QueueDoesNotExist", error.to_string()))?;
+    Ok(json!({ "MessageId": id }))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, (&'static str, String)> {
+    serde_json::from_slice(body).map_err(|error| ("SerializationException", error.to_string()))
+}
+
+#[cfg(test)]
+#[path = "services_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! All parts together, as `template.yaml` says.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use axum::Router;
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
+
+use crate::{
+    api,
+    bus::Bus,
+    destinations::Destinations,
+    embedded::Embedded,
+    functions::Functions,
+    invoke::{Invoke, InvokeError},
+    notices::{Notice, Notices},
+    queues::{Message, Queues},
+    services::{self, Services},
+    stream::Poller,
+    template::{Model, REGION, Route, Template},
+    tools,
+};
+
+/// How a stack is started.
+pub struct Options {
+    /// The workspace with the functions.
+    pub root: PathBuf,
+    /// What the stack is.
+    pub template: Template,
+    /// A folder for logs, and for buckets: what is given up is written there.
+    pub data: PathBuf,
+    /// The API's port on the loopback address; 0 for a free one.
+    pub port: u16,
+}
+
+/// A running stack; it ends when it is dropped.
+pub struct Stack {
+    api: String,
+    services: String,
+    cargo_lambda: PathBuf,
+    dynamo: Embedded,
+    model: Model,
+    functions: Arc<Functions>,
+    queues: Queues,
+    notices: Notices,
+    _tasks: JoinSet<()>,
+}
+
+impl Stack {
+    /// Builds the functions and starts everything; cargo shows its progress on standard error.
+    ///
+    /// # Errors
+    /// When the template is not understood, a build fails, or something does not start.
+    pub async fn start(options: &Options) -> Result<Self> {
+        let cargo_lambda = tools::cargo_lambda(&options.root).await?;
+        let api_listener = listen(options.port).await?;
+        let services_listener = listen(0).await?;
+        let api = format!("http://{}", api_listener.local_addr()?);
+        let services = format!("http://{}", services_listener.local_addr()?);
+        let model = options.template.model(&services)?;
+        tools::build(&options.root, model.functions.iter().map(|f| f.binary.as_str())).await?;
+
+        let dynamo = Embedded::start().await?;
+        dynamo.create_table(&model.table.properties, &model.table.name)?;
+        let common = common_environment(&dynamo, &services);
+        let logs = options.data.join("logs");
+        let functions =
+            Functions::start(&options.root, &cargo_lambda, &model.functions, &common, &logs);
+        let functions = Arc::new(functions.await?);
+
+        let queues = Queues::new(model.queues.iter().cloned());
+        let notices = Notices::default();
+        let destinations =
+            Destinations { queues: queues.clone(), buckets: options.data.join("buckets") };
+        let mut tasks = JoinSet::new();
+        serve(&mut tasks, api_listener, api::router(&model.routes, &functions, &notices)?);
+        let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
+        let router = services::router(Services {
+            bus,
+            queues: queues.clone(),
+            notices: notices.clone(),
+            routes: model.routes.clone(),
+            api: api.clone(),
+        });
+        serve(&mut tasks, services_listener, router);
+        for mapping in &model.mappings {
+            let poller = Poller {
+                mapping: mapping.clone(),
+                stream: dynamo.stream(&model.table.name)?,
+                functions: functions.clone(),
+                destinations: destinations.clone(),
+                notices: notices.clone(),
+            };
+            let notices = notices.clone();
+            tasks.spawn(async move {
+                if let Err(error) = poller.run().await {
+                    notices.trouble(&error);
+                }
+            });
+        }
+        Ok(Self {
+            api,
+            services,
+            cargo_lambda,
+            dynamo,
+            model,
+            functions,
+            queues,
+            notices,
+            _tasks: tasks,
+        })
+    }
+
+    /// The HTTP API's URL.
+    #[must_use]
+    pub fn api(&self) -> &str {
+        &self.api
+    }
+
+    /// The URL in the place of EventBridge and SQS; a browser gets the page there.
+    #[must_use]
+    pub fn services(&self) -> &str {
+        &self.services
+    }
+
+    /// The URL of DynamoDB.
+    #[must_use]
+    pub fn dynamo(&self) -> &str {
+        self.dynamo.endpoint()
+    }
+
+    /// The URL of Lambda's invoke API.
+    #[must_use]
+    pub fn lambda(&self) -> &str {
+        self.functions.endpoint()
+    }
+
+    /// The path of cargo-lambda.
+    #[must_use]
+    pub fn cargo_lambda(&self) -> &Path {
+        &self.cargo_lambda
+    }
+
+    /// The event table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.model.table.name
+    }
+
+    /// The API's routes.
+    #[must_use]
+    pub fn routes(&self) -> &[Route] {
+        &self.model.routes
+    }
+
+    /// Watches the topic from now on.
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<Notice> {
+        self.notices.watch()
+    }
+
+    /// Every queue with its messages.
+    #[must_use]
+    pub fn queues(&self) -> BTreeMap<String, Vec<Message>> {
+        self.queues.messages()
+    }
+
+    /// Invokes a function directly.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+        self.functions.invoke(function, payload).await
+    }
+
+    /// The variables with which a function started by hand, or an AWS client, uses this stack.
+    #[must_use]
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let mut all = common_environment(&self.dynamo, &self.services);
+        all.insert("AWS_REGION".to_owned(), REGION.to_owned());
+        for function in &self.model.functions {
+            all.extend(function.environment.clone());
+        }
+        all
+    }
+
+    /// Writes [`Stack::environment`] as a file for `cargo lambda watch --env-file`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_environment(&self, path: &Path) -> Result<()> {
+        let lines = self.environment().into_iter().map(|(name, value)| format!("{name}={value}\n"));
+        fs::write(path, lines.collect::<String>())
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Endpoints and credentials, the same for every function.
+fn common_environment(dynamo: &Embedded, services: &str) -> BTreeMap<String, String> {
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo.endpoint()),
+        ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
+        ("AWS_ENDPOINT_URL_SQS", services),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+async fn listen(port: u16) -> Result<TcpListener> {
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    tasks.spawn(async move {
+        // axum's server retries every error of its listener; it ends with the task.
+        let _ = axum::serve(listener, service).await;
+    });
+}

@@ -1,0 +1,191 @@
+//! Which records a function gets next, and what becomes of those it fails on. Pure: no I/O, no
+//! clock.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use crate::template::Mapping;
+
+/// The batches that wait for one function, oldest first.
+pub struct Batches {
+    mapping: Mapping,
+    waiting: VecDeque<Batch>,
+}
+
+struct Batch {
+    records: Vec<Value>,
+    /// Invocations of these records that count against the retry quota.
+    failures: u32,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// Nothing: no record waits.
+    Idle,
+    /// Invoke the function with these records, then [`Batches::settle`].
+    Invoke(Vec<Value>),
+    /// These records are given up and are no longer here: send them to the destination.
+    GiveUp(GivenUp),
+}
+
+/// Records that no invocation will get any more.
+#[derive(Debug, PartialEq)]
+pub struct GivenUp {
+    /// The records.
+    pub records: Vec<Value>,
+    /// Why.
+    pub reason: Reason,
+    /// Invocations that failed on them.
+    pub invocations: u32,
+}
+
+/// Why records are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// `MaximumRetryAttempts` is used up.
+    RetryAttemptsExhausted,
+    /// Older than `MaximumRecordAgeInSeconds`.
+    RecordAgeExceeded,
+}
+
+/// How an invocation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every record is done.
+    Succeeded,
+    /// The function failed: no record is done.
+    Failed,
+    /// The records of these sequence numbers are not done.
+    Reported(Vec<String>),
+}
+
+impl Outcome {
+    /// Reads a function's answer under `ReportBatchItemFailures`: nothing in it is a success, an
+    /// entry without an identifier is a failure of the whole batch.
+    #[must_use]
+    pub fn of_answer(answer: &Value) -> Self {
+        let failures = match answer.get("batchItemFailures") {
+            None | Some(Value::Null) => return Self::Succeeded,
+            Some(Value::Array(failures)) => failures,
+            Some(_) => return Self::Failed,
+        };
+        let identifiers: Option<Vec<_>> = failures
+            .iter()
+            .map(|failure| failure["itemIdentifier"].as_str().filter(|id| !id.is_empty()))
+            .map(|id| id.map(str::to_owned))
+            .collect();
+        match identifiers {
+            None => Self::Failed,
+            Some(identifiers) if identifiers.is_empty() => Self::Succeeded,
+            Some(identifiers) => Self::Reported(identifiers),
+        }
+    }
+}
+
+impl Batches {
+    /// No batch yet.
+    #[must_use]
+    pub fn new(mapping: Mapping) -> Self {
+        Self { mapping, waiting: VecDeque::new() }
+    }
+
+    /// Whether no record waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How often the next batch has failed.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.waiting.front().map_or(0, |batch| batch.failures)
+    }
+
+    /// Takes records that were read: those that no filter matches are done, the others wait.
+    pub fn take(&mut self, records: Vec<Value>) {
+        let filters = &self.mapping.filters;
+        let wanted: Vec<_> = records
+            .into_iter()
+            .filter(|record| filters.is_empty() || filters.iter().any(|f| f.matches(record)))
+            .collect();
+        let batches = wanted.chunks(self.mapping.batch_size.max(1));
+        self.waiting
+            .extend(batches.map(|records| Batch { records: records.to_vec(), failures: 0 }));
+    }
+
+    /// What is to be done at `now`, in seconds since 1970.
+    pub fn next(&mut self, now: f64) -> Next {
+        let Some(batch) = self.waiting.front_mut() else { return Next::Idle };
+        let retries = self.mapping.retries;
+        let too_old = |record: &Value| {
+            let created = record.pointer("/dynamodb/ApproximateCreationDateTime");
+            let age = created.and_then(Value::as_f64).map_or(0.0, |created| now - created);
+            retries.age_max.is_some_and(|max| age > max.as_secs_f64())
+        };
+        let invocations = batch.failures;
+        let old = batch.records.iter().take_while(|record| too_old(record)).count();
+        let (count, reason) = if old > 0 {
+            (old, Reason::RecordAgeExceeded)
+        } else if retries.attempts_max.is_some_and(|max| invocations > max) {
+            (batch.records.len(), Reason::RetryAttemptsExhausted)
+        } else {
+            return Next::Invoke(batch.records.clone());
+        };
+        let records = batch.records.drain(..count).collect();
+        if batch.records.is_empty() {
+            self.waiting.pop_front();
+        }
+        Next::GiveUp(GivenUp { records, reason, invocations })
+    }
+
+    /// Takes the outcome of the invocation that [`Batches::next`] asked for.
+    pub fn settle(&mut self, outcome: &Outcome) {
+        let Some(batch) = self.waiting.pop_front() else { return };
+        match outcome {
+            Outcome::Succeeded => {}
+            Outcome::Failed => self.retry(batch),
+            Outcome::Reported(identifiers) => self.retry_from(batch, identifiers),
+        }
+    }
+
+    /// Halves the batch if the mapping says so, which does not count as a retry.
+    fn retry(&mut self, mut batch: Batch) {
+        if self.mapping.bisect && batch.records.len() > 1 {
+            let records = batch.records.split_off(batch.records.len() / 2);
+            self.waiting.push_front(Batch { records, failures: batch.failures });
+            self.waiting.push_front(batch);
+        } else {
+            batch.failures += 1;
+            self.waiting.push_front(batch);
+        }
+    }
+
+    /// The lowest reported record is the checkpoint: it and all after it come again. With bisect
+    /// the batch is split there, which does not count as a retry; when nothing before it is done
+    /// there is nothing to split, and the batch counts a failure. (What Lambda does then is not
+    /// documented; this is the choice that keeps the most records together.)
+    fn retry_from(&mut self, mut batch: Batch, identifiers: &[String]) {
+        let position = |identifier: &String| {
+            batch.records.iter().position(|record| {
+                record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str)
+                    == Some(identifier)
+            })
+        };
+        let positions: Option<Vec<_>> = identifiers.iter().map(position).collect();
+        match positions.and_then(|positions| positions.into_iter().min()) {
+            // A number that is not of this batch says nothing about it.
+            None => self.retry(batch),
+            Some(lowest) => {
+                batch.records.drain(..lowest);
+                batch.failures += u32::from(lowest == 0 || !self.mapping.bisect);
+                self.waiting.push_front(batch);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "batches_tests.rs"]
+mod tests;

@@ -1,0 +1,230 @@
+//! The loop that reads a stream and invokes its function.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+
+use super::{Batches, GivenUp, Next, Outcome, Reason};
+use crate::{
+    clock,
+    destinations::Destinations,
+    embedded::{EmbeddedError, StreamReader},
+    invoke::Invoke,
+    notices::Notices,
+    template::Mapping,
+};
+
+/// Pause before a stream that had nothing new is asked again.
+const IDLE_PAUSE: Duration = Duration::from_millis(20);
+/// Pause before the second attempt; doubles with each.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Longest pause between attempts.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Reads a stream for one event source mapping.
+pub struct Poller<I> {
+    /// The mapping.
+    pub mapping: Mapping,
+    /// The stream.
+    pub stream: StreamReader,
+    /// What runs the function.
+    pub functions: Arc<I>,
+    /// Where batches go that are given up.
+    pub destinations: Destinations,
+    /// Who is told of failures.
+    pub notices: Notices,
+}
+
+impl<I: Invoke> Poller<I> {
+    /// Polls until the stream can no longer be read.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn run(mut self) -> Result<(), EmbeddedError> {
+        let mut batches = Batches::new(self.mapping.clone());
+        loop {
+            let now = clock::now().timestamp_millis() as f64 / 1_000.0;
+            match batches.next(now) {
+                Next::Idle => {
+                    batches.take(self.stream.read()?);
+                    if batches.is_empty() {
+                        tokio::time::sleep(IDLE_PAUSE).await;
+                    }
+                }
+                Next::Invoke(records) => {
+                    let outcome = self.invoke(records).await;
+                    batches.settle(&outcome);
+                    if outcome != Outcome::Succeeded {
+                        tokio::time::sleep(retry_pause(batches.failures())).await;
+                    }
+                }
+                Next::GiveUp(given_up) => self.give_up(&given_up),
+            }
+        }
+    }
+
+    async fn invoke(&self, records: Vec<Value>) -> Outcome {
+        let payload = json!({ "Records": records });
+        match self.functions.invoke(&self.mapping.function, &payload).await {
+            Ok(answer) if self.mapping.report_item_failures => Outcome::of_answer(&answer),
+            Ok(_) => Outcome::Succeeded,
+            Err(error) => {
+                self.notices.trouble(&error);
+                Outcome::Failed
+            }
+        }
+    }
+
+    fn give_up(&self, given_up: &GivenUp) {
+        let Some(arn) = &self.mapping.on_failure else { return };
+        let record = failure_record(&self.mapping.function, &self.stream, given_up);
+        let payload = json!({ "Records": given_up.records });
+        if let Err(error) = self.destinations.send(arn, &record, &payload) {
+            self.notices.trouble(&error);
+        }
+    }
+}
+
+fn retry_pause(failures: u32) -> Duration {
+    RETRY_PAUSE_MIN
+        .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
+        .min(RETRY_PAUSE_MAX)
+}
+
+/// The invocation record as Lambda sends it to a stream's failure destination.
+fn failure_record(function: &str, stream: &StreamReader, given_up: &GivenUp) -> Value {
+    let records = &given_up.records;
+    let number = |record: Option<&Value>| record.map(|r| r["dynamodb"]["SequenceNumber"].clone());
+    let arrival = |record: Option<&Value>| {
+        let seconds = record?["dynamodb"]["ApproximateCreationDateTime"].as_f64()?;
+        // Whole seconds since 1970 are far below the range of an i64.
+        #[expect(clippy::cast_possible_truncation)]
+        let time = DateTime::from_timestamp(seconds as i64, 0)?;
+        Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+    };
+    let condition = match given_up.reason {
+        Reason::RetryAttemptsExhausted => "RetryAttemptsExhausted",
+        Reason::RecordAgeExceeded => "EventAgeExceeded",
+    };
+    json!({
+        "requestContext": {
+            "requestId": clock::id(),
+            "functionArn": function,
+            "condition": condition,
+            "approximateInvokeCount": given_up.invocations,
+        },
+        "version": "1.0",
+        "timestamp": clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
+        "DDBStreamBatchInfo": {
+            "shardId": stream.shard(),
+            "startSequenceNumber": number(records.first()),
+            "endSequenceNumber": number(records.last()),
+            "approximateArrivalOfFirstRecord": arrival(records.first()),
+            "approximateArrivalOfLastRecord": arrival(records.last()),
+            "batchSize": records.len(),
+            "streamArn": stream.arn(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+    use super::*;
+    use crate::{
+        embedded::{
+            Embedded,
+            tests::{put, table},
+        },
+        invoke::InvokeError,
+        pattern::Pattern,
+        queues::Queues,
+        template::Retries,
+    };
+
+    /// Fails on every batch that has the id `poison`.
+    struct Fake(UnboundedSender<String>);
+
+    impl Invoke for Fake {
+        async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+            let ids: Vec<_> = payload["Records"]
+                .as_array()
+                .expect("records")
+                .iter()
+                .map(|r| r["dynamodb"]["Keys"]["id"]["S"].as_str().expect("an id"))
+                .collect();
+            let _ = self.0.send(ids.join(" "));
+            match ids.contains(&"poison") {
+                false => Ok(Value::Null),
+                true => Err(InvokeError::Function {
+                    function: function.to_owned(),
+                    error: json!("poisoned"),
+                }),
+            }
+        }
+    }
+
+    async fn take(given: &mut UnboundedReceiver<String>, count: usize) -> Vec<String> {
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            let next = tokio::time::timeout(Duration::from_secs(60), given.recv()).await;
+            taken.push(next.expect("not for ever").expect("an invocation"));
+        }
+        taken
+    }
+
+    #[tokio::test]
+    async fn poison_ends_in_the_bucket_with_its_payload_and_the_rest_goes_on() {
+        let dynamo = Embedded::start().await.expect("a database");
+        dynamo.create_table(&table(), "events").expect("a table");
+        for id in ["a", "poison", "other", "b"] {
+            put(&dynamo, "events", id).await;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let wanted =
+            json!({ "dynamodb": { "Keys": { "id": { "S": ["a", "poison", "b", "c"] } } } });
+        let (sender, mut given) = unbounded_channel();
+        let poller = Poller {
+            mapping: Mapping {
+                function: "publish-events".to_owned(),
+                batch_size: 10,
+                filters: vec![Pattern::parse(&wanted).expect("a pattern")],
+                retries: Retries { attempts_max: Some(0), age_max: None },
+                bisect: true,
+                report_item_failures: true,
+                on_failure: Some("arn:aws:s3:::lost".to_owned()),
+            },
+            stream: dynamo.stream("events").expect("a stream"),
+            functions: Arc::new(Fake(sender)),
+            destinations: Destinations {
+                queues: Queues::default(),
+                buckets: folder.path().to_owned(),
+            },
+            notices: Notices::default(),
+        };
+        let running = tokio::spawn(poller.run());
+        assert_eq!(take(&mut given, 4).await, ["a poison b", "a", "poison b", "poison"]);
+        put(&dynamo, "events", "c").await;
+        assert_eq!(take(&mut given, 2).await, ["b", "c"]);
+        running.abort();
+
+        let files: Vec<_> =
+            std::fs::read_dir(folder.path().join("lost")).expect("a bucket").collect();
+        assert_eq!(files.len(), 1);
+        let path = files[0].as_ref().expect("a file").path();
+        let object = std::fs::read_to_string(path).expect("text");
+        let object: Value = serde_json::from_str(&object).expect("JSON");
+        assert_eq!(object["requestContext"]["condition"], "RetryAttemptsExhausted");
+        assert_eq!(object["DDBStreamBatchInfo"]["batchSize"], 1);
+        assert_eq!(object["DDBStreamBatchInfo"]["streamArn"], stream_arn(&dynamo));
+        let payload: Value =
+            serde_json::from_str(object["payload"].as_str().expect("text")).expect("JSON");
+        assert_eq!(payload["Records"][0]["dynamodb"]["NewImage"]["id"]["S"], "poison");
+    }
+
+    fn stream_arn(dynamo: &Embedded) -> String {
+        dynamo.stream("events").expect("a stream").arn().to_owned()
+    }
+}

@@ -1,0 +1,228 @@
+//! From the template's resources to the model.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::{
+    Function, Mapping, Model, Retries, Route, Rule, Table, Target, TemplateError, View,
+    shapes::{
+        ArnConfig, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
+        RuleProperties, RuleTarget, StreamEvent,
+    },
+};
+use crate::pattern::{Pattern, PatternError};
+
+/// Lambda's own timeout when the template gives none.
+const TIMEOUT_DEFAULT_SECONDS: u64 = 3;
+/// Lambda's own memory size when the template gives none.
+const MEMORY_DEFAULT_MB: u32 = 128;
+/// Lambda's own batch size of a stream.
+const BATCH_DEFAULT: usize = 100;
+/// Attempts after the first that Lambda makes for an asynchronous invocation.
+const INVOKE_RETRIES_DEFAULT: u32 = 2;
+/// Age at which Lambda drops an asynchronous event: 6 hours.
+const INVOKE_AGE_DEFAULT_SECONDS: u64 = 6 * 3600;
+/// Attempts after the first that EventBridge makes to reach a target.
+const DELIVERY_RETRIES_DEFAULT: u32 = 185;
+/// Age at which EventBridge drops an undelivered event: 24 hours.
+const DELIVERY_AGE_DEFAULT_SECONDS: u64 = 24 * 3600;
+
+impl Model {
+    pub(super) fn new(view: &View<'_>) -> Result<Self, TemplateError> {
+        let mut model = Self {
+            table: event_table(view)?,
+            functions: Vec::new(),
+            routes: Vec::new(),
+            mappings: Vec::new(),
+            buses: names(view, "AWS::Events::EventBus")?,
+            rules: Vec::new(),
+            queues: names(view, "AWS::SQS::Queue")?,
+        };
+        for (id, body) in view.resources("AWS::Serverless::Function") {
+            let function = function(view, id, body)?;
+            model.events(view, id, body, &function.binary)?;
+            model.functions.push(function);
+        }
+        for (id, body) in view.resources("AWS::Events::Rule") {
+            model.rules.push(rule(view, id, body)?);
+        }
+        if let Some((id, _)) = view.resources("AWS::Lambda::EventSourceMapping").first() {
+            return Err(not_understood(id, "Type", "give the mapping as the function's event"));
+        }
+        Ok(model)
+    }
+
+    fn events(
+        &mut self,
+        view: &View<'_>,
+        id: &str,
+        body: &Value,
+        binary: &str,
+    ) -> Result<(), TemplateError> {
+        let events = body["Properties"]["Events"].as_object().cloned().unwrap_or_default();
+        for name in events.keys() {
+            let event = format!("Properties.Events.{name}");
+            let properties = format!("{event}.Properties");
+            let kind: EventType = view.property(id, body, &event)?;
+            match kind.kind.as_str() {
+                "HttpApi" => {
+                    let route: HttpApiEvent = view.property(id, body, &properties)?;
+                    self.routes.push(Route {
+                        method: route.method.to_uppercase(),
+                        path: route.path,
+                        function: binary.to_owned(),
+                    });
+                }
+                "DynamoDB" => {
+                    let stream: StreamEvent = view.property(id, body, &properties)?;
+                    self.mappings.push(mapping(id, &properties, binary, stream)?);
+                }
+                "EventBridgeRule" => {
+                    let rule: RuleEvent = view.property(id, body, &properties)?;
+                    self.rules.push(Rule {
+                        name: format!("{id}{name}"),
+                        bus: last_part(&rule.event_bus_name).to_owned(),
+                        pattern: pattern(id, &properties, &rule.pattern)?,
+                        targets: vec![Target {
+                            function: binary.to_owned(),
+                            retries: delivery_retries(rule.retry_policy),
+                            dead_letter_queue: rule.dead_letter_config.map(|config| config.arn),
+                        }],
+                    });
+                }
+                other => return Err(not_understood(id, &event, &format!("Type {other}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn event_table(view: &View<'_>) -> Result<Table, TemplateError> {
+    for (id, body) in view.resources("AWS::DynamoDB::Table") {
+        if body.pointer("/Properties/StreamSpecification").is_some() {
+            let properties = view.property(id, body, "Properties")?;
+            return Ok(Table { name: view.local_name(id)?, properties });
+        }
+    }
+    Err(TemplateError::NoResource { kind: "AWS::DynamoDB::Table with a StreamSpecification" })
+}
+
+fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, TemplateError> {
+    let variables: Option<Map<String, Value>> =
+        view.function_property(id, body, "Environment.Variables")?;
+    let mut environment = BTreeMap::new();
+    for (name, value) in variables.unwrap_or_default() {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            _ => return Err(not_understood(id, "Environment.Variables", &name)),
+        };
+        environment.insert(name, text);
+    }
+    let timeout: Option<u64> = view.function_property(id, body, "Timeout")?;
+    let memory: Option<u32> = view.function_property(id, body, "MemorySize")?;
+    let logging: Option<LoggingConfig> = view.function_property(id, body, "LoggingConfig")?;
+    let invoke: Option<InvokeConfig> = view.function_property(id, body, "EventInvokeConfig")?;
+    let invoke = invoke.unwrap_or_default();
+    let queue: Option<ArnConfig> = view.function_property(id, body, "DeadLetterQueue")?;
+    let destination = invoke.destination_config.unwrap_or_default().on_failure;
+    Ok(Function {
+        binary: view.property(id, body, "Metadata.BuildProperties.Binary")?,
+        environment,
+        timeout: Duration::from_secs(timeout.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
+        memory_mb: memory.unwrap_or(MEMORY_DEFAULT_MB),
+        log_level: logging.unwrap_or_default().application_log_level,
+        retries: retries(
+            invoke.maximum_retry_attempts.unwrap_or(INVOKE_RETRIES_DEFAULT),
+            invoke.maximum_event_age_in_seconds.unwrap_or(INVOKE_AGE_DEFAULT_SECONDS),
+        ),
+        on_failure: destination.map(|d| d.destination).or(queue.map(|config| config.arn)),
+    })
+}
+
+fn mapping(
+    id: &str,
+    property: &str,
+    binary: &str,
+    stream: StreamEvent,
+) -> Result<Mapping, TemplateError> {
+    let mut filters = Vec::new();
+    for filter in stream.filter_criteria.map(|criteria| criteria.filters).unwrap_or_default() {
+        let parsed: Value = serde_json::from_str(&filter.pattern)
+            .map_err(|error| not_understood(id, property, &error.to_string()))?;
+        filters.push(pattern(id, property, &parsed)?);
+    }
+    let types = stream.function_response_types.unwrap_or_default();
+    let destination = stream.destination_config.unwrap_or_default().on_failure;
+    Ok(Mapping {
+        function: binary.to_owned(),
+        batch_size: stream.batch_size.unwrap_or(BATCH_DEFAULT),
+        filters,
+        retries: Retries {
+            // Lambda writes "no bound" as -1, which has no unsigned form.
+            attempts_max: stream.maximum_retry_attempts.and_then(|max| u32::try_from(max).ok()),
+            age_max: stream
+                .maximum_record_age_in_seconds
+                .and_then(|max| u64::try_from(max).ok())
+                .map(Duration::from_secs),
+        },
+        bisect: stream.bisect_batch_on_function_error.unwrap_or(false),
+        report_item_failures: types.iter().any(|kind| kind == "ReportBatchItemFailures"),
+        on_failure: destination.map(|destination| destination.destination),
+    })
+}
+
+fn rule(view: &View<'_>, id: &str, body: &Value) -> Result<Rule, TemplateError> {
+    let rule: RuleProperties = view.property(id, body, "Properties")?;
+    let target = |target: RuleTarget| match target.arn.split_once(":function:") {
+        Some((_, function)) => Ok(Target {
+            function: function.to_owned(),
+            retries: delivery_retries(target.retry_policy),
+            dead_letter_queue: target.dead_letter_config.map(|config| config.arn),
+        }),
+        None => Err(not_understood(id, "Targets", &format!("{}, no function", target.arn))),
+    };
+    Ok(Rule {
+        name: id.to_owned(),
+        bus: last_part(&rule.event_bus_name).to_owned(),
+        pattern: pattern(id, "EventPattern", &rule.event_pattern)?,
+        targets: rule.targets.into_iter().map(target).collect::<Result<_, _>>()?,
+    })
+}
+
+fn names(view: &View<'_>, kind: &str) -> Result<Vec<String>, TemplateError> {
+    view.resources(kind).into_iter().map(|(id, _)| view.local_name(id)).collect()
+}
+
+fn pattern(id: &str, property: &str, value: &Value) -> Result<Pattern, TemplateError> {
+    Pattern::parse(value)
+        .map_err(|PatternError { what }| not_understood(id, property, &format!("pattern {what}")))
+}
+
+fn delivery_retries(policy: Option<RetryPolicy>) -> Retries {
+    let (attempts, age) = policy
+        .map(|policy| (policy.maximum_retry_attempts, policy.maximum_event_age_in_seconds))
+        .unwrap_or_default();
+    retries(
+        attempts.unwrap_or(DELIVERY_RETRIES_DEFAULT),
+        age.unwrap_or(DELIVERY_AGE_DEFAULT_SECONDS),
+    )
+}
+
+fn retries(attempts: u32, age_seconds: u64) -> Retries {
+    Retries { attempts_max: Some(attempts), age_max: Some(Duration::from_secs(age_seconds)) }
+}
+
+/// The name at the end of an ARN of the form `…/name`, or the name itself.
+pub(crate) fn last_part(arn: &str) -> &str {
+    arn.rsplit(['/', ':']).next().unwrap_or(arn)
+}
+
+fn not_understood(resource: &str, property: &str, what: &str) -> TemplateError {
+    TemplateError::NotUnderstood {
+        resource: resource.to_owned(),
+        property: property.to_owned(),
+        what: what.to_owned(),
+    }
+}

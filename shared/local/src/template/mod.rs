@@ -1,0 +1,207 @@
+//! What `template.yaml` says, as far as this machine has it to do: table, functions, routes, event
+//! source mappings, bus, rules and queues.
+
+mod build;
+mod intrinsics;
+mod model;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub(crate) use self::build::last_part;
+use self::intrinsics::{Place, Resolver, long_form};
+pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Table, Target};
+
+/// The Region of everything local; nothing leaves the machine.
+pub const REGION: &str = "us-east-1";
+/// The account of everything local.
+pub const ACCOUNT: &str = "000000000000";
+/// The local stack's name, `AWS::StackName`.
+pub const STACK: &str = "ringfence-local";
+
+/// A template that cannot be read or is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The file cannot be read.
+    #[error("cannot read the template {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not YAML.
+    #[error("the template is not YAML")]
+    Yaml(#[from] serde_yaml_ng::Error),
+    /// The YAML has no form in JSON.
+    #[error("the template has a value that JSON has not")]
+    Json(#[from] serde_json::Error),
+    /// No resource of a kind that the stack cannot do without.
+    #[error("the template has no {kind}")]
+    NoResource {
+        /// The resource type.
+        kind: &'static str,
+    },
+    /// A property is missing or has another shape than expected.
+    #[error("{resource}: {property} is not as expected")]
+    Property {
+        /// The resource's logical id.
+        resource: String,
+        /// The property.
+        property: String,
+        /// What was found.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A property says something that this machine cannot do.
+    #[error("{resource}: {property}: not understood: {what}")]
+    NotUnderstood {
+        /// The resource's logical id.
+        resource: String,
+        /// The property.
+        property: String,
+        /// What it says.
+        what: String,
+    },
+}
+
+/// A parsed template.
+pub struct Template {
+    document: Value,
+}
+
+impl Template {
+    /// Reads a template file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not YAML.
+    pub fn load(path: &Path) -> Result<Self, TemplateError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| TemplateError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Reads the template of this workspace.
+    ///
+    /// # Errors
+    /// As [`Template::load`].
+    pub fn of_workspace() -> Result<Self, TemplateError> {
+        Self::load(&crate::workspace_root().join("template.yaml"))
+    }
+
+    /// Parses a template's text.
+    ///
+    /// # Errors
+    /// When it is not YAML.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)? })
+    }
+
+    /// The properties of the event table: the table that has a stream.
+    ///
+    /// # Errors
+    /// When there is none or a property is not understood.
+    pub fn event_table(&self) -> Result<Value, TemplateError> {
+        let view = View { resolver: Resolver { document: &self.document, queues: "" } };
+        for (resource, body) in view.resources("AWS::DynamoDB::Table") {
+            if body.pointer("/Properties/StreamSpecification").is_some() {
+                return view.property(resource, body, "Properties");
+            }
+        }
+        Err(TemplateError::NoResource { kind: "AWS::DynamoDB::Table with a StreamSpecification" })
+    }
+
+    /// Everything the stack does, with names of this machine.
+    ///
+    /// `queues` is the base URL of the local SQS, without a slash at the end.
+    ///
+    /// # Errors
+    /// When something is not understood: names the resource and the property.
+    pub fn model(&self, queues: &str) -> Result<Model, TemplateError> {
+        Model::new(&View { resolver: Resolver { document: &self.document, queues } })
+    }
+}
+
+/// A template seen with the names of one stack.
+struct View<'a> {
+    resolver: Resolver<'a>,
+}
+
+impl<'a> View<'a> {
+    /// The resources of one type, by logical id.
+    fn resources(&self, kind: &str) -> Vec<(&'a str, &'a Value)> {
+        let resources = self.resolver.document["Resources"].as_object();
+        let of_kind = resources
+            .into_iter()
+            .flatten()
+            .filter(|(_, body)| body["Type"] == kind)
+            .map(|(id, body)| (id.as_str(), body));
+        of_kind.collect()
+    }
+
+    fn local_name(&self, resource: &str) -> Result<String, TemplateError> {
+        self.resolver.local_name(Place { resource, property: "name" }, resource)
+    }
+
+    /// The value at a path of a resource (`Properties.Environment.Variables`), resolved and read
+    /// into `T`; a missing one is read as null, so that an `Option` is `None`.
+    fn property<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        body: &Value,
+        property: &str,
+    ) -> Result<T, TemplateError> {
+        let found = property.split('.').try_fold(body, |value, key| value.get(key));
+        let value = match found {
+            Some(value) => self.resolver.resolve(Place { resource, property }, value)?,
+            None => None,
+        };
+        serde_json::from_value(value.unwrap_or_default()).map_err(|source| {
+            TemplateError::Property {
+                resource: resource.to_owned(),
+                property: property.to_owned(),
+                source,
+            }
+        })
+    }
+
+    /// A function's property: its own, else that of `Globals.Function`; maps are merged.
+    fn function_property<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        body: &Value,
+        property: &str,
+    ) -> Result<T, TemplateError> {
+        let global = property
+            .split('.')
+            .try_fold(&self.resolver.document["Globals"]["Function"], |v, key| v.get(key));
+        let own = property.split('.').try_fold(&body["Properties"], |v, key| v.get(key));
+        let merged = match (global, own) {
+            (Some(Value::Object(global)), Some(Value::Object(own))) => {
+                let both: Map<_, _> =
+                    global.iter().chain(own).map(|(k, v)| (k.clone(), v.clone())).collect();
+                Value::Object(both)
+            }
+            (global, own) => own.or(global).cloned().unwrap_or_default(),
+        };
+        let wrapped = serde_json::json!({ "merged": merged });
+        self.property(resource, &wrapped, "merged").map_err(|error| match error {
+            TemplateError::Property { resource, source, .. } => {
+                TemplateError::Property { resource, property: property.to_owned(), source }
+            }
+            TemplateError::NotUnderstood { resource, what, .. } => {
+                TemplateError::NotUnderstood { resource, property: property.to_owned(), what }
+            }
+            other => other,
+        })
+    }
+}

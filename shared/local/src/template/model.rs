@@ -1,0 +1,115 @@
+//! The parts of the template that do something on this machine, typed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+
+use crate::pattern::Pattern;
+
+/// The stack that a template describes.
+pub struct Model {
+    /// The event table.
+    pub table: Table,
+    /// Every function.
+    pub functions: Vec<Function>,
+    /// The HTTP API's routes.
+    pub routes: Vec<Route>,
+    /// The event source mappings.
+    pub mappings: Vec<Mapping>,
+    /// Names of the buses.
+    pub buses: Vec<String>,
+    /// The buses' rules.
+    pub rules: Vec<Rule>,
+    /// Names of the queues.
+    pub queues: Vec<String>,
+}
+
+/// The event table.
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// The resource's properties, resolved.
+    pub properties: Value,
+}
+
+/// A Lambda function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its binary, which is its name on this machine.
+    pub binary: String,
+    /// The variables that the template sets.
+    pub environment: BTreeMap<String, String>,
+    /// Longest run of one invocation.
+    pub timeout: Duration,
+    /// Memory, in MB; told to the function, not enforced.
+    pub memory_mb: u32,
+    /// `ApplicationLogLevel`.
+    pub log_level: Option<String>,
+    /// Retries of an asynchronous invocation that failed.
+    pub retries: Retries,
+    /// ARN of the destination for asynchronous invocations that failed for good.
+    pub on_failure: Option<String>,
+}
+
+/// How often and how long something is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// Attempts after the first; `None` without a bound.
+    pub attempts_max: Option<u32>,
+    /// Age at which an event or record is given up; `None` without a bound.
+    pub age_max: Option<Duration>,
+}
+
+/// A route of the HTTP API.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The HTTP method, or `ANY`.
+    pub method: String,
+    /// The path, with `{parameters}`.
+    pub path: String,
+    /// The binary of the function behind it.
+    pub function: String,
+}
+
+/// An event source mapping: the table's stream to a function.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The binary of the function.
+    pub function: String,
+    /// Records of a batch, at most.
+    pub batch_size: usize,
+    /// A record is taken when one of these matches; none at all takes every record.
+    pub filters: Vec<Pattern>,
+    /// Retries of a batch.
+    pub retries: Retries,
+    /// Whether a batch is halved when the function fails.
+    pub bisect: bool,
+    /// Whether the function's answer names the records that failed.
+    pub report_item_failures: bool,
+    /// ARN of the destination for batches that are given up.
+    pub on_failure: Option<String>,
+}
+
+/// A rule of a bus.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name, for messages.
+    pub name: String,
+    /// The bus.
+    pub bus: String,
+    /// Which events it takes.
+    pub pattern: Pattern,
+    /// Where they go.
+    pub targets: Vec<Target>,
+}
+
+/// A function that a rule invokes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The binary of the function.
+    pub function: String,
+    /// Retries of the delivery, not of a function that ran and failed.
+    pub retries: Retries,
+    /// ARN of the queue for events that could not be delivered.
+    pub dead_letter_queue: Option<String>,
+}

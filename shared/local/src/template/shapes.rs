@@ -1,0 +1,145 @@
+//! The properties of the template's resources as AWS writes them. Where a property changes what
+//! happens and is not read here, the template is refused.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Where a new mapping starts to read its stream.
+#[derive(Deserialize)]
+pub(super) enum StartingPosition {
+    /// At the oldest record.
+    #[serde(rename = "TRIM_HORIZON")]
+    TrimHorizon,
+}
+
+#[derive(Deserialize)]
+pub(super) struct EventType {
+    #[serde(rename = "Type")]
+    pub(super) kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct HttpApiEvent {
+    pub(super) path: String,
+    pub(super) method: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct StreamEvent {
+    #[serde(rename = "Stream")]
+    _stream: String,
+    #[serde(rename = "StartingPosition")]
+    _starting_position: StartingPosition,
+    pub(super) batch_size: Option<usize>,
+    pub(super) filter_criteria: Option<FilterCriteria>,
+    pub(super) bisect_batch_on_function_error: Option<bool>,
+    pub(super) function_response_types: Option<Vec<String>>,
+    pub(super) maximum_retry_attempts: Option<i64>,
+    pub(super) maximum_record_age_in_seconds: Option<i64>,
+    pub(super) destination_config: Option<DestinationConfig>,
+    // These change neither which records arrive nor in which batches they may.
+    #[serde(rename = "MaximumBatchingWindowInSeconds")]
+    _batching_window: Option<u64>,
+    #[serde(rename = "ParallelizationFactor")]
+    _parallelization: Option<u64>,
+    #[serde(rename = "MetricsConfig")]
+    _metrics: Option<Value>,
+    #[serde(rename = "Enabled")]
+    _enabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct FilterCriteria {
+    pub(super) filters: Vec<Filter>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct Filter {
+    pub(super) pattern: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct DestinationConfig {
+    pub(super) on_failure: Option<Destination>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Destination {
+    pub(super) destination: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct InvokeConfig {
+    pub(super) maximum_retry_attempts: Option<u32>,
+    pub(super) maximum_event_age_in_seconds: Option<u64>,
+    pub(super) destination_config: Option<DestinationConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct RuleEvent {
+    pub(super) event_bus_name: String,
+    pub(super) pattern: Value,
+    pub(super) dead_letter_config: Option<ArnConfig>,
+    pub(super) retry_policy: Option<RetryPolicy>,
+    #[serde(rename = "Target")]
+    _target: Option<Value>,
+    #[serde(rename = "RuleName")]
+    _name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct RuleProperties {
+    pub(super) event_bus_name: String,
+    pub(super) event_pattern: Value,
+    pub(super) targets: Vec<RuleTarget>,
+    #[serde(rename = "Name")]
+    _name: Option<String>,
+    #[serde(rename = "Description")]
+    _description: Option<String>,
+    #[serde(rename = "State")]
+    _state: Option<Enabled>,
+}
+
+#[derive(Deserialize)]
+pub(super) enum Enabled {
+    #[serde(rename = "ENABLED")]
+    Enabled,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct RuleTarget {
+    pub(super) arn: String,
+    #[serde(rename = "Id")]
+    _id: String,
+    pub(super) dead_letter_config: Option<ArnConfig>,
+    pub(super) retry_policy: Option<RetryPolicy>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ArnConfig {
+    #[serde(rename = "Arn", alias = "TargetArn")]
+    pub(super) arn: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct RetryPolicy {
+    pub(super) maximum_retry_attempts: Option<u32>,
+    pub(super) maximum_event_age_in_seconds: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LoggingConfig {
+    pub(super) application_log_level: Option<String>,
+}

@@ -1,0 +1,157 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+
+const QUEUES: &str = "http://127.0.0.1:1";
+
+const SHOP: &str = r#"
+Parameters:
+  Stage: { Type: String, Default: dev }
+Conditions:
+  IsProd: !Equals [!Ref Stage, prod]
+Globals:
+  Function:
+    Timeout: 10
+    MemorySize: 256
+    LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: DEBUG }
+    Environment:
+      Variables: { EVENT_TABLE: !Ref Events, DECISION_CACHE_ENTRIES: 100 }
+Resources:
+  Events:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      KeySchema: [{ AttributeName: id, KeyType: HASH }]
+      DeletionProtectionEnabled: !If [IsProd, true, false]
+      StreamSpecification: { StreamViewType: NEW_IMAGE }
+  Topic:
+    Type: AWS::Events::EventBus
+    Properties: { Name: !Sub "${AWS::StackName}-topic" }
+  Dead: { Type: AWS::SQS::Queue }
+  Lost: { Type: AWS::S3::Bucket }
+  PlaceOrder:
+    Type: AWS::Serverless::Function
+    Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: place-order } }
+    Properties:
+      EventInvokeConfig: { MaximumRetryAttempts: 1 }
+      Events:
+        Api: { Type: HttpApi, Properties: { Path: /ordering/place-order, Method: post } }
+  Publish:
+    Type: AWS::Serverless::Function
+    Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: publish-events } }
+    Properties:
+      Timeout: 60
+      Environment:
+        Variables: { EVENT_BUS: !Ref Topic, DEAD_LETTER_QUEUE_URL: !Ref Dead, DECISION_CACHE_ENTRIES: 0 }
+      Events:
+        Stream:
+          Type: DynamoDB
+          Properties:
+            Stream: !GetAtt Events.StreamArn
+            StartingPosition: TRIM_HORIZON
+            BatchSize: 50
+            MaximumRetryAttempts: -1
+            MaximumRecordAgeInSeconds: 3600
+            BisectBatchOnFunctionError: true
+            FunctionResponseTypes: [ReportBatchItemFailures]
+            FilterCriteria:
+              Filters:
+                - Pattern: '{"eventName":["INSERT"]}'
+            DestinationConfig:
+              OnFailure: { Type: S3, Destination: !GetAtt Lost.Arn }
+  OnOrder:
+    Type: AWS::Events::Rule
+    Properties:
+      EventBusName: !Ref Topic
+      EventPattern: { source: [ordering], detail-type: [OrderPlaced] }
+      Targets:
+        - Id: place-order
+          Arn: !GetAtt PlaceOrder.Arn
+          DeadLetterConfig: { Arn: !GetAtt Dead.Arn }
+          RetryPolicy: { MaximumRetryAttempts: 3, MaximumEventAgeInSeconds: 60 }
+"#;
+
+fn shop() -> Model {
+    let template = Template::parse(SHOP).expect("a template");
+    template.model(QUEUES).expect("a model")
+}
+
+#[test]
+fn function_gets_globals_and_its_own() {
+    let model = shop();
+    let publish = model.functions.iter().find(|f| f.binary == "publish-events").expect("it");
+    assert_eq!(publish.timeout, Duration::from_secs(60));
+    assert_eq!(publish.memory_mb, 256);
+    assert_eq!(publish.log_level.as_deref(), Some("DEBUG"));
+    let variables: Vec<_> =
+        publish.environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(
+        variables,
+        [
+            ("DEAD_LETTER_QUEUE_URL", "http://127.0.0.1:1/000000000000/ringfence-local-Dead"),
+            ("DECISION_CACHE_ENTRIES", "0"),
+            ("EVENT_BUS", "ringfence-local-topic"),
+            ("EVENT_TABLE", "ringfence-local-Events"),
+        ]
+    );
+    let place = model.functions.iter().find(|f| f.binary == "place-order").expect("it");
+    assert_eq!(place.retries.attempts_max, Some(1));
+    assert_eq!(place.timeout, Duration::from_secs(10));
+}
+
+#[test]
+fn routes_mapping_and_rules_are_read() {
+    let model = shop();
+    let route = &model.routes[0];
+    assert_eq!((route.method.as_str(), route.path.as_str()), ("POST", "/ordering/place-order"));
+    assert_eq!(route.function, "place-order");
+
+    let mapping = &model.mappings[0];
+    assert_eq!((mapping.function.as_str(), mapping.batch_size), ("publish-events", 50));
+    assert_eq!(mapping.retries.attempts_max, None);
+    assert_eq!(mapping.retries.age_max, Some(Duration::from_secs(3600)));
+    assert!(mapping.bisect && mapping.report_item_failures);
+    assert_eq!(mapping.on_failure.as_deref(), Some("arn:aws:s3:::ringfence-local-Lost"));
+    assert!(mapping.filters[0].matches(&json!({ "eventName": "INSERT" })));
+
+    let rule = &model.rules[0];
+    assert_eq!(rule.bus, "ringfence-local-topic");
+    assert!(rule.pattern.matches(&json!({ "source": "ordering", "detail-type": "OrderPlaced" })));
+    assert_eq!(rule.targets[0].function, "place-order");
+    assert_eq!(rule.targets[0].retries.attempts_max, Some(3));
+    let queue = rule.targets[0].dead_letter_queue.as_deref();
+    assert_eq!(queue, Some("arn:aws:sqs:us-east-1:000000000000:ringfence-local-Dead"));
+}
+
+#[test]
+fn conditions_are_decided_by_the_defaults() {
+    let table = Template::parse(SHOP).expect("a template").event_table().expect("a table");
+    assert_eq!(table["DeletionProtectionEnabled"], false);
+}
+
+#[track_caller]
+fn check_refused(from: &str, to: &str, message: &str) {
+    assert!(SHOP.contains(from), "{from}");
+    let template = Template::parse(&SHOP.replace(from, to)).expect("a template");
+    let error = template.model(QUEUES).err().expect("a refusal");
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    assert!(text.contains(message), "{text}");
+}
+
+#[test]
+fn what_is_not_understood_is_refused_by_name() {
+    let value = "!Ref Topic, DEAD";
+    check_refused(value, "!ImportValue x, DEAD", "Publish: Environment.Variables: not understood");
+    check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
+    check_refused("Type: HttpApi", "Type: Schedule", "PlaceOrder: Properties.Events.Api");
+    check_refused("TRIM_HORIZON", "LATEST", "unknown variant `LATEST`");
+    check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");
+    check_refused("- Id: place-order", "- Input: '{}'\n          Id: x", "unknown field `Input`");
+    check_refused("[OrderPlaced]", "[{ wildcard: x }]", "OnOrder: EventPattern: not understood");
+}

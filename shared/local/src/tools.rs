@@ -1,0 +1,80 @@
+//! What the stack needs from outside: the functions' binaries and cargo-lambda.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, bail};
+use tokio::process::Command;
+
+/// The version of cargo-lambda that the stack is written for.
+pub const CARGO_LAMBDA_VERSION: &str = "1.9.2";
+
+/// Builds the binaries, all in one call of cargo, which shows its progress.
+///
+/// # Errors
+/// When cargo cannot be run or the build fails.
+pub async fn build(root: &Path, binaries: impl Iterator<Item = &str>) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.arg("build").current_dir(root).stdin(Stdio::null()).kill_on_drop(true);
+    for binary in binaries {
+        cargo.args(["--bin", binary]);
+    }
+    let status = cargo.status().await.context("cannot run cargo")?;
+    if !status.success() {
+        bail!("the functions do not build");
+    }
+    Ok(())
+}
+
+/// The path of cargo-lambda at its pinned version: the installed one, else one of the project's
+/// own, which is fetched with pip into `target/tools` the first time.
+///
+/// # Errors
+/// When pip cannot fetch it.
+pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
+    let tools = root.join("target/tools");
+    let own = tools.join(format!("cargo-lambda-{CARGO_LAMBDA_VERSION}"));
+    let program = own.join("bin/cargo-lambda");
+    let installed = env::var_os("PATH");
+    let installed =
+        installed.iter().flat_map(env::split_paths).map(|path| path.join("cargo-lambda"));
+    for candidate in installed.chain([program.clone()]).filter(|path| path.is_file()) {
+        if is_pinned(&candidate).await {
+            return Ok(candidate);
+        }
+    }
+    eprintln!("fetching cargo-lambda {CARGO_LAMBDA_VERSION} into {}", own.display());
+    // Fetched beside its place and moved there whole, since several may fetch at once.
+    fs::create_dir_all(&tools).with_context(|| format!("cannot make {}", tools.display()))?;
+    let fetched = tempfile::tempdir_in(&tools).context("cannot make a folder in target/tools")?;
+    let status = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(["--root-user-action", "ignore", "--no-deps", "--target"])
+        .arg(fetched.path())
+        .arg(format!("cargo-lambda=={CARGO_LAMBDA_VERSION}"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .status()
+        .await
+        .context("cannot run python3, whose pip fetches cargo-lambda")?;
+    if !status.success() {
+        bail!("pip did not install cargo-lambda {CARGO_LAMBDA_VERSION}");
+    }
+    // Where another was first, its copy is there and this one goes.
+    if fs::rename(fetched.path(), &own).is_ok() {
+        let _ = fetched.keep();
+    }
+    if !is_pinned(&program).await {
+        bail!("{} is not version {CARGO_LAMBDA_VERSION}", program.display());
+    }
+    Ok(program)
+}
+
+async fn is_pinned(program: &Path) -> bool {
+    let output = Command::new(program).args(["lambda", "--version"]).output().await;
+    let version = format!(" {CARGO_LAMBDA_VERSION} ");
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&version))
+}

@@ -1,0 +1,169 @@
+//! The stack as a user meets it: the real binaries, over HTTP and by hand.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{fs, path::Path, process::Output};
+
+use ringfence_dynamo::wire::Wire;
+use ringfence_local::{
+    demo,
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// A stack of the template with a folder of its own.
+async fn start() -> (Stack, TempDir) {
+    let root = workspace_root();
+    let template = Template::load(&root.join("template.yaml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_owned();
+    let stack = Stack::start(&Options { root, template, data, port: 0 }).await.unwrap();
+    (stack, folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_through_the_shop_succeeds() {
+    let (stack, _folder) = start().await;
+    demo::walk(&stack).await.unwrap();
+}
+
+struct Api {
+    stack: Stack,
+    client: reqwest::Client,
+}
+
+impl Api {
+    /// Status, content type and body of a POST.
+    async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, String, Value) {
+        let url = format!("{}{path}", self.stack.api());
+        let answer = self.client.post(url).body(body).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let content_type = headers.get("content-type").map(|value| value.to_str().unwrap());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        (status, content_type, answer.json().await.unwrap_or_default())
+    }
+
+    /// How many items the event table holds, of whatever kind.
+    async fn items(&self) -> i32 {
+        let client = Wire::default().client(self.stack.dynamo());
+        client.scan().table_name(self.stack.table()).send().await.unwrap().count()
+    }
+
+    /// Expects a problem whose detail names `names`, each of them.
+    async fn refuses(&self, path: &str, body: String, status: u16, names: &[&str]) {
+        let shown: String = body.chars().take(120).collect();
+        let (found, content_type, problem) = self.post(path, body).await;
+        assert_eq!(found, status, "{path} {shown}: {problem}");
+        assert_eq!(content_type, "application/problem+json", "{path} {shown}");
+        let detail = problem["detail"].as_str().unwrap();
+        for name in names {
+            assert!(detail.contains(name), "{path} {shown}: {name} is not named: {detail}");
+        }
+    }
+}
+
+fn order(order: &str, products: &[String]) -> Value {
+    json!({ "orderId": order, "customerId": "c-1", "productIds": products })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_refused_and_nothing_is_written() {
+    let (stack, _folder) = start().await;
+    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let place = "/ordering/place-order";
+    let good = || order("o-1", &["p-1".to_owned()]);
+    let with = |field: &str, value: Value| {
+        let mut order = good();
+        order[field] = value;
+        order.to_string()
+    };
+
+    api.refuses(place, String::new(), 400, &["body"]).await;
+    api.refuses(place, "{\"orderId\":".to_owned(), 400, &["EOF while parsing"]).await;
+    api.refuses(place, "{}".to_owned(), 400, &["orderId"]).await;
+    api.refuses(place, with("colour", json!("red")), 400, &["colour"]).await;
+    api.refuses(place, with("orderId", json!(7)), 400, &["orderId"]).await;
+    api.refuses(place, with("productIds", json!("p-1")), 400, &["productIds"]).await;
+    for hostile in ["a#b", "a:b", "a/b", "a\0b", "🦀", "", &"x".repeat(3 * 1024)] {
+        let limits = ["orderId", "1 to 64 characters of A-Z a-z 0-9 . _ -"];
+        api.refuses(place, with("orderId", json!(hostile)), 400, &limits).await;
+        let demand = json!({ "type": "RecordDemand", "productId": hostile, "orderId": "o-1" });
+        let limits = ["productId", "1 to 64 characters of A-Z a-z 0-9 . _ -"];
+        api.refuses("/catalog/record-product-demand", demand.to_string(), 400, &limits).await;
+    }
+    let price = json!({ "amount": -1, "currency": "EUR" });
+    let sync = json!({ "productId": "p-1", "name": "Lamp", "price": price });
+    api.refuses("/ordering/sync-catalog-product", sync.to_string(), 400, &["price.amount"]).await;
+
+    let many: Vec<String> = (0..101).map(|n| format!("p-{n}")).collect();
+    let limits = ["productId", "100"];
+    let many = order("o-1", &many).to_string();
+    api.refuses(place, many, 413, &limits).await;
+    let product = json!({
+        "productId": "p-1", "name": "Lamp", "description": "x".repeat(400 * 1024),
+        "price": { "amount": 1, "currency": "EUR" },
+    });
+    api.refuses("/catalog/add-product", product.to_string(), 413, &["body", "358400"]).await;
+
+    let (status, _, body) = api.post("/ordering/no-such-slice", good().to_string()).await;
+    assert_eq!((status, body), (404, json!({ "message": "Not Found" })));
+
+    assert_eq!(api.items().await, 0, "something was written");
+    let (status, ..) = api.post("/courses/define-course", r#"{"courseId":"c","capacity":1}"#).await;
+    assert_eq!((status, api.items().await), (200, 2), "an event and its fence");
+}
+
+/// `cargo lambda invoke` as the README has it.
+async fn invoke(stack: &Stack, function: &str, payload: &Path) -> Output {
+    let (address, port) = stack.lambda().trim_start_matches("http://").rsplit_once(':').unwrap();
+    Command::new(stack.cargo_lambda())
+        .args(["lambda", "invoke", "--invoke-address", address, "--invoke-port", port, function])
+        .arg("--data-file")
+        .arg(payload)
+        .output()
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_sample_payload_gets_an_answer() {
+    let (stack, _folder) = start().await;
+    let mut samples = 0;
+    let mut functions: Vec<_> = fs::read_dir(workspace_root().join("events"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    functions.sort();
+    for folder in functions {
+        let function = folder.file_name().unwrap().to_str().unwrap();
+        for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            samples += 1;
+            let output = invoke(&stack, function, &sample).await;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let shown = sample.display();
+            assert!(output.status.success(), "{shown}: {output:?}");
+            let answer: Value =
+                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {e}: {text}"));
+            let understood = match function {
+                "publish-events" => answer == json!({ "batchItemFailures": [] }),
+                _ => is_answer(&answer),
+            };
+            assert!(understood, "{shown}: {answer}");
+        }
+    }
+    assert!(samples >= 2 * 12 + 3, "{samples} samples");
+}
+
+/// Accepted, or refused by the domain: whether the sample's product exists depends on the others.
+fn is_answer(answer: &Value) -> bool {
+    if let Some(answers) = answer["answers"].as_array() {
+        return !answers.is_empty() && answers.iter().all(is_answer);
+    }
+    if let Some(body) = answer["body"].as_str() {
+        return is_answer(&serde_json::from_str(body).unwrap());
+    }
+    answer["accepted"] == true || answer["type"] == "urn:ringfence:problem:rejected"
+}
