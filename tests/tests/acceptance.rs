@@ -99,7 +99,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
     api.refuses("/ordering/sync-catalog-product", sync.to_string(), 400, &["price.amount"]).await;
 
     let many: Vec<String> = (0..101).map(|n| format!("p-{n}")).collect();
-    let limits = ["productId", "100"];
+    let limits = ["101 values of productId", "limit 99"];
     let many = order("o-1", &many).to_string();
     api.refuses(place, many, 413, &limits).await;
     let product = json!({

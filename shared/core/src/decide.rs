@@ -1,15 +1,22 @@
 //! The decide loop: read, fold, decide, append under the condition of what was read.
 
+use std::collections::BTreeMap;
+
 use futures::TryStreamExt;
 use serde_json::Value;
 
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
-    EventRef, LogError, NewEvent, Outcome, Plan, PlanError, Settled, Slice, Writes, cache::Model,
+    EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError, Settled, Slice, Writes,
+    cache::Model,
 };
 
 /// How often a command is decided before it gives up with [`LogError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
+
+/// How many boundaries a decision may depend on: each is an action of the append's transaction, which
+/// has 100 on DynamoDB, and one of them puts an event.
+pub const BOUNDARIES_MAX: usize = 99;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +53,7 @@ pub async fn handle<S: Slice, L: EventLog>(
 ) -> Result<Handled, HandleError> {
     let query = command.query(catalog);
     let plan = Plan::new(&query, catalog)?;
+    check_size(&plan)?;
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let attempt = Attempt { log, plan: &plan, command, envelope, record: record.as_ref() };
@@ -77,6 +85,28 @@ pub async fn handle<S: Slice, L: EventLog>(
         }
     }
     unreachable!("the last attempt returns")
+}
+
+/// Refuses, before any read, a command whose append no log could take; names the tag that most of
+/// its boundaries are of.
+fn check_size(plan: &Plan) -> Result<(), LogError> {
+    let found = plan.reads.len();
+    if found <= BOUNDARIES_MAX {
+        return Ok(());
+    }
+    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
+    for tag in plan.clauses.iter().flat_map(|clause| &clause.tags) {
+        *keys.entry(&tag.key).or_default() += 1;
+    }
+    let most = keys.into_iter().max_by_key(|(_, count)| *count);
+    let subject = most.map_or_else(String::new, |(key, count)| format!("{count} values of {key}"));
+    Err(LogError::Limit(LimitExceeded {
+        subject,
+        found: found as u64,
+        limit: BOUNDARIES_MAX as u64,
+        unit: "things that one decision depends on",
+        advice: "split the command; a transaction has 100 actions",
+    }))
 }
 
 fn lags<S: Slice>(conflict: &Conflict, model: &Model<S>) -> bool {

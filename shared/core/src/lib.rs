@@ -32,7 +32,7 @@ pub use boundary::{BOUNDARY_BYTES_MAX, BoundaryId, escape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError};
 pub use command::{CommandRecord, Envelope, canonical_json};
-pub use decide::{ATTEMPTS_MAX, HandleError, Handled, handle};
+pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use event::{Event, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
 pub use log::{
     Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,

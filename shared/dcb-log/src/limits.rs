@@ -2,9 +2,7 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
-use std::collections::BTreeMap;
-
-use ringfence::{BoundaryId, LimitExceeded};
+use ringfence::LimitExceeded;
 
 /// Actions of one transaction: events, fences, the command item.
 pub const TRANSACTION_ACTIONS_MAX: usize = 100;
@@ -39,22 +37,9 @@ fn check(
     })
 }
 
-/// `fences` are those of the transaction; an error names the tag that most of them are of.
-pub(crate) fn actions<'a>(
-    found: usize,
-    fences: impl Iterator<Item = &'a BoundaryId>,
-) -> Result<(), LimitExceeded> {
-    if found <= TRANSACTION_ACTIONS_MAX {
-        return Ok(());
-    }
-    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
-    for key in fences.filter_map(|boundary| boundary.as_str().split(':').next()) {
-        *keys.entry(key).or_default() += 1;
-    }
-    let most = keys.into_iter().max_by_key(|(_, count)| *count);
-    let subject = most.map_or_else(|| "events".to_owned(), |(key, count)| format!("{count} {key}"));
+pub(crate) fn actions(found: usize) -> Result<(), LimitExceeded> {
     let advice = "read and write fewer things in one decision";
-    check(subject, "actions of one transaction", found, TRANSACTION_ACTIONS_MAX, advice)
+    check("the command's transaction", "actions", found, TRANSACTION_ACTIONS_MAX, advice)
 }
 
 pub(crate) fn transaction(bytes: usize) -> Result<(), LimitExceeded> {
@@ -90,11 +75,10 @@ mod tests {
 
     #[test]
     fn at_the_limit_is_allowed_and_one_more_is_not() {
-        let fences = ["orderId", "productId", "productId"].map(|key| BoundaryId::tag(key, "1"));
-        assert!(actions(100, fences.iter()).is_ok());
+        assert!(actions(100).is_ok());
         assert_eq!(
-            actions(101, fences.iter()).expect_err("one too many").to_string(),
-            "2 productId: 101 actions of one transaction, limit 100; \
+            actions(101).expect_err("one too many").to_string(),
+            "the command's transaction: 101 actions, limit 100; \
              read and write fewer things in one decision"
         );
         assert!(event("E", 358_400).is_ok() && event("E", 358_401).is_err());

@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
         let first = Position::mint(mint.ms, &mint.event_uuid, 0)?;
         let fences = self.fences(mint)?;
         let marks = usize::from(self.record.is_some()) + usize::from(self.event_id.is_some());
-        limits::actions(self.events.len() + marks + fences.len(), fences.keys())?;
+        limits::actions(self.events.len() + marks + fences.len())?;
 
         let mut actions = Vec::new();
         let mut items = Vec::new();

@@ -166,7 +166,7 @@ impl TagField {
         if self.required {
             quote! { { let value = #value; #push } }
         } else {
-            quote! { for value in #value { #push } }
+            quote! { for value in (#value).iter() { #push } }
         }
     }
 }

@@ -68,8 +68,15 @@ async fn overlapping_invocations_run_in_processes_of_their_own() {
     let place = folder.path().join("place");
     fs::create_dir(&place).expect("a folder");
     let payload = json!({ "do": "meet", "at": place });
-    let both = tokio::join!(functions.invoke("echo", &payload), functions.invoke("echo", &payload));
-    assert_eq!((both.0.expect("one"), both.1.expect("two")), (json!("met"), json!("met")));
+    // One more than there are from the start.
+    let three = tokio::join!(
+        functions.invoke("echo", &payload),
+        functions.invoke("echo", &payload),
+        functions.invoke("echo", &payload),
+    );
+    for answer in [three.0, three.1, three.2] {
+        assert_eq!(answer.expect("an answer"), "met");
+    }
 }
 
 #[tokio::test]

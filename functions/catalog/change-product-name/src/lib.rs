@@ -90,31 +90,15 @@ pub fn cases() -> Vec<Case<ChangeProductName>> {
         description: String::new(),
         price: Money::new(1_250, "EUR"),
     };
-    let change = |name: &String| ChangeProductName {
-        product_id: id("lamp"),
-        name: name.clone(),
-    };
-    let changed = |name: &String| ProductNameChanged {
-        product_id: id("lamp"),
-        name: name.clone(),
-    };
-    let missing = Rejection::ProductNotFound {
-        product_id: id("lamp"),
-    };
+    let change = |name: &String| ChangeProductName { product_id: id("lamp"), name: name.clone() };
+    let changed = |name: &String| ProductNameChanged { product_id: id("lamp"), name: name.clone() };
+    let missing = Rejection::ProductNotFound { product_id: id("lamp") };
     vec![
         given([]).when(change(&new)).then_rejected(missing),
-        given(events![added.clone()])
-            .when(change(&new))
-            .then([changed(&new)]),
-        given(events![added.clone()])
-            .when(change(&old))
-            .then_nothing(),
-        given(events![added.clone(), changed(&new)])
-            .when(change(&new))
-            .then_nothing(),
-        given(events![added, changed(&new)])
-            .when(change(&old))
-            .then([changed(&old)]),
+        given(events![added.clone()]).when(change(&new)).then([changed(&new)]),
+        given(events![added.clone()]).when(change(&old)).then_nothing(),
+        given(events![added.clone(), changed(&new)]).when(change(&new)).then_nothing(),
+        given(events![added, changed(&new)]).when(change(&old)).then([changed(&old)]),
     ]
 }
 

@@ -90,31 +90,17 @@ pub fn cases() -> Vec<Case<ChangeProductPrice>> {
         description: String::new(),
         price: old.clone(),
     };
-    let change = |price: &Money| ChangeProductPrice {
-        product_id: id("lamp"),
-        price: price.clone(),
-    };
-    let changed = |price: &Money| ProductPriceChanged {
-        product_id: id("lamp"),
-        price: price.clone(),
-    };
-    let missing = Rejection::ProductNotFound {
-        product_id: id("lamp"),
-    };
+    let change =
+        |price: &Money| ChangeProductPrice { product_id: id("lamp"), price: price.clone() };
+    let changed =
+        |price: &Money| ProductPriceChanged { product_id: id("lamp"), price: price.clone() };
+    let missing = Rejection::ProductNotFound { product_id: id("lamp") };
     vec![
         given([]).when(change(&new)).then_rejected(missing),
-        given(events![added.clone()])
-            .when(change(&new))
-            .then([changed(&new)]),
-        given(events![added.clone()])
-            .when(change(&old))
-            .then_nothing(),
-        given(events![added.clone(), changed(&new)])
-            .when(change(&new))
-            .then_nothing(),
-        given(events![added, changed(&new)])
-            .when(change(&old))
-            .then([changed(&old)]),
+        given(events![added.clone()]).when(change(&new)).then([changed(&new)]),
+        given(events![added.clone()]).when(change(&old)).then_nothing(),
+        given(events![added.clone(), changed(&new)]).when(change(&new)).then_nothing(),
+        given(events![added, changed(&new)]).when(change(&old)).then([changed(&old)]),
     ]
 }
 

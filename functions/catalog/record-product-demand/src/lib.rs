@@ -102,10 +102,8 @@ struct Order {
 
 /// The rules, as cases.
 pub fn cases() -> Vec<Case<RecordProductDemand>> {
-    let recorded = |product, order| ProductDemandRecorded {
-        product_id: id(product),
-        order_id: id(order),
-    };
+    let recorded =
+        |product, order| ProductDemandRecorded { product_id: id(product), order_id: id(order) };
     let revoked =
         |product, order| ProductDemandRevoked { product_id: id(product), order_id: id(order) };
     let record = || RecordProductDemand::RecordDemand { product_id: id("p1"), order_id: id("o1") };

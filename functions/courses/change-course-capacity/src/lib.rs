@@ -84,8 +84,7 @@ pub fn cases() -> Vec<Case<ChangeCourseCapacity>> {
     use ringfence_courses::CourseDefined;
 
     let defined = || CourseDefined { course_id: id("c1"), capacity: 12 };
-    let change =
-        |new_capacity| ChangeCourseCapacity { course_id: id("c1"), new_capacity };
+    let change = |new_capacity| ChangeCourseCapacity { course_id: id("c1"), new_capacity };
     let changed = |new_capacity| CourseCapacityChanged { course_id: id("c1"), new_capacity };
     let missing = Rejection::CourseNotFound { course_id: id("c1") };
     vec![

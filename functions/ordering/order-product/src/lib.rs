@@ -126,11 +126,8 @@ pub fn cases() -> Vec<Case<OrderProduct>> {
         product_id: id("p1"),
         quantity,
     };
-    let exceeded = |ordered| Rejection::LimitExceeded {
-        product_id: id("p1"),
-        ordered,
-        limit: UNITS_MAX,
-    };
+    let exceeded =
+        |ordered| Rejection::LimitExceeded { product_id: id("p1"), ordered, limit: UNITS_MAX };
     let placed = || Rejection::OrderAlreadyPlaced { order_id: id("o1") };
     vec![
         given([]).when(order("o1", 10)).then([ordered("o1", "c1", "p1", 10)]),

@@ -59,10 +59,8 @@ impl Bus for Topic {
         let requests = entries.iter().map(|entry| self.request_entry(entry)).collect();
         async move {
             let put = self.client.put_events().set_entries(Some(requests)).send().await;
-            let put = put.map_err(|error| Unreachable {
-                operation: "PutEvents",
-                source: error.into(),
-            })?;
+            let put =
+                put.map_err(|error| Unreachable { operation: "PutEvents", source: error.into() })?;
             Ok(put.entries().iter().map(verdict).collect())
         }
         .boxed()
@@ -88,10 +86,8 @@ impl DeadLetters for Queue {
         async move {
             let sent =
                 self.client.send_message().queue_url(&self.url).message_body(body).send().await;
-            sent.map(|_| ()).map_err(|error| Unreachable {
-                operation: "SendMessage",
-                source: error.into(),
-            })
+            sent.map(|_| ())
+                .map_err(|error| Unreachable { operation: "SendMessage", source: error.into() })
         }
         .boxed()
     }

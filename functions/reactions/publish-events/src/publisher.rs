@@ -344,12 +344,8 @@ mod tests {
     fn an_entry_that_stays_refused_is_reported_by_its_number() {
         let world = Scripted::default();
         // Of three entries the second is put off at each of the sends.
-        *world.script.lock().unwrap() = [vec![Answer::Later; 3], vec![
-            Answer::Sent,
-            Answer::Later,
-            Answer::Sent,
-        ]]
-        .concat();
+        *world.script.lock().unwrap() =
+            [vec![Answer::Later; 3], vec![Answer::Sent, Answer::Later, Answer::Sent]].concat();
         let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
         assert_eq!((report.published, report.failed_from.as_deref()), (2, Some("2")));
         assert_eq!(report.cause.as_deref(), Some("ThrottlingException"));

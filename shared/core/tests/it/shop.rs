@@ -8,48 +8,48 @@ id_type!(GuestId, "names a guest");
 
 /// Partition and cross-partition tag.
 #[derive(Clone, Debug, PartialEq, Event)]
-pub struct Booked {
+pub(crate) struct Booked {
     #[tag(partition)]
-    pub room_id: RoomId,
+    pub(crate) room_id: RoomId,
     #[tag(cross_partition)]
-    pub guest_id: GuestId,
+    pub(crate) guest_id: GuestId,
 }
 
 /// Secondary list, and an optional tag.
 #[derive(Clone, Debug, PartialEq, Event)]
-pub struct Cleaned {
+pub(crate) struct Cleaned {
     #[tag(partition)]
-    pub room_id: RoomId,
-    pub helper_ids: Vec<String>,
-    pub shift_id: Option<u32>,
+    pub(crate) room_id: RoomId,
+    pub(crate) helper_ids: Vec<String>,
+    pub(crate) shift_id: Option<u32>,
 }
 
 /// Read by its whole set of tags.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(read_as_composite)]
-pub struct Rated {
+pub(crate) struct Rated {
     #[tag(partition)]
-    pub room_id: RoomId,
-    pub review_id: String,
+    pub(crate) room_id: RoomId,
+    pub(crate) review_id: String,
 }
 
 /// A composite partition.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(separator = '|')]
-pub struct Priced {
+pub(crate) struct Priced {
     #[tag(partition)]
-    pub room_id: RoomId,
+    pub(crate) room_id: RoomId,
     #[tag(partition, key = "night")]
-    pub night: String,
+    pub(crate) night: String,
 }
 
 /// No tags at all.
 #[derive(Clone, Debug, PartialEq, Event)]
-pub struct Opened {
-    pub name: String,
+pub(crate) struct Opened {
+    pub(crate) name: String,
 }
 
-pub fn catalog() -> Result<Catalog, CatalogError> {
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
     Catalog::new(
         "rooms",
         [Booked::SCHEMA, Cleaned::SCHEMA, Rated::SCHEMA, Priced::SCHEMA, Opened::SCHEMA],
@@ -58,24 +58,24 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
 
 /// A room is booked once, by a guest with at most two rooms.
 #[derive(Clone, Debug, PartialEq, Command)]
-pub struct Book {
+pub(crate) struct Book {
     #[tag(partition)]
-    pub room_id: RoomId,
+    pub(crate) room_id: RoomId,
     #[tag(cross_partition)]
-    pub guest_id: GuestId,
+    pub(crate) guest_id: GuestId,
 }
 
 #[derive(Reads)]
-pub enum Consumed {
+pub(crate) enum Consumed {
     Booked { room_id: RoomId, guest_id: GuestId },
 }
 
 #[derive(Default)]
-pub struct State(Vec<(RoomId, GuestId)>);
+pub(crate) struct State(Vec<(RoomId, GuestId)>);
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
-pub enum Rejection {
+pub(crate) enum Rejection {
     #[error("taken")]
     Taken,
     #[error("two rooms are enough")]
@@ -115,11 +115,11 @@ impl Slice for Book {
     }
 }
 
-pub fn book(room: &str, guest: &str) -> Book {
+pub(crate) fn book(room: &str, guest: &str) -> Book {
     Book { room_id: id(room), guest_id: id(guest) }
 }
 
-pub fn booked(room: &str, guest: &str) -> Booked {
+pub(crate) fn booked(room: &str, guest: &str) -> Booked {
     Booked { room_id: id(room), guest_id: id(guest) }
 }
 

@@ -1,0 +1,190 @@
+//! Least privilege: each function's role says exactly what the function does, and no more.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{collections::BTreeMap, fs};
+
+use ringfence_local::workspace_root;
+use serde_json::{Value, json};
+
+/// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
+fn template() -> Value {
+    let text = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
+    serde_json::to_value(yaml).unwrap()
+}
+
+fn resources(template: &Value, kind: &str) -> BTreeMap<String, Value> {
+    let all = template["Resources"].as_object().unwrap().iter();
+    let of_kind = all.filter(|(_, resource)| resource["Type"] == kind);
+    of_kind.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+}
+
+/// Logical ids and binaries of the functions.
+fn functions(template: &Value) -> BTreeMap<String, String> {
+    let binary = |id: &String| {
+        let metadata = &template["Resources"][id]["Metadata"]["BuildProperties"];
+        metadata["Binary"].as_str().unwrap().to_owned()
+    };
+    resources(template, "AWS::Serverless::Function")
+        .into_keys()
+        .map(|id| (id.clone(), binary(&id)))
+        .collect()
+}
+
+fn arn(resource: &str) -> Value {
+    json!({ "!GetAtt": format!("{resource}.Arn") })
+}
+
+fn allow(sid: &str, action: Value, resource: Value) -> Value {
+    json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
+}
+
+/// A statement of the event table that holds within a transaction alone.
+fn enclosed(sid: &str, action: Value, operation: &str) -> Value {
+    let mut statement = allow(sid, action, arn("EventTable"));
+    statement["Condition"] = json!({
+        "ForAnyValue:StringEquals": { "dynamodb:EnclosingOperation": [operation] },
+    });
+    statement
+}
+
+fn log(id: &str) -> Value {
+    let actions = json!(["logs:CreateLogStream", "logs:PutLogEvents"]);
+    allow("Log", actions, arn(&format!("{id}Logs")))
+}
+
+/// What a slice may do: read the table and the index that its decision needs, append in a
+/// transaction, validate a refusal in a transaction, and record a refusal under its own name.
+fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
+    let index = match binary {
+        "record-product-demand" => Some("tag_composite"),
+        "order-product" => Some("tag_customerId"),
+        "subscribe-student" => Some("tag_studentId"),
+        _ => None,
+    };
+    let read = match index {
+        Some(index) => {
+            let index = format!("${{EventTable.Arn}}/index/{index}");
+            json!([arn("EventTable"), { "!Sub": index }])
+        }
+        None => arn("EventTable"),
+    };
+    let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"]);
+    let mut refusal = allow("RecordRefusal", json!("dynamodb:PutItem"), arn("EventTable"));
+    refusal["Condition"] = json!({
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [format!("command#{binary}#*")] },
+    });
+    let mut statements = vec![
+        log(id),
+        allow("Read", json!("dynamodb:Query"), read),
+        enclosed("Append", append, "TransactWriteItems"),
+        enclosed("ValidateRefusal", json!("dynamodb:GetItem"), "TransactGetItems"),
+        refusal,
+    ];
+    let queue = format!("{id}DeadLetters");
+    if template["Resources"].get(&queue).is_some() {
+        statements.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(&queue)));
+    }
+    statements
+}
+
+fn publisher(id: &str) -> Vec<Value> {
+    let stream = json!([
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+    ]);
+    let mut publish = allow("Publish", json!("events:PutEvents"), arn("EventTopic"));
+    publish["Condition"] =
+        json!({ "StringEquals": { "events:source": ["catalog", "ordering", "courses"] } });
+    let failed = json!({ "!Sub": "${FailedBatches.Arn}/*" });
+    vec![
+        log(id),
+        allow("ReadStream", stream, json!({ "!GetAtt": "EventTable.StreamArn" })),
+        publish,
+        allow("KeepPoison", json!("sqs:SendMessage"), arn("PublishEventsDeadLetters")),
+        allow("KeepFailedBatches", json!("s3:PutObject"), failed),
+        allow("FindFailedBatches", json!("s3:ListBucket"), arn("FailedBatches")),
+    ]
+}
+
+#[test]
+fn every_function_has_a_role_of_its_own_that_allows_what_it_does() {
+    let template = template();
+    let functions = functions(&template);
+    let properties = resources(&template, "AWS::Serverless::Function");
+    for id in functions.keys() {
+        assert_eq!(properties[id]["Role"], arn(&format!("{id}Role")), "{id}");
+        assert!(properties[id].get("Policies").is_none(), "{id}: policies belong to the role");
+    }
+    let mut roles = resources(&template, "AWS::IAM::Role");
+    for (id, binary) in &functions {
+        let role = roles.remove(&format!("{id}Role")).unwrap();
+        assert!(role.get("ManagedPolicyArns").is_none(), "{id}: a managed policy");
+        let principal = &role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"];
+        assert_eq!(*principal, json!({ "Service": "lambda.amazonaws.com" }), "{id}");
+        let [policy] = role["Policies"].as_array().unwrap().as_slice() else {
+            panic!("{id}: one policy says it all");
+        };
+        let expected = match binary.as_str() {
+            "publish-events" => publisher(id),
+            _ => slice(id, binary, &template),
+        };
+        let found = policy["PolicyDocument"]["Statement"].as_array().unwrap();
+        assert_eq!(*found, expected, "{id}");
+    }
+    assert!(roles.is_empty(), "roles of no function: {:?}", roles.keys());
+}
+
+/// Every value under `key`, at any depth.
+fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get(key));
+            map.values().for_each(|value| collect(value, key, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, key, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_statement_names_everything_and_none_deletes() {
+    let template = template();
+    let (mut named, mut actions) = (Vec::new(), Vec::new());
+    collect(&template["Resources"], "Resource", &mut named);
+    collect(&template["Resources"], "Action", &mut actions);
+    assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
+    for resource in named.iter().map(|resource| resource.to_string()) {
+        // The objects of one bucket are the one star.
+        let rest = resource.replace("${FailedBatches.Arn}/*", "");
+        assert!(!rest.contains('*'), "{resource}");
+    }
+    for action in actions.iter().map(|action| action.to_string()) {
+        assert!(!action.contains('*') && !action.contains("Delete"), "{action}");
+    }
+}
+
+#[test]
+fn a_dead_letter_queue_takes_from_its_own_rule_alone() {
+    let template = template();
+    let mut queues = 0;
+    for (id, function) in resources(&template, "AWS::Serverless::Function") {
+        let Some(rule) = function["Events"].get("Rule") else { continue };
+        queues += 1;
+        let queue = arn(&format!("{id}DeadLetters"));
+        assert_eq!(rule["Properties"]["DeadLetterConfig"]["Arn"], queue, "{id}");
+        let policies = resources(&template, "AWS::SQS::QueuePolicy");
+        let policy = &policies[&format!("{id}DeadLettersPolicy")]["PolicyDocument"]["Statement"];
+        let expected = json!([{
+            "Effect": "Allow",
+            "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage",
+            "Resource": queue,
+            "Condition": { "ArnEquals": { "aws:SourceArn": arn(&format!("{id}Rule")) } },
+        }]);
+        assert_eq!(*policy, expected, "{id}");
+    }
+    assert_eq!(queues, 2, "two automations");
+}

@@ -1,0 +1,266 @@
+//! The rules of the repository that a program can check.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use ringfence::Catalog;
+use ringfence_local::{
+    template::{Model, Template},
+    workspace_root,
+};
+use serde_json::Value;
+
+/// Most lines of a source file.
+const FILE_LINES_MAX: usize = 400;
+const SLICES_BEGIN: &str = "<!-- slices:";
+const SLICES_END: &str = "<!-- end of slices -->";
+
+/// A folder below `functions/`.
+struct Function {
+    context: String,
+    name: String,
+    folder: PathBuf,
+}
+
+impl Function {
+    fn is_slice(&self) -> bool {
+        self.context != "reactions"
+    }
+
+    fn path(&self) -> String {
+        format!("/{}/{}", self.context, self.name)
+    }
+
+    /// The first line of the crate's documentation, without the name in front.
+    fn summary(&self) -> String {
+        let source = fs::read_to_string(self.folder.join("src/lib.rs")).unwrap();
+        let line = source.lines().next().unwrap().trim_start_matches("//! ");
+        line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", self.name)).1.to_owned()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn functions() -> Vec<Function> {
+    let contexts = entries(&workspace_root().join("functions"));
+    let folders = contexts.iter().flat_map(|context| entries(context));
+    let function = |folder: PathBuf| Function {
+        context: name(folder.parent().unwrap()),
+        name: name(&folder),
+        folder,
+    };
+    folders.map(function).collect()
+}
+
+/// Files below `folder` with this extension, without what is built or hidden.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in entries(folder) {
+        let skipped = name(&path) == "target" || name(&path).starts_with('.');
+        if path.is_dir() && !skipped {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn model() -> Model {
+    Template::of_workspace().unwrap().model("http://127.0.0.1:1").unwrap()
+}
+
+#[test]
+fn every_function_has_its_template_entry_and_nothing_else_has_one() {
+    let folders: Vec<String> = functions().into_iter().map(|function| function.name).collect();
+    let unique: BTreeSet<String> = folders.iter().cloned().collect();
+    assert_eq!(unique.len(), folders.len(), "a binary is built once: names must be unique");
+    let template: BTreeSet<String> = model().functions.into_iter().map(|f| f.binary).collect();
+    assert_eq!(template, unique);
+}
+
+#[test]
+fn every_slice_answers_post_at_its_own_path() {
+    let expected: BTreeSet<_> = functions()
+        .iter()
+        .filter(|function| function.is_slice())
+        .map(|function| ("POST".to_owned(), function.path(), function.name.clone()))
+        .collect();
+    let routes: BTreeSet<_> = model()
+        .routes
+        .into_iter()
+        .map(|route| (route.method, route.path, route.function))
+        .collect();
+    assert_eq!(routes, expected);
+}
+
+#[test]
+fn every_function_has_sample_payloads_that_parse() {
+    let events = workspace_root().join("events");
+    let folders: BTreeSet<String> = entries(&events).iter().map(|path| name(path)).collect();
+    assert_eq!(folders, functions().iter().map(|f| f.name.clone()).collect());
+    for function in functions() {
+        let folder = events.join(&function.name);
+        let required: &[&str] =
+            if function.is_slice() { &["http.json", "direct.json"] } else { &["stream.json"] };
+        for sample in required {
+            assert!(folder.join(sample).exists(), "{}: no {sample}", folder.display());
+        }
+        for sample in files(&folder, "json") {
+            let text = fs::read_to_string(&sample).unwrap();
+            let json: Value = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", sample.display()));
+            if name(&sample) == "http.json" {
+                let path = json["requestContext"]["http"]["path"].as_str();
+                assert_eq!(path, Some(&*function.path()), "{}", sample.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_lists_the_slices() {
+    let path = workspace_root().join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let begin = readme.find(SLICES_BEGIN).expect("README.md has a table of slices");
+    let begin = begin + readme[begin..].find('\n').unwrap() + 1;
+    let end = begin + readme[begin..].find(SLICES_END).expect("the table ends");
+    let rows = functions().into_iter().filter(Function::is_slice).map(|function| {
+        let (name, path, summary) = (&function.name, function.path(), function.summary());
+        format!("| [`{name}`](functions{path}/src/lib.rs) | `POST {path}` | {summary} |\n")
+    });
+    let table =
+        format!("| slice | path | what it does |\n|---|---|---|\n{}", rows.collect::<String>());
+    if env::var_os("UPDATE").is_some() {
+        fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
+    } else {
+        assert_eq!(&readme[begin..end], table, "write it with `UPDATE=1 cargo test --test tidy`");
+    }
+}
+
+#[test]
+fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
+    let contexts =
+        [ringfence_catalog::catalog(), ringfence_ordering::catalog(), ringfence_courses::catalog()];
+    let catalog = Catalog::compose(contexts.map(Result::unwrap)).unwrap();
+    let table = model().table.properties;
+    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();
+    let names: BTreeSet<String> =
+        indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, catalog.indexes());
+}
+
+/// Names in calls such as `required("NAME")` of code that is no test.
+fn variables(source: &str, call: &str) -> BTreeSet<String> {
+    let calls = production(source).split(call).skip(1);
+    calls.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
+/// The part of a file before its tests.
+fn production(source: &str) -> &str {
+    source.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+}
+
+#[test]
+fn the_template_sets_the_variables_that_code_reads() {
+    let config = workspace_root().join("shared/lambda/src/config.rs");
+    for function in model().functions {
+        let folder = functions().into_iter().find(|f| f.name == function.binary).unwrap();
+        let mut sources = files(&folder.folder.join("src"), "rs");
+        if folder.is_slice() {
+            sources.push(config.clone());
+        }
+        let text: String = sources
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap())
+            .fold(String::new(), |all, source| all + production(&source));
+        let required = variables(&text, "required(\"");
+        let known: BTreeSet<_> =
+            required.union(&variables(&text, "optional(\"")).cloned().collect();
+        let set: BTreeSet<String> = function.environment.into_keys().collect();
+        assert!(!required.is_empty(), "{}: finds no variable", folder.name);
+        assert!(required.is_subset(&set), "{}: reads {required:?}, has {set:?}", folder.name);
+        assert!(set.is_subset(&known), "{}: has {set:?}, reads {known:?}", folder.name);
+    }
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    for folder in ["shared", "functions", "tests"] {
+        for path in files(&workspace_root().join(folder), "rs") {
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn one_module_reads_the_clock_and_makes_ids() {
+    let root = workspace_root();
+    let clock = root.join("shared/dynamo/src/clock.rs");
+    let folders = ["core", "derive", "dcb-log", "dynamo", "lambda", "contexts"]
+        .map(|f| format!("shared/{f}"));
+    let sources = folders
+        .iter()
+        .map(String::as_str)
+        .chain(["functions"])
+        .flat_map(|folder| files(&root.join(folder), "rs"))
+        // Tests and benches hold no clock: `tests/`, `tests.rs` and the module at a file's end.
+        .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
+        .filter(|path| name(path) != "tests.rs");
+    let mut seen = false;
+    for path in sources {
+        let source = fs::read_to_string(&path).unwrap();
+        for call in ["SystemTime::now", "Utc::now", "Instant::now", "new_v4", "now_v7"] {
+            let reads = production(&source).contains(call);
+            seen |= reads && path == clock;
+            assert!(!reads || path == clock, "{}: {call}", path.display());
+        }
+    }
+    assert!(seen, "{} has moved", clock.display());
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    for page in files(&workspace_root(), "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let found = page.parent().unwrap().join(target).exists();
+            assert!(found, "{}: {link} leads nowhere", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
+    let root = workspace_root();
+    let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
+    for manifest in files(&root, "toml").into_iter().filter(|path| name(path) == "Cargo.toml") {
+        if manifest.parent() == Some(&root) {
+            continue;
+        }
+        let text = fs::read_to_string(&manifest).unwrap();
+        let package = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+        // Cargo writes the members into the lock file, and nothing else without a source.
+        let entry = format!("[[package]]\nname = {package}\nversion = \"0.1.0\"\n");
+        assert!(lock.contains(&entry), "{}: no member", manifest.display());
+        assert!(text.contains("[lints]\nworkspace = true"), "{}: lints", manifest.display());
+    }
+}
