@@ -82,7 +82,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
     };
 
     api.refuses(place, String::new(), 400, &["body"]).await;
-    api.refuses(place, "{\"orderId\":".to_owned(), 400, &["EOF while parsing"]).await;
+    api.refuses(place, "{\"orderId\":".to_owned(), 400, &["body", "EOF while parsing"]).await;
     api.refuses(place, "{}".to_owned(), 400, &["orderId"]).await;
     api.refuses(place, with("colour", json!("red")), 400, &["colour"]).await;
     api.refuses(place, with("orderId", json!(7)), 400, &["orderId"]).await;

@@ -88,6 +88,17 @@ fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
     statements
 }
 
+/// Every context is a source of events.
+fn contexts() -> Vec<String> {
+    let folder = ringfence_local::workspace_root().join("shared/contexts");
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 fn publisher(id: &str) -> Vec<Value> {
     let stream = json!([
         "dynamodb:DescribeStream",
@@ -96,8 +107,7 @@ fn publisher(id: &str) -> Vec<Value> {
         "dynamodb:ListStreams",
     ]);
     let mut publish = allow("Publish", json!("events:PutEvents"), arn("EventTopic"));
-    publish["Condition"] =
-        json!({ "StringEquals": { "events:source": ["catalog", "ordering", "courses"] } });
+    publish["Condition"] = json!({ "StringEquals": { "events:source": contexts() } });
     let failed = json!({ "!Sub": "${FailedBatches.Arn}/*" });
     vec![
         log(id),

@@ -15,7 +15,7 @@ use crate::{
 pub const ATTEMPTS_MAX: u32 = 8;
 
 /// How many boundaries a decision may depend on: each is an action of the append's transaction, which
-/// has 100 on DynamoDB, and one of them puts an event.
+/// has 100 on DynamoDB, and one of them puts an event, another an idempotency key's record.
 pub const BOUNDARIES_MAX: usize = 99;
 
 /// A settled command.
@@ -53,8 +53,8 @@ pub async fn handle<S: Slice, L: EventLog>(
 ) -> Result<Handled, HandleError> {
     let query = command.query(catalog);
     let plan = Plan::new(&query, catalog)?;
-    check_size(&plan)?;
     let key = envelope.idempotency_key.as_deref();
+    check_size(&plan, key.is_some())?;
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let attempt = Attempt { log, plan: &plan, command, envelope, record: record.as_ref() };
 
@@ -87,11 +87,15 @@ pub async fn handle<S: Slice, L: EventLog>(
     unreachable!("the last attempt returns")
 }
 
-/// Refuses, before any read, a command whose append no log could take; names the tag that most of
-/// its boundaries are of.
-fn check_size(plan: &Plan) -> Result<(), LogError> {
+/// Refuses, before any read, a command that depends on nothing, and one whose append no log could
+/// take: it names the tag that most of its boundaries are of.
+fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
     let found = plan.reads.len();
-    if found <= BOUNDARIES_MAX {
+    let limit = BOUNDARIES_MAX - usize::from(recorded);
+    if found == 0 {
+        return Err(PlanError::Nothing.into());
+    }
+    if found <= limit {
         return Ok(());
     }
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
@@ -100,13 +104,14 @@ fn check_size(plan: &Plan) -> Result<(), LogError> {
     }
     let most = keys.into_iter().max_by_key(|(_, count)| *count);
     let subject = most.map_or_else(String::new, |(key, count)| format!("{count} values of {key}"));
-    Err(LogError::Limit(LimitExceeded {
+    let limit = LimitExceeded {
         subject,
         found: found as u64,
-        limit: BOUNDARIES_MAX as u64,
-        unit: "things that one decision depends on",
-        advice: "split the command; a transaction has 100 actions",
-    }))
+        limit: limit as u64,
+        unit: "boundaries of one decision",
+        advice: "split the command; its transaction has 100 actions",
+    };
+    Err(LogError::from(limit).into())
 }
 
 fn lags<S: Slice>(conflict: &Conflict, model: &Model<S>) -> bool {

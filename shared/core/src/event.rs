@@ -1,5 +1,7 @@
 //! Events: what a context declares, what a decision writes, what a log returns.
 
+use std::collections::HashSet;
+
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -56,10 +58,8 @@ pub struct NewEvent {
 impl<E: Event> From<E> for NewEvent {
     fn from(event: E) -> Self {
         let mut tags = event.tags();
-        let mut n = 0;
-        while n < tags.len() {
-            if tags[..n].contains(&tags[n]) { drop(tags.remove(n)) } else { n += 1 }
-        }
+        let mut seen = HashSet::new();
+        tags.retain(|tag| seen.insert(tag.clone()));
         let data = serde_json::to_value(&event).expect("derived events are maps with text keys");
         Self { event_type: E::SCHEMA.name, tags, data }
     }

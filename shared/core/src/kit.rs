@@ -1,7 +1,7 @@
 //! Given/when/then for slices: `given(events![…]).when(command).then([…])`.
 //!
 //! A case is data, so the same case runs in memory in the slice's own tests and on DynamoDB in the
-//! acceptance tests.
+//! tests of `ringfence-dcb-log`.
 
 use std::{fmt::Display, panic::Location, str::FromStr, sync::Mutex};
 

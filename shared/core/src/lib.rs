@@ -3,7 +3,8 @@
 //! A [`Slice`] is one use case: a command, the events it reads, a fold and a decision. [`handle`]
 //! runs it over any [`EventLog`]: read, fold, decide, append under the condition that nothing the
 //! decision read has changed. The condition is a set of counts ([`Seen`]), not a position; the
-//! argument why that is enough is DESIGN rule 3 and ARCHITECTURE.md.
+//! argument why that is enough, and the rules that comments number, are in ARCHITECTURE.md, "The
+//! protocol".
 //!
 //! Architecture invariant: nothing here reads a clock, makes a random number or does I/O.
 

@@ -1,4 +1,4 @@
-//! From a query to the physical reads that answer it (DESIGN section 5).
+//! From a query to the physical reads that answer it (ARCHITECTURE.md, "Reads").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +71,9 @@ pub enum PlanError {
          that the event carries"
     )]
     TypeAlone(&'static str),
+    /// The command has no tag value, so nothing would be read and nothing conditioned.
+    #[error("none of the command's tags has a value; the decision would depend on nothing")]
+    Nothing,
     /// A clause has an empty tag value.
     #[error("tag {0} is empty; it names no boundary")]
     EmptyValue(String),

@@ -22,6 +22,10 @@ pub enum PositionError {
     Overflow(u64),
 }
 
+/// Longest position, in bytes: time, UUID and index, and room for the counter that Reventless puts
+/// between them.
+const POSITION_BYTES_MAX: usize = 64;
+
 /// Largest time a position can carry, in milliseconds since 1970 (the year 2286).
 const MS_MAX: u64 = 9_999_999_999_999;
 
@@ -53,7 +57,9 @@ impl TryFrom<String> for Position {
 
     fn try_from(text: String) -> Result<Self, PositionError> {
         let bytes = text.as_bytes();
-        if bytes.len() > 13 && bytes[..13].iter().all(u8::is_ascii_digit) && bytes[13] == b'-' {
+        let bounded = bytes.len() <= POSITION_BYTES_MAX && text.is_ascii();
+        let timed = bytes.len() > 13 && bytes[..13].iter().all(u8::is_ascii_digit);
+        if bounded && timed && bytes[13] == b'-' {
             Ok(Self(text.into()))
         } else {
             Err(PositionError::Malformed(text))
@@ -105,7 +111,8 @@ mod tests {
             Position::mint(MS_MAX + 1, &Uuid::nil(), 0),
             Err(PositionError::Overflow(MS_MAX + 1))
         );
-        for text in ["", "FENCE", "1719100800000", "171910080000x-", "👍👍👍👍-"] {
+        let long = format!("1719100800000-{}", "x".repeat(51));
+        for text in ["", "FENCE", &long, "1719100800000", "171910080000x-", "👍👍👍👍-"] {
             assert!(Position::try_from(text.to_owned()).is_err(), "{text}");
         }
     }

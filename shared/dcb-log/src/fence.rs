@@ -57,9 +57,12 @@ pub(crate) async fn verify(
             .run(|| snapshot(log, chunk.iter().map(|(boundary, _)| *boundary)))
             .await
             .map_err(|gave_up| failed("reading fences", gave_up))?;
-        for (n, (boundary, types)) in chunk.iter().enumerate() {
-            let fence = fences.get(n).and_then(Option::as_ref);
-            let differs = difference(boundary, *types, fence)?;
+        if fences.len() != chunk.len() {
+            let source = format!("{} answers to {} keys", fences.len(), chunk.len()).into();
+            return Err(LogError::Failed { operation: "reading fences", source });
+        }
+        for ((boundary, types), fence) in chunk.iter().zip(&fences) {
+            let differs = difference(boundary, *types, fence.as_ref())?;
             conflict = conflict.or(differs);
         }
     }

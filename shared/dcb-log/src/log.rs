@@ -14,9 +14,9 @@ use ringfence_dynamo::{Clock, Failure, GaveUp, Meter, Retry};
 
 use crate::{append, fence, read, record};
 
-/// A cause this far ahead of the clock is not believed: following it would push every later
+/// A cause further ahead of the clock than this is not believed: following it would push every later
 /// position of its fences into the future. In milliseconds.
-const CAUSE_AHEAD_MAX_MS: u64 = 60_000;
+const AHEAD_MAX_MS: u64 = 60_000;
 
 /// An event log in one DynamoDB table.
 pub struct DcbLog {
@@ -69,7 +69,7 @@ impl DcbLog {
         let after = |position: &Position| position.ms() + 1;
         let newest = seen.and_then(Seen::newest).map_or(0, after);
         let cause = cause.filter(|cause| {
-            let believed = cause.ms() <= now.saturating_add(CAUSE_AHEAD_MAX_MS);
+            let believed = cause.ms() <= now.saturating_add(AHEAD_MAX_MS);
             if !believed {
                 tracing::warn!(%cause, now_ms = now, "the cause lies too far ahead of the clock");
             }
@@ -77,9 +77,12 @@ impl DcbLog {
         });
         let floor = now.max(newest).max(cause.map_or(0, after)).max(raised);
         let minted = |last: u64| floor.max(last.saturating_add(1));
-        let last = self
-            .last_ms
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(minted(last)));
+        // What was raised is not remembered past the same bound: one fence with a head far ahead would
+        // carry every fence that this writer meets with it. Their own heads keep their order.
+        let bound = now.saturating_add(AHEAD_MAX_MS);
+        let last = self.last_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
+            Some(minted(last).min(bound).max(last))
+        });
         minted(last.unwrap_or_else(|last| last))
     }
 }

@@ -15,7 +15,9 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
             }
             Ok(answer)
         }
-        Outcome::Rejected { message, rejection } => Err(Problem::rejected(message, rejection)),
+        Outcome::Rejected { message, rejection } => {
+            Err(Problem::rejected(message, rejection, handled.repeated))
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! One invocation from payload to answer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{
-    Catalog, Context, Decisions, Envelope, EventLog, HandleError, Handled, Metadata, Slice,
-    TopicEvent, handle,
+    Catalog, Context, Decisions, Envelope, EventLog, HandleError, Handled, LogError, Metadata,
+    Slice, TopicEvent, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
@@ -59,7 +62,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
             cold_start: self.cold.swap(false, Ordering::Relaxed),
             command_id: None,
             correlation_id: None,
-            outcome: "",
+            outcome: "nothing-to-do", // an event that leads to no command
             attempts: 0,
             duration_ms: 0,
             usage: before.clone(),
@@ -78,6 +81,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
             }
             Err(problem) => {
                 line.outcome = problem.kind;
+                line.cause = Some(problem.detail().to_owned());
                 if bus {
                     Err(problem.diagnostic())
                 } else {
@@ -100,8 +104,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
     ) -> Result<Value, Problem> {
         line.command_id = Some(envelope.context.command_id.clone());
         line.correlation_id = envelope.metadata.text("correlationId").map(str::to_owned);
-        let handled = handle(&self.log, &self.catalog, &self.decisions, command, envelope).await;
-        match handled {
+        match self.handle(command, envelope).await {
             Ok(handled) => {
                 let Handled { attempts, .. } = handled;
                 line.attempts += attempts;
@@ -117,6 +120,19 @@ impl<S: Slice, L: EventLog> Function<S, L> {
                 Err(problem)
             }
         }
+    }
+
+    /// Settles one command before the deadline, or says that its outcome is unknown: Lambda would end
+    /// the process without an answer.
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
+        let work = handle(&self.log, &self.catalog, &self.decisions, command, envelope);
+        let Some(deadline_ms) = envelope.deadline_ms else {
+            return work.await;
+        };
+        let left = Duration::from_millis(deadline_ms.saturating_sub(self.clock.now_ms()));
+        tokio::time::timeout(left, work).await.unwrap_or_else(|late| {
+            Err(LogError::OutcomeUnknown { attempts: 1, source: late.into() }.into())
+        })
     }
 
     /// Tries all commands of an event. One that gets no answer fails the invocation, so that the bus

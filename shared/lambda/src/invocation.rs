@@ -17,7 +17,8 @@ use crate::problem::Problem;
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.
 const COMMAND_BYTES_MAX: usize = 350 * 1024;
-/// Longest idempotency key and correlation id, in bytes: each is an attribute of every event.
+/// Longest name that a caller gives (command, correlation and causation id, traceparent, principal),
+/// in bytes: each is an attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
 
 /// An invocation, understood.
@@ -40,6 +41,9 @@ pub(crate) struct Surroundings {
     pub(crate) principal: Option<String>,
 }
 
+/// Length of a traceparent of version 00, in bytes.
+const TRACEPARENT_BYTES: usize = 55;
+
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: Value) -> Result<Self, Problem> {
         match payload {
@@ -49,16 +53,20 @@ impl<S: Slice> Invocation<S> {
                 let command = map.remove("command").unwrap_or_default();
                 let surroundings: Surroundings = from_json(map.into())?;
                 surroundings.check()?;
-                Ok(Self::Command(Box::new(from_json(command)?), surroundings))
+                Ok(Self::Command(Box::new(self::command(command)?), surroundings))
             }
-            command => Ok(Self::Command(Box::new(from_json(command)?), Surroundings::default())),
+            command => {
+                Ok(Self::Command(Box::new(self::command(command)?), Surroundings::default()))
+            }
         }
     }
 
     fn http(payload: Value) -> Result<Self, Problem> {
         let request: ApiGatewayV2httpRequest = from_json(payload)?;
-        let surroundings = Surroundings::of_request(&request);
+        let mut surroundings = Surroundings::of_request(&request);
         surroundings.check()?;
+        // After the check: the authorizer gives it, and an ARN can be long.
+        surroundings.principal = principal(&request);
         let body = body(request)?;
         if body.len() > COMMAND_BYTES_MAX {
             return Err(Problem::too_large(format!(
@@ -66,10 +74,8 @@ impl<S: Slice> Invocation<S> {
                 body.len()
             )));
         }
-        let mut json = serde_json::Deserializer::from_slice(&body);
-        let command = serde_path_to_error::deserialize(&mut json).map_err(malformed)?;
-        json.end().map_err(|error| Problem::malformed("body", error))?;
-        Ok(Self::Command(Box::new(command), surroundings))
+        let json = serde_json::from_slice(&body).map_err(|e| Problem::malformed("body", e))?;
+        Ok(Self::Command(Box::new(command(json)?), surroundings))
     }
 
     fn event(mut payload: Value) -> Result<Self, Problem> {
@@ -100,16 +106,35 @@ fn body(request: ApiGatewayV2httpRequest) -> Result<Vec<u8>, Problem> {
     aws_smithy_types::base64::decode(body).map_err(|error| Problem::malformed("body", error))
 }
 
-fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(json).map_err(malformed)
+/// A command is an object: serde would take an array of its fields' values as well, which says
+/// something else as soon as the fields change.
+fn command<S: Slice>(json: Value) -> Result<S, Problem> {
+    if json.is_object() {
+        from_json(json)
+    } else {
+        Err(Problem::malformed("body", "not an object"))
+    }
 }
 
-fn malformed(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    match error.path().to_string().as_str() {
-        // No field, or a text that ends before one can be named.
-        "." | "?" => Problem::malformed("body", error.inner()),
-        path => Problem::malformed(path, error.inner()),
-    }
+fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(json).map_err(|error| {
+        let message = error.inner().to_string();
+        // serde names a field that is not there in its message alone.
+        let missing = message.strip_prefix("missing field `").and_then(|m| m.split('`').next());
+        match (error.path().to_string().as_str(), missing) {
+            (".", Some(field)) => Problem::malformed(field, "is missing"),
+            (".", None) => Problem::malformed("body", message),
+            (path, Some(field)) => Problem::malformed(&format!("{path}.{field}"), "is missing"),
+            (path, None) => Problem::malformed(path, message),
+        }
+    })
+}
+
+/// Who calls, as API Gateway's authorizer says.
+fn principal(request: &ApiGatewayV2httpRequest) -> Option<String> {
+    let authorizer = request.request_context.authorizer.as_ref()?;
+    let subject = authorizer.jwt.as_ref().and_then(|jwt| jwt.claims.get("sub").cloned());
+    subject.or_else(|| authorizer.iam.as_ref()?.user_arn.clone())
 }
 
 impl Surroundings {
@@ -118,15 +143,13 @@ impl Surroundings {
             let value = request.headers.get(name)?;
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let authorizer = request.request_context.authorizer.as_ref();
-        let subject = authorizer.and_then(|a| a.jwt.as_ref()?.claims.get("sub").cloned());
-        let user = authorizer.and_then(|a| a.iam.as_ref()?.user_arn.clone());
         Self {
             command_id: header("idempotency-key"),
             correlation_id: header("x-correlation-id"),
             causation_id: None,
-            traceparent: header("traceparent"),
-            principal: subject.or(user),
+            // One that is malformed is ignored, as the W3C's Trace Context has it.
+            traceparent: header("traceparent").filter(|t| t.len() == TRACEPARENT_BYTES),
+            principal: None,
         }
     }
 
@@ -146,6 +169,10 @@ impl Surroundings {
                 let limit = format!("must be 1 to {NAME_BYTES_MAX} visible ASCII characters");
                 return Err(Problem::malformed(field, limit));
             }
+        }
+        // The commands of a reaction are named `<event id>/<n>`; nobody may take such a name before.
+        if self.command_id.as_ref().is_some_and(|id| id.contains('/')) {
+            return Err(Problem::malformed(names[0].0, "must not contain /"));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function. It
 //! answers an API Gateway HTTP API request, a direct invoke, and an EventBridge event that the
-//! slice reacts to; [`invocation`] tells them apart.
+//! slice reacts to; `invocation.rs` tells them apart.
 
 mod answer;
 mod config;

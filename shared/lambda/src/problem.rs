@@ -29,7 +29,9 @@ impl Problem {
 
     /// 400: `field` is not what the command needs.
     pub(crate) fn malformed(field: &str, message: impl Display) -> Self {
+        // A place in the text helps nobody who is told the field.
         let message = message.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
         let title = "The command is malformed";
         let detail = format!("{field}: {message}");
         let extension = json!({ "errors": [{ "field": field, "message": message }] });
@@ -42,9 +44,14 @@ impl Problem {
     }
 
     /// 422: the domain refuses.
-    pub(crate) fn rejected(message: String, rejection: Value) -> Self {
-        let extension = rejection;
-        Self { extension, ..Self::new(422, "rejected", "The command is rejected", message) }
+    pub(crate) fn rejected(message: String, mut rejection: Value, repeated: bool) -> Self {
+        if repeated && rejection.is_object() {
+            rejection["repeated"] = true.into();
+        }
+        Self {
+            extension: rejection,
+            ..Self::new(422, "rejected", "The command is rejected", message)
+        }
     }
 
     fn internal(request_id: &str) -> Self {
@@ -59,6 +66,9 @@ impl Problem {
                 Self::malformed(key, "is empty; it must name something")
             }
             HandleError::Plan(PlanError::Boundary(error)) => Self::malformed("tags", error),
+            HandleError::Plan(error @ (PlanError::Nothing | PlanError::TypeAlone(_))) => {
+                Self::malformed("tags", error)
+            }
             HandleError::Plan(_) => Self::internal(request_id),
             HandleError::Log(error) => Self::of_log(error, request_id),
         }
@@ -101,6 +111,11 @@ impl Problem {
             | LogError::Undecodable { .. }
             | LogError::Failed { .. } => Self::internal(request_id),
         }
+    }
+
+    /// What a person is told.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// Whether this is the domain's answer, as opposed to a command that did not get one.

@@ -5,15 +5,18 @@ use std::{error::Error, fmt::Write as _};
 use ringfence_dynamo::{Usage, rfc3339};
 use serde::Serialize;
 use serde_json::json;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use crate::config::Variables;
 
 /// Sends `tracing` to standard output as JSON with `timestamp` and `level`, by which Lambda files
-/// it; `AWS_LAMBDA_LOG_LEVEL` filters.
+/// it. `AWS_LAMBDA_LOG_LEVEL` filters the lines of these crates; the SDK's, some hundred a command
+/// at DEBUG, stay at WARN.
 pub fn init_logs() {
-    let filter = EnvFilter::builder()
-        .with_env_var("AWS_LAMBDA_LOG_LEVEL")
-        .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
-        .from_env_lossy();
+    let mut variables = Variables::from_env();
+    let level = variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
+    let ours = ["ringfence", "publish_events"].map(|name| format!("{name}={level}")).join(",");
+    let filter = EnvFilter::new(format!("warn,{ours}"));
     let format = tracing_subscriber::fmt().json().flatten_event(true).with_target(false);
     // A second call, in a test, keeps the first subscriber.
     let _ = format.with_env_filter(filter).with_current_span(false).try_init();
@@ -59,13 +62,13 @@ impl Line {
     pub(crate) fn json(&self) -> serde_json::Value {
         let level = match self.outcome {
             "internal" | "outcome-unknown" => "ERROR",
-            "contention" | "throttled" => "WARN",
+            "contention" | "throttled" | "unavailable" => "WARN",
             _ => "INFO",
         };
         let mut line = serde_json::to_value(self).expect("a line is a map with text keys");
         line["timestamp"] = rfc3339(self.timestamp_ms).into();
         line["level"] = level.into();
-        line["message"] = "command".into();
+        line["message"] = format!("{} {}", self.slice, self.outcome).into();
         let units = self.usage.total();
         line["requests"] = (self.usage.reads + self.usage.writes).into();
         line["read_units"] = units.read.into();

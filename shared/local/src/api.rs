@@ -116,10 +116,7 @@ fn event(
     let headers = joined_headers(&parts.headers);
     let path = parts.uri.path();
     let now = clock::now();
-    let route_key = match route.method.as_str() {
-        "ANY" => format!("ANY {}", route.path),
-        method => format!("{method} {}", route.path),
-    };
+    let route_key = format!("{} {}", route.method, route.path);
     let host = headers.get("host").cloned().unwrap_or_default();
     let mut event = json!({
         "version": "2.0",

@@ -15,6 +15,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::{
     net::TcpStream,
     process::{Child, Command},
@@ -51,6 +52,7 @@ pub struct Functions {
     functions: BTreeMap<String, Running>,
     processes: Mutex<JoinSet<()>>,
     _watch: Child,
+    _kept: TempDir,
 }
 
 struct Running {
@@ -80,6 +82,7 @@ impl Functions {
         logs: &Path,
     ) -> Result<Self> {
         fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
+        let kept = tempfile::tempdir_in(logs).context("cannot make a folder for the binaries")?;
         let (watch, runtime) = start_runtime(root, cargo_lambda, logs).await?;
         let mut functions = BTreeMap::new();
         for definition in definitions {
@@ -87,7 +90,7 @@ impl Functions {
             let log = logs.join(format!("{name}.log"));
             File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
             let program = Program {
-                binary: root.join("target/debug").join(name),
+                binary: keep(&root.join("target/debug").join(name), &kept)?,
                 environment: environment(definition, common, &runtime),
                 log,
             };
@@ -106,6 +109,7 @@ impl Functions {
             functions,
             processes: Mutex::default(),
             _watch: watch,
+            _kept: kept,
         };
         for running in started.functions.values() {
             (0..CONCURRENCY_MIN).for_each(|_| started.add_process(running));
@@ -194,6 +198,17 @@ fn environment(
     let lambda = lambda.map(|(name, value)| (name.to_owned(), value));
     let template = function.environment.iter().chain(common).map(|(k, v)| (k.clone(), v.clone()));
     lambda.into_iter().chain(template).collect()
+}
+
+/// Keeps a binary as it is now: a later build replaces the file, and all processes of a function
+/// have to run the same code.
+fn keep(binary: &Path, folder: &TempDir) -> Result<PathBuf> {
+    let kept = folder.path().join(binary.file_name().unwrap_or_default());
+    fs::hard_link(binary, &kept)
+        // Another file system has no link to it.
+        .or_else(|_| fs::copy(binary, &kept).map(|_| ()))
+        .with_context(|| format!("cannot keep {}", binary.display()))?;
+    Ok(kept)
 }
 
 /// Runs a process, again whenever it ends, until this task is dropped.

@@ -35,10 +35,17 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let stays = matches!(arguments.command, Command::Up { .. });
     // Dropping the future ends the stack with all its processes.
     let ended = tokio::select! {
         ended = run(arguments.command) => ended,
-        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+        () = interrupted() => match stays {
+            true => {
+                println!("stopped");
+                Ok(())
+            }
+            false => Err(anyhow::anyhow!("interrupted")),
+        },
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,10 +59,10 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<()> {
     let root = workspace_root();
     let template = Template::load(&root.join("template.yaml"))?;
-    let data = root.join("target/local");
-    let port = match command {
-        Command::Demo => 0,
-        Command::Up { port } => port,
+    // A folder each: a walk beside a stack that stays must not write into its logs.
+    let (data, port) = match command {
+        Command::Demo => (root.join("target/demo"), 0),
+        Command::Up { port } => (root.join("target/local"), port),
     };
     let stack = Stack::start(&Options { root, template, data: data.clone(), port }).await?;
     match command {
@@ -80,25 +87,37 @@ async fn run(command: Command) -> Result<()> {
 
 fn describe(stack: &Stack, file: &std::path::Path) {
     println!("\nHTTP API    {}", stack.api());
-    for route in stack.routes() {
-        println!("            {} {}", route.method, route.path);
+    let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
+    routes.sort();
+    for (path, method) in routes {
+        println!("            {method} {path}");
     }
     println!("Lambda      {}", stack.lambda());
-    println!("EventTopic  {} (a page; also EventBridge and SQS)", stack.services());
+    println!("Page        {} (events, routes, queues)", stack.services());
     println!("DynamoDB    {} (table {}; empty at each start)", stack.dynamo(), stack.table());
-    println!("\nTry:\n  curl -i {}/ordering/sync-catalog-product \\", stack.api());
-    println!("    -H 'content-type: application/json' \\");
-    println!(
-        "    -d '{{\"productId\":\"p-1\",\"name\":\"Lamp\",\
-         \"price\":{{\"amount\":1250,\"currency\":\"EUR\"}}}}'"
-    );
+    println!("\nTry, in this order:");
+    for (path, command) in [
+        (
+            "/catalog/add-product",
+            r#"{"productId":"lamp","name":"Lamp","description":"","price":{"amount":1250,"currency":"EUR"}}"#,
+        ),
+        (
+            "/ordering/place-order",
+            r#"{"orderId":"ord-1","customerId":"c-1","productIds":["lamp"]}"#,
+        ),
+    ] {
+        println!("  curl {}{path} -d '{command}'", stack.api());
+    }
     println!("\nFor AWS clients:");
     for (name, value) in stack.environment().iter().filter(|(name, _)| name.starts_with("AWS_")) {
         println!("  export {name}={value}");
     }
-    println!("\nHot reload of the functions, beside this stack and on its data:");
     let cargo_lambda = stack.cargo_lambda().display();
+    println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
+    println!("start) and on its data; then invoke one:");
     println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --env-file {}", file.display());
+    println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 add-product \\");
+    println!("    --data-file events/add-product/direct.json");
     println!("\nCtrl-C ends it.\n");
 }
 

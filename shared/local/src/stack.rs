@@ -216,7 +216,10 @@ fn common_environment(dynamo: &Embedded, services: &str) -> BTreeMap<String, Str
 
 async fn listen(port: u16) -> Result<TcpListener> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+    let advice = "another `cargo local`? try `cargo local --port 3001`";
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} ({advice})"))
 }
 
 fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {

@@ -3,6 +3,11 @@
 //! An automation: orders placed and cancelled in the ordering context lead to its commands. The
 //! decision concerns one pair of product and order, so it reads by both tags: a product's second
 //! order neither reads nor conflicts with its first.
+//!
+//! The bus keeps no order: where a cancellation is handled before its order, the revoke finds nothing
+//! to revoke, and the demand that is recorded after it stays.
+
+use std::collections::BTreeSet;
 
 use ringfence::prelude::*;
 use ringfence_catalog::{OrderId, ProductDemandRecorded, ProductDemandRevoked, ProductId};
@@ -87,6 +92,7 @@ impl Slice for RecordProductDemand {
             "OrderCancelled" => |product_id, order_id| Self::RevokeDemand { product_id, order_id },
             _ => return Ok(None),
         };
+        // An order may name a product twice; its demand is one.
         let Order { order_id, product_ids } = Order::deserialize(&event.data)?;
         Ok(Some(product_ids.into_iter().map(|product| record(product, order_id.clone())).collect()))
     }
@@ -97,7 +103,7 @@ impl Slice for RecordProductDemand {
 #[serde(rename_all = "camelCase")]
 struct Order {
     order_id: OrderId,
-    product_ids: Vec<ProductId>,
+    product_ids: BTreeSet<ProductId>,
 }
 
 /// The rules, as cases.

@@ -1,6 +1,7 @@
 //! The bus and the queue on AWS.
 
 use aws_sdk_eventbridge::{
+    error::ProvideErrorMetadata,
     primitives::DateTime,
     types::{PutEventsRequestEntry, PutEventsResultEntry},
 };
@@ -11,6 +12,9 @@ use crate::{
     entry::Entry,
     publisher::{Bus, DeadLetter, DeadLetters, Unreachable, Verdict},
 };
+
+/// Most bytes of a message that every Region's SQS takes: 256 KB.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// An EventBridge bus.
 pub struct Topic {
@@ -51,6 +55,12 @@ fn verdict(result: &PutEventsResultEntry) -> Verdict {
     }
 }
 
+/// Errors of a whole call that no repetition mends. A missing permission is none: it is mended at the
+/// role, and the records wait for it.
+fn is_refusal(code: Option<&str>) -> bool {
+    matches!(code, Some("ValidationException" | "RequestEntityTooLargeException"))
+}
+
 impl Bus for Topic {
     fn put<'a>(
         &'a self,
@@ -59,8 +69,11 @@ impl Bus for Topic {
         let requests = entries.iter().map(|entry| self.request_entry(entry)).collect();
         async move {
             let put = self.client.put_events().set_entries(Some(requests)).send().await;
-            let put =
-                put.map_err(|error| Unreachable { operation: "PutEvents", source: error.into() })?;
+            let failed = |refused, source| Unreachable { operation: "PutEvents", refused, source };
+            let put = put.map_err(|error| failed(is_refusal(error.code()), error.into()))?;
+            if put.entries().len() != entries.len() {
+                return Err(failed(false, "the answer has not one result an entry".into()));
+            }
             Ok(put.entries().iter().map(verdict).collect())
         }
         .boxed()
@@ -80,15 +93,55 @@ impl Queue {
     }
 }
 
+/// The record and its cause; of a record that no message holds, its key: the table has the event.
+fn message(letter: &DeadLetter) -> String {
+    let body = json!({ "cause": letter.cause, "record": letter.record }).to_string();
+    if body.len() <= MESSAGE_BYTES_MAX {
+        return body;
+    }
+    let change = &letter.record["dynamodb"];
+    let (id, position) = (&change["NewImage"]["id"], &change["NewImage"]["position"]);
+    json!({
+        "cause": letter.cause,
+        "key": { "id": id, "position": position },
+        "sequenceNumber": change["SequenceNumber"],
+    })
+    .to_string()
+}
+
 impl DeadLetters for Queue {
     fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>> {
-        let body = json!({ "cause": letter.cause, "record": letter.record }).to_string();
+        let body = message(letter);
         async move {
             let sent =
                 self.client.send_message().queue_url(&self.url).message_body(body).send().await;
-            sent.map(|_| ())
-                .map_err(|error| Unreachable { operation: "SendMessage", source: error.into() })
+            sent.map(|_| ()).map_err(|error| Unreachable {
+                operation: "SendMessage",
+                refused: false,
+                source: error.into(),
+            })
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_always_fits_a_message() {
+        let letter = |text: &str| DeadLetter {
+            record: json!({ "dynamodb": {
+                "SequenceNumber": "7",
+                "NewImage": { "id": { "S": "a:1" }, "position": { "S": "p" }, "data": { "S": text } },
+            }}),
+            cause: "too large".to_owned(),
+        };
+        assert!(message(&letter("small")).contains("small"));
+        let message = message(&letter(&"x".repeat(MESSAGE_BYTES_MAX)));
+        assert!(message.len() <= MESSAGE_BYTES_MAX);
+        let message: serde_json::Value = serde_json::from_str(&message).unwrap();
+        assert_eq!(message["key"], json!({ "id": { "S": "a:1" }, "position": { "S": "p" } }));
     }
 }

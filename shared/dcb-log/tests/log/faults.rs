@@ -126,7 +126,7 @@ async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
     let stack = shop().await;
     let ahead = stack.seed(events![renamed("first")]).await;
     let _ = stack.wire.take();
-    let slow = stack.log_at(&Clock::fixed(NOW_MS - 3_600_000));
+    let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
     let behind = committed(append(&slow, events![renamed("second")], &envelope()).await);
     assert!(ahead[0].position < behind[0].position);
     let sent = requests(&stack.wire.take(), ADDED);
@@ -135,6 +135,19 @@ async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
     // The writer remembers: its next position needs no second request.
     committed(append(&slow, events![renamed("third")], &envelope()).await);
     assert_eq!(stack.take(ADDED).len(), 1);
+}
+
+#[tokio::test]
+async fn one_fence_far_ahead_does_not_carry_the_others_with_it() {
+    let stack = shop().await;
+    stack.seed(events![renamed("first")]).await;
+    let early_ms = NOW_MS - 3_600_000;
+    let slow = stack.log_at(&Clock::fixed(early_ms));
+    let behind = committed(append(&slow, events![renamed("second")], &envelope()).await);
+    assert!(behind[0].position.ms() > NOW_MS);
+    let other = ProductNameChanged { product_id: id("p2"), name: "Desk".to_owned() };
+    let other = committed(append(&slow, events![other], &envelope()).await);
+    assert!(other[0].position.ms() <= early_ms + 60_001, "{:?}", other[0].position);
 }
 
 #[tokio::test]

@@ -46,8 +46,6 @@ pub(super) struct StreamEvent {
     _parallelization: Option<u64>,
     #[serde(rename = "MetricsConfig")]
     _metrics: Option<Value>,
-    #[serde(rename = "Enabled")]
-    _enabled: Option<bool>,
 }
 
 #[derive(Deserialize)]
