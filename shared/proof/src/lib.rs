@@ -11,6 +11,7 @@
 pub mod catalogue;
 pub mod environment;
 pub mod explore;
+mod follow;
 pub mod judge;
 pub mod mutants;
 pub mod property;

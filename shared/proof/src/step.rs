@@ -4,7 +4,6 @@ use crate::{
     environment::{Answers, Clocks, View},
     judge::{Model, Verdict, low, transaction},
     property::{Broken, Property},
-    protocol::PageCheck,
     state::{Event, Events, Place, Position, State, Writer},
 };
 
@@ -111,7 +110,7 @@ impl Model<'_> {
     }
 
     /// The writer begins its current command, or begins it again.
-    fn begin(&self, state: &mut State, writer: usize) {
+    pub(crate) fn begin(&self, state: &mut State, writer: usize) {
         let command = self.command(writer, state.writers[writer].command);
         let since = if command.writes.is_empty() && !command.follows { state.log.len() } else { 0 };
         let it = &mut state.writers[writer];
@@ -336,59 +335,5 @@ impl Model<'_> {
                 show(n, true);
             }
         }
-    }
-
-    /// A follower: rule 5. Its page is everything after its cursor.
-    fn follow(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
-        let it = &state.writers[writer];
-        let asked = self.command(writer, it.command).reads[0];
-        let fence = self.count(state, asked.boundary, asked.types);
-        let check = self.protocol.page_check;
-        let number = low(writer);
-        let mut after = *state;
-        let place = &mut after.writers[writer].place;
-        let step = match it.place {
-            Place::Read { .. } if check == PageCheck::FenceBefore => {
-                *place = Place::Counted { count: fence };
-                Step::Fence { writer: number, count: fence }
-            }
-            Place::Page { count: None } if check == PageCheck::FenceAfter => {
-                *place = Place::Page { count: Some(fence) };
-                Step::Fence { writer: number, count: fence }
-            }
-            Place::Page { count } => {
-                let have = low((it.seen[0] | it.seen[1]).count_ones());
-                let accepts = count.is_none_or(|count| count == have);
-                if accepts {
-                    after.writers[writer].seen = [it.seen[0] | it.seen[1], 0];
-                }
-                self.begin(&mut after, writer);
-                Step::Accept { writer: number, accepts }
-            }
-            at => {
-                let count = if let Place::Counted { count } = at { Some(count) } else { None };
-                let cursor = state.log.newest(it.seen[0]);
-                let behind = state.log.events().iter().enumerate();
-                let behind = behind.filter(|(_, event)| Some(event.position) <= cursor);
-                let passed = behind.fold(0, |set, (n, _)| set | 1 << n);
-                let page = self.visible(state, &asked) & !passed;
-                after.writers[writer].seen[1] = page;
-                after.writers[writer].place = Place::Page { count };
-                Step::Read { writer: number, clause: 0, got: page }
-            }
-        };
-        next.push(Next { step, state: after, broken: self.skipped(&after) });
-    }
-
-    /// Whether a follower's cursor has passed an event that it did not get.
-    fn skipped(&self, state: &State) -> Broken {
-        let followers = self.scenario.writers.iter().zip(&state.writers);
-        let skipped =
-            followers.filter(|(commands, _)| commands[0].follows).any(|(commands, it)| {
-                let cursor = state.log.newest(it.seen[0]);
-                let missed = self.matching(state, &commands[0].reads[0]) & !it.seen[0];
-                state.log.pick(missed).any(|event| Some(event.position) <= cursor)
-            });
-        Property::NoSkippedEvent.when(skipped)
     }
 }
