@@ -17,7 +17,7 @@ pub struct Metadata(BTreeMap<String, Value>);
 pub struct MetadataError(String);
 
 /// Attributes of event, fence, index, command and import items.
-const RESERVED: [&str; 14] = [
+const RESERVED: [&str; 15] = [
     "id",
     "position",
     "event",
@@ -26,6 +26,7 @@ const RESERVED: [&str; 14] = [
     "recordedAt",
     "tags",
     "head",
+    "repaired",
     "indexOf",
     "partition",
     "commandHash",

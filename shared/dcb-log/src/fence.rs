@@ -9,11 +9,13 @@ use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::{DcbLog, failed};
 
 /// The sort key of every fence.
-const FENCE: &str = "FENCE";
+pub(crate) const FENCE: &str = "FENCE";
+/// What the partition key of every fence begins with; the boundary's id follows.
+pub(crate) const FENCE_ID: &str = "fence#";
 
 /// The key of a boundary's fence.
 pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
-    key(format!("fence#{boundary}"), FENCE)
+    key(format!("{FENCE_ID}{boundary}"), FENCE)
 }
 
 /// The first of the counts that the fence does not have.
@@ -69,7 +71,8 @@ pub(crate) async fn verify(
     Ok(conflict)
 }
 
-async fn snapshot(
+/// The fences at one moment, in the order of `boundaries`; at most [`TRANSACTION_ACTIONS_MAX`].
+pub(crate) async fn snapshot(
     log: &DcbLog,
     boundaries: impl Iterator<Item = &BoundaryId>,
 ) -> Result<Vec<Option<Item>>, Failure> {

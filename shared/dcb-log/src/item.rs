@@ -22,6 +22,8 @@ pub(crate) const RECORDED_AT: &str = "recordedAt";
 pub(crate) const EVENT_ID: &str = "eventId";
 /// Newest position of any type under a fence.
 pub(crate) const HEAD: &str = "head";
+/// Names the last repair of a fence.
+pub(crate) const REPAIRED: &str = "repaired";
 /// Index, and its partition key, of the events read by their whole set of tags.
 pub(crate) const COMPOSITE_INDEX: &str = "tag_composite";
 

@@ -6,24 +6,29 @@
 //! counts mean that the decision read exactly what is committed, whatever the clocks, the
 //! consistency of the reads or the order of arrival.
 //!
-//! Architecture invariant: only the modules `item`, `fence` and `record` name the attributes of the
-//! table's items.
+//! Architecture invariant: only the modules `item`, `fence`, `compare` and `record` name the
+//! attributes of the table's items.
 
 mod append;
+mod compare;
 mod fence;
 mod image;
 mod import;
 mod item;
 mod limits;
 mod log;
+mod mend;
 mod outcome;
 mod read;
 mod record;
 mod scan;
 mod transaction;
+mod verify;
 
+pub use compare::{Difference, Wrong};
 pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use limits::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 pub use log::DcbLog;
 pub use record::COMMAND_KEPT_SECONDS;
+pub use verify::{Options, Report, Stage};

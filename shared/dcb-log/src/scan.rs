@@ -1,13 +1,26 @@
-//! Every event of the table, for tools and exports; no decision can rest on it.
+//! Every item of one kind, for tools and exports; no decision can rest on it.
 
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
+use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{LogError, SequencedEvent};
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
-use crate::item::EVENT;
+use crate::fence::{FENCE, FENCE_ID};
+use crate::item::{EVENT, ID, POSITION, text};
 use crate::log::{DcbLog, failed};
 use crate::read::decode_named;
+
+/// Which items a scan returns; it reads, and pays for, the whole table for either.
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    /// Events, as a replica has them.
+    Events,
+    /// Every event committed before the scan began, and some committed since.
+    EventsStrong,
+    /// Fences, as a replica has them.
+    Fences,
+}
 
 impl DcbLog {
     /// Every event, page by page, in no order. An append that is under way may show in part, and
@@ -16,30 +29,52 @@ impl DcbLog {
     /// # Errors
     /// A page that can't be read, or an item that says it is an event and can't be decoded.
     pub fn scan(&self) -> BoxStream<'_, Result<SequencedEvent, LogError>> {
-        try_unfold(Some(None), async |start: Option<Option<Item>>| {
+        let event = |item| decode_named(&self.catalog, item);
+        self.scan_items(Of::Events).map(move |item| item.and_then(event)).boxed()
+    }
+
+    pub(crate) fn scan_items(&self, of: Of) -> impl Stream<Item = Result<Item, LogError>> {
+        try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
             let Some(start) = start else { return Ok(None) };
-            let page = Retry::default().run(|| self.scan_page(start.clone())).await;
+            let page = Retry::default().run(|| self.scan_page(of, start.clone())).await;
             let (items, next) = page.map_err(|gave_up| failed("scanning the table", gave_up))?;
             Ok::<_, LogError>(Some((items, next.map(Some))))
         })
-        .map_ok(|items| iter(items).map(|item| decode_named(&self.catalog, item)))
+        .map_ok(|items| iter(items).map(Ok))
         .try_flatten()
-        .boxed()
     }
 
-    async fn scan_page(&self, start: Option<Item>) -> Result<(Vec<Item>, Option<Item>), Failure> {
+    async fn scan_page(
+        &self,
+        of: Of,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), Failure> {
         self.meter.sent(Kind::Read);
-        let page = self
-            .client
-            .scan()
+        let page = of
+            .filter(self.client.scan())
             .table_name(&self.table)
-            .filter_expression("attribute_exists(#event)")
-            .expression_attribute_names("#event", EVENT)
             .set_exclusive_start_key(start)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
             .send()
             .await?;
         self.meter.consumed(Kind::Read, page.consumed_capacity());
         Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
+    }
+}
+
+impl Of {
+    fn filter(self, scan: ScanFluentBuilder) -> ScanFluentBuilder {
+        match self {
+            Self::Events | Self::EventsStrong => scan
+                .filter_expression("attribute_exists(#event)")
+                .expression_attribute_names("#event", EVENT)
+                .consistent_read(matches!(self, Self::EventsStrong)),
+            Self::Fences => scan
+                .filter_expression("begins_with(#id, :id) AND #position = :position")
+                .expression_attribute_names("#id", ID)
+                .expression_attribute_names("#position", POSITION)
+                .expression_attribute_values(":id", text(FENCE_ID))
+                .expression_attribute_values(":position", text(FENCE)),
+        }
     }
 }

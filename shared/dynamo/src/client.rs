@@ -18,6 +18,11 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A client from the environment: Region, credentials, and `AWS_ENDPOINT_URL_DYNAMODB` if it is
 /// set. The SDK's own retries are off, so that every attempt is counted once.
 pub async fn client_from_env() -> Client {
+    client_at(None).await
+}
+
+/// The same for the DynamoDB at `endpoint`, if one is given.
+pub async fn client_at(endpoint: Option<&str>) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
@@ -28,7 +33,12 @@ pub async fn client_from_env() -> Client {
         .timeout_config(timeouts)
         .load()
         .await;
-    Client::new(&config)
+    let config = aws_sdk_dynamodb::config::Builder::from(&config);
+    let config = match endpoint {
+        Some(endpoint) => config.endpoint_url(endpoint),
+        None => config,
+    };
+    Client::from_conf(config.build())
 }
 
 /// Opens the connection, credentials and TLS included, so that the first command need not wait

@@ -11,7 +11,7 @@ mod size;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
-pub use client::{client_from_env, open};
+pub use client::{client_at, client_from_env, open};
 pub use clock::{Clock, rfc3339};
 pub use codec::{CodecError, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};

@@ -11,3 +11,4 @@ mod reads;
 mod records;
 mod render;
 mod stack;
+mod verify;

@@ -21,7 +21,7 @@ pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 
 /// One table, the catalog of its events, and a recorder on the way to it.
 pub(crate) struct Stack {
-    _dynamo: Embedded,
+    dynamo: Embedded,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
@@ -49,7 +49,7 @@ impl Stack {
         let client = wire.client(dynamo.endpoint());
         let clock = Clock::fixed(NOW_MS);
         let seeder = DcbLog::new(client.clone(), TABLE, catalog.clone(), clock.clone());
-        Self { _dynamo: dynamo, wire, client, catalog, clock, seeder }
+        Self { dynamo, wire, client, catalog, clock, seeder }
     }
 
     /// A writer on the stack's clock.
@@ -60,6 +60,12 @@ impl Stack {
     /// A writer on a clock of its own.
     pub(crate) fn log_at(&self, clock: &Clock) -> DcbLog {
         DcbLog::new(self.client.clone(), TABLE, self.catalog.clone(), clock.clone())
+    }
+
+    /// A log of other events in the same table, on a wire of its own.
+    pub(crate) fn log_through(&self, wire: &Wire, catalog: &Catalog) -> DcbLog {
+        let client = wire.client(self.dynamo.endpoint());
+        DcbLog::new(client, TABLE, catalog.clone(), self.clock.clone())
     }
 
     /// Runs a command on a new writer, without cache.

@@ -1,0 +1,126 @@
+//! `ringfence verify` and `ringfence repair`.
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use ringfence_dcb_log::{Difference, Options, Report, Stage, Wrong};
+use serde_json::{Value, json};
+
+use crate::Table;
+
+/// Progress is shown after so many items.
+const PROGRESS_ITEMS: u64 = 1_000;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    table: Table,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+    /// Goes through the table so many times, for a part of the boundaries each; saves memory.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    passes: u64,
+    /// Seconds to wait until every item of a committed transaction shows.
+    #[arg(long, default_value_t = 5)]
+    settle_seconds: u64,
+}
+
+impl Arguments {
+    fn options(&self) -> Options<'static> {
+        let settle = Duration::from_secs(self.settle_seconds);
+        Options { settle, passes: self.passes, progress: progress() }
+    }
+}
+
+pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
+    let log = arguments.table.log().await?;
+    let report = log.verify_fences(&arguments.options()).await;
+    end(arguments, report?)
+}
+
+pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
+    let log = arguments.table.log().await?;
+    let report = log.repair_fences(&arguments.options()).await;
+    end(arguments, report?)
+}
+
+fn end(arguments: &Arguments, report: Report) -> Result<ExitCode> {
+    if stderr().is_terminal() {
+        // Over the line of progress.
+        eprint!("\r\x1b[K");
+    }
+    if arguments.json {
+        println!("{}", json(&report));
+    } else {
+        print(&report);
+    }
+    Ok(if report.in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// One line that is written over, on a terminal; nothing elsewhere.
+fn progress() -> &'static (dyn Fn(Stage, u64) + Send + Sync) {
+    if !stderr().is_terminal() {
+        return &|_, _| {};
+    }
+    &|stage, done| {
+        let what = match stage {
+            Stage::Fences => "fences read",
+            Stage::Events => "events counted",
+            Stage::Confirming => "events counted again",
+            Stage::Mending => "fences mended",
+        };
+        if done % PROGRESS_ITEMS == 0 || stage == Stage::Mending {
+            eprint!("\r\x1b[K{done} {what}");
+        }
+    }
+}
+
+fn print(report: &Report) {
+    for differs in &report.mended {
+        println!("mended   {differs}");
+    }
+    for (index, events) in &report.indexed {
+        println!("indexed  {events} events in {index}");
+    }
+    for differs in &report.differences {
+        println!("differs  {differs}");
+    }
+    for (index, events) in &report.unindexed {
+        println!("lacking  {events} events in {index}");
+    }
+    let (events, fences) = (report.events, report.fences);
+    let end = if report.in_order() { "all in order" } else { "not in order" };
+    println!("{events} events, {fences} fences: {end}");
+}
+
+fn json(report: &Report) -> Value {
+    let all = |differences: &[Difference]| differences.iter().map(difference).collect::<Value>();
+    json!({
+        "events": report.events,
+        "fences": report.fences,
+        "inOrder": report.in_order(),
+        "differences": all(&report.differences),
+        "unindexed": report.unindexed,
+        "mended": all(&report.mended),
+        "indexed": report.indexed,
+    })
+}
+
+fn difference(differs: &Difference) -> Value {
+    let wrong = differs.wrong.iter().map(|wrong| match wrong {
+        Wrong::NoFence => json!({ "wrong": "noFence" }),
+        Wrong::NoEvents => json!({ "wrong": "noEvents" }),
+        Wrong::Count { event_type, counted, found } => {
+            json!({ "wrong": "count", "type": event_type, "counted": counted, "found": found })
+        }
+        Wrong::Newest { event_type, says, found } => {
+            json!({ "wrong": "newest", "type": event_type, "says": says, "found": found })
+        }
+        Wrong::Head { says, found } => json!({ "wrong": "head", "says": says, "found": found }),
+    });
+    json!({ "boundary": differs.boundary.as_str(), "wrong": wrong.collect::<Value>() })
+}
