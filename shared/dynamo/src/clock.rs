@@ -51,10 +51,35 @@ impl Clock {
 
     /// A random (version 4) UUID.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
     pub fn uuid(&self) -> Uuid {
-        Uuid::new_v4()
+        random_uuid()
     }
+}
+
+#[cfg(feature = "test-util")]
+thread_local! {
+    static SEEDED: std::cell::RefCell<Option<crate::Random>> = const { std::cell::RefCell::new(None) };
+}
+
+/// From now on this thread's UUIDs and waits follow from `seed`, so that what runs on it runs
+/// again as it was.
+#[cfg(feature = "test-util")]
+pub fn seed_thread(seed: u64) {
+    SEEDED.set(Some(crate::Random::new(&[seed])));
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one module that may")]
+fn random_uuid() -> Uuid {
+    #[cfg(feature = "test-util")]
+    if let Some((high, low)) =
+        SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map(|r| (r.next(), r.next())))
+    {
+        return uuid::Builder::from_random_bytes(
+            (u128::from(high) << 64 | u128::from(low)).to_be_bytes(),
+        )
+        .into_uuid();
+    }
+    Uuid::new_v4()
 }
 
 /// The monotonic clock that deadlines are measured by.
@@ -64,9 +89,9 @@ pub(crate) fn monotonic() -> Instant {
 }
 
 /// A random duration from zero to `most`.
-#[allow(clippy::disallowed_methods, reason = "the one module that may")]
 pub(crate) fn jitter(most: Duration) -> Duration {
-    let random = u32::from_be_bytes([0, 1, 2, 3].map(|byte| Uuid::new_v4().as_bytes()[byte]));
+    let uuid = random_uuid();
+    let random = u32::from_be_bytes([0, 1, 2, 3].map(|byte| uuid.as_bytes()[byte]));
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
