@@ -2,7 +2,6 @@
 //! emulator does.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -18,10 +17,11 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
-use serde_json::{Value, json as object};
-use tokio::sync::Barrier;
+use serde_json::Value;
 
-use crate::Random;
+mod fault;
+
+pub use fault::{Edit, Fault};
 
 /// One request and its answer, as they were on the wire.
 #[derive(Clone, Debug)]
@@ -32,49 +32,6 @@ pub struct Exchange {
     pub request: Value,
     /// The body that came back; null while the request is under way or when it was lost.
     pub answer: Value,
-}
-
-/// What happens to a request instead of the usual.
-#[derive(Clone, Debug)]
-pub enum Fault {
-    /// This status and body are the answer; nothing is sent.
-    Answer(u16, Value),
-    /// It takes effect, and this status and body are the answer.
-    AnswerAfter(u16, Value),
-    /// It is lost on the way there: nothing is sent, the caller sees a time-out.
-    LostBefore,
-    /// It takes effect, and the answer is lost: the caller sees a time-out.
-    LostAfter,
-    /// The caller sees a time-out, and it takes effect only this long afterwards.
-    Stray(Duration),
-    /// It is sent only after this long.
-    Delay(Duration),
-    /// It takes effect at once, and the answer arrives only after this long.
-    Late(Duration),
-    /// It is sent only when as many requests as the barrier counts have arrived at it, which
-    /// requests that wait for each other's answers never do.
-    Meet(Arc<Barrier>),
-    /// Its body is edited on the way there.
-    Request(Edit),
-    /// The answer is edited on the way back, if it is none of an error.
-    Reply(Edit),
-}
-
-/// A change to the body of a request or of an answer.
-#[derive(Clone)]
-pub struct Edit(Arc<dyn Fn(&mut Value) + Send + Sync>);
-
-impl Edit {
-    /// The change that `edit` makes.
-    pub fn new(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(edit))
-    }
-}
-
-impl std::fmt::Debug for Edit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Edit")
-    }
 }
 
 /// Sees every request of a wire, and says what happens to it.
@@ -89,80 +46,6 @@ pub trait Director: Send + Sync {
 
 /// A DynamoDB in this process: from an operation and its body to a status and the answer's body.
 pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
-
-impl Fault {
-    /// The error `code` with status 400 (500 for `InternalServerError`).
-    #[must_use]
-    pub fn error(code: &str) -> Self {
-        let status = if code == "InternalServerError" { 500 } else { 400 };
-        Self::Answer(status, object!({ "__type": code, "message": "injected" }))
-    }
-
-    /// A cancelled transaction with these reasons, one for each action.
-    #[must_use]
-    pub fn cancelled(codes: &[&str]) -> Self {
-        let reasons: Vec<_> = codes.iter().map(|code| object!({ "Code": code })).collect();
-        Self::Answer(
-            400,
-            object!({
-                "__type": "TransactionCanceledException",
-                "message": "injected",
-                "CancellationReasons": reasons,
-            }),
-        )
-    }
-
-    /// A page of at most `items` items, however many there are.
-    #[must_use]
-    pub fn page(items: u64) -> Self {
-        Self::Request(Edit::new(move |request| request["Limit"] = items.into()))
-    }
-
-    /// The ten minutes are over in which the store knows the request's token.
-    #[must_use]
-    pub fn without_token() -> Self {
-        Self::Request(Edit::new(|request| {
-            request.as_object_mut().map(|request| request.remove("ClientRequestToken"));
-        }))
-    }
-
-    /// A replica or an index that has not heard of some of the items, whichever the seed chooses.
-    #[must_use]
-    pub fn stale(seed: u64) -> Self {
-        Self::Reply(Edit::new(move |answer| {
-            let mut random = Random::new(&[seed]);
-            let percent = random.below(101);
-            let mut hide = |items: &mut Value| {
-                items.as_array_mut().map(|items| items.retain(|_| !random.chance(percent)));
-            };
-            match answer.get_mut("Responses").and_then(Value::as_object_mut) {
-                Some(tables) => tables.values_mut().for_each(hide),
-                None => hide(&mut answer["Items"]),
-            }
-        }))
-    }
-
-    /// A batch that leaves some of its keys unprocessed, whichever the seed chooses.
-    #[must_use]
-    pub fn unprocessed(seed: u64) -> Self {
-        Self::Reply(Edit::new(move |answer| {
-            let mut random = Random::new(&[seed]);
-            let Some(tables) = answer["Responses"].as_object_mut() else { return };
-            let mut left = serde_json::Map::new();
-            for (table, items) in tables.iter_mut() {
-                let Some(items) = items.as_array_mut() else { continue };
-                let keys: Vec<_> = items
-                    .extract_if(.., |_| random.chance(50))
-                    .map(|item| object!({ "id": item["id"], "position": item["position"] }))
-                    .collect();
-                if !keys.is_empty() {
-                    left.insert(table.clone(), object!({ "Keys": keys }));
-                }
-            }
-            answer["UnprocessedKeys"] = left.into();
-        }))
-    }
-}
 
 #[derive(Default)]
 struct State {
@@ -340,9 +223,11 @@ impl WireConnector {
                 }
                 Fault::LostBefore => return Err(lost()),
                 Fault::Delay(delay) => tokio::time::sleep(*delay).await,
-                Fault::Meet(barrier) => drop(barrier.wait().await),
-                Fault::Request(Edit(edit)) => {
-                    edit(&mut body);
+                Fault::Meet(barrier) => {
+                    barrier.wait().await;
+                }
+                Fault::Request(edit) => {
+                    edit.apply(&mut body);
                     let text = body.to_string();
                     request.headers_mut().insert("content-length", text.len().to_string());
                     *request.body_mut() = SdkBody::from(text);
@@ -366,9 +251,9 @@ impl WireConnector {
                 Fault::AnswerAfter(other, body) => {
                     (status, answer) = (*other, body.to_string().into_bytes());
                 }
-                Fault::Reply(Edit(edit)) if status == 200 => {
+                Fault::Reply(edit) if status == 200 => {
                     let mut body = json(Some(&answer));
-                    edit(&mut body);
+                    edit.apply(&mut body);
                     answer = body.to_string().into_bytes();
                 }
                 _ => {}

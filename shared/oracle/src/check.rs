@@ -58,6 +58,10 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
     }
     for end in ends {
         run.cause(end)?;
+        // Timers go in whole milliseconds.
+        if end.late_ms > 1 {
+            return Err(format!("command {}.{}: {} ms late", end.job, end.copy, end.late_ms));
+        }
         run.answer(end, ends).await?;
     }
     Ok(())

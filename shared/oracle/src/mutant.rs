@@ -7,8 +7,11 @@ use ringfence::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
     Plan, Seen, SequencedEvent, Settled,
 };
+use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
+
+use crate::weather::LATENCY_MAX_MS;
 
 /// One mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,7 @@ fn always(term: &str) -> String {
 pub(crate) struct Broken<L> {
     pub(crate) log: L,
     pub(crate) mutant: Option<Mutant>,
+    pub(crate) clock: Clock,
 }
 
 impl<L> Broken<L> {
@@ -100,7 +104,9 @@ impl<L: EventLog> EventLog for Broken<L> {
         async move {
             let seen = append.seen.filter(|_| !self.is(Mutant::NoCondition));
             let record = append.record.filter(|_| !self.is(Mutant::NoRecord));
-            let hurried = Envelope { deadline_ms: Some(1), ..append.envelope.clone() };
+            // Enough for one attempt, seldom for two.
+            let soon = self.clock.now_ms() + 2 * LATENCY_MAX_MS;
+            let hurried = Envelope { deadline_ms: Some(soon), ..append.envelope.clone() };
             let hurries = self.is(Mutant::DecidesAgain);
             let envelope = if hurries { &hurried } else { append.envelope };
             let conflict = append.seen.and_then(|seen| {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{Mutant, Schedule, Tally};
 
 /// A request or an answer takes at most this long, in milliseconds.
-const LATENCY_MAX_MS: u64 = 8;
+pub(crate) const LATENCY_MAX_MS: u64 = 8;
 /// A stray request takes effect at most this long after its caller gave it up, in milliseconds.
 pub(crate) const STRAY_MAX_MS: u64 = 3_000;
 
@@ -52,6 +52,10 @@ pub enum Kind {
     Latency,
     /// The writer crashes in the middle of a command.
     Crash,
+    /// A request or its answer takes seconds.
+    Slow,
+    /// Commands have deadlines.
+    Deadline,
     /// Clocks differ, and go back.
     Skew,
     /// Writers keep their decisions warm.
@@ -62,7 +66,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Stale,
         Self::Page,
         Self::Unprocessed,
@@ -77,6 +81,8 @@ impl Kind {
         Self::TokenForgotten,
         Self::Latency,
         Self::Crash,
+        Self::Slow,
+        Self::Deadline,
         Self::Skew,
         Self::Warm,
         Self::KeysOnly,
@@ -84,21 +90,22 @@ impl Kind {
 
     /// Those that can happen to one request of `operation`, instead of an answer.
     fn of(operation: &str) -> &'static [Self] {
-        use Kind::*;
+        const ALL: [Kind; 9] = [
+            Kind::Throttled,
+            Kind::Failed,
+            Kind::LostBefore,
+            Kind::LostAfter,
+            Kind::Slow,
+            Kind::Conflict,
+            Kind::Stray,
+            Kind::FailedAfter,
+            Kind::InProgress,
+        ];
         match operation {
-            "TransactWriteItems" => &[
-                Throttled,
-                Conflict,
-                Failed,
-                FailedAfter,
-                InProgress,
-                LostBefore,
-                LostAfter,
-                Stray,
-            ],
-            "PutItem" => &[Throttled, Conflict, Failed, FailedAfter, LostBefore, LostAfter, Stray],
-            "TransactGetItems" => &[Throttled, Conflict, Failed, LostBefore, LostAfter],
-            _ => &[Throttled, Failed, LostBefore, LostAfter],
+            "TransactWriteItems" => &ALL,
+            "PutItem" => &ALL[..8],
+            "TransactGetItems" => &ALL[..6],
+            _ => &ALL[..5],
         }
     }
 }
@@ -216,6 +223,8 @@ fn fault(kind: Kind, operation: &str, request: &Value, later: Duration) -> Fault
         Kind::InProgress => Fault::error("TransactionInProgressException"),
         Kind::LostAfter => Fault::LostAfter,
         Kind::Stray => Fault::Stray(later),
+        Kind::Slow if later.as_millis().is_multiple_of(2) => Fault::Delay(later),
+        Kind::Slow => Fault::Late(later),
         _ => Fault::LostBefore,
     }
 }

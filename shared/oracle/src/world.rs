@@ -23,6 +23,10 @@ pub(crate) const TABLE: &str = "events";
 const NOW_MS: u64 = 1_719_100_800_000;
 /// Clocks differ by at most this, either way. Less than what a log believes of a cause.
 const SKEW_MAX_MS: u64 = 20_000;
+/// From command to command a clock goes back or forth by up to this.
+const WOBBLE_MAX_MS: u64 = 1_000;
+/// How long a command has at most, if it has a deadline.
+const BUDGET_MAX_MS: u64 = 1_000;
 /// Decisions that a warm writer keeps of each slice.
 const WARM: usize = 8;
 
@@ -33,6 +37,8 @@ pub(crate) struct End {
     pub(crate) copy: usize,
     /// The event that caused it.
     pub(crate) cause: Option<Position>,
+    /// How far past its deadline it came, in milliseconds.
+    pub(crate) late_ms: u64,
     /// `None` when its writer crashed.
     pub(crate) result: Option<Result<Handled, HandleError>>,
 }
@@ -117,15 +123,18 @@ impl World {
     }
 
     fn writer(&self, random: &mut Random) -> Writer {
-        let clock = Clock::fixed(NOW_MS);
+        let clock = Clock::running(NOW_MS);
         let (warm, skew_ms) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
-        let has = |kind| self.schedule.kinds.contains(&kind);
         Writer {
-            log: Broken { log: self.log(&clock), mutant: self.mutant },
+            log: Broken { log: self.log(&clock), mutant: self.mutant, clock: clock.clone() },
             clock,
-            caches: Caches::new(if warm && has(Kind::Warm) { WARM } else { 0 }),
-            skew_ms: if has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },
+            caches: Caches::new(if warm && self.has(Kind::Warm) { WARM } else { 0 }),
+            skew_ms: if self.has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },
         }
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.schedule.kinds.contains(&kind)
     }
 
     pub(crate) fn log(&self, clock: &Clock) -> DcbLog {
@@ -136,29 +145,33 @@ impl World {
         sleep(Duration::from_millis(delivery.start_ms)).await;
         let writer = &self.writers[delivery.writer];
         let mut random = Random::new(&[self.schedule.seed, 5, job.number as u64, copy as u64]);
-        // Back and forth by up to half a second around what the clock is ahead or behind.
-        let wobble = random.below(1_000);
-        let skew = writer.skew_ms + if writer.skew_ms == SKEW_MAX_MS { 0 } else { wobble };
-        writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + skew);
+        let (wobble, budget) = (random.below(WOBBLE_MAX_MS), random.below(BUDGET_MAX_MS));
+        let deadlines =
+            self.has(Kind::Deadline) && Random::new(&[self.schedule.seed, 6]).chance(50);
+        // A clock that is set during a command moves its deadline, so it is either or.
+        let wobble = if self.has(Kind::Skew) && !deadlines { wobble } else { 0 };
+        writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + writer.skew_ms + wobble);
+        let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
         let cause = random.chance(30).then(|| self.weather.newest()).flatten();
         let envelope = Envelope {
             context: Context::default(),
             metadata: metadata(job),
             idempotency_key: job.keyed.then(|| job.id()),
             cause: cause.clone(),
-            deadline_ms: None,
+            deadline_ms,
         };
         let caller = (job.number, copy);
         self.weather.note(format!("{caller:?} begins: {:?} {delivery:?}", job.command));
         let handled = job.command.handle(&writer.log, &self.catalog, &writer.caches, &envelope);
         let handled = CALLER.scope(caller, handled);
-        let crash = delivery.crash_ms.filter(|_| self.schedule.kinds.contains(&Kind::Crash));
+        let crash = delivery.crash_ms.filter(|_| self.has(Kind::Crash));
         let result = match crash {
             None => Some(handled.await),
             Some(ms) => timeout(Duration::from_millis(ms), handled).await.ok(),
         };
         self.weather.note(format!("{caller:?} ends: {result:?}"));
-        End { job: job.number, copy, cause, result }
+        let late_ms = deadline_ms.map_or(0, |ms| writer.clock.now_ms().saturating_sub(ms));
+        End { job: job.number, copy, cause, late_ms, result }
     }
 
     /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.
