@@ -11,6 +11,8 @@
 
 mod check;
 mod commands;
+#[cfg(test)]
+mod contention;
 mod gates;
 mod mutant;
 mod weather;

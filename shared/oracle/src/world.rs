@@ -20,7 +20,7 @@ use crate::{Kind, Mutant, Schedule, Tally, check};
 
 pub(crate) const TABLE: &str = "events";
 /// When every schedule begins: 2024-06-23T00:00:00Z.
-const NOW_MS: u64 = 1_719_100_800_000;
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 /// Clocks differ by at most this, either way. Less than what a log believes of a cause.
 const SKEW_MAX_MS: u64 = 20_000;
 /// From command to command a clock goes back or forth by up to this.
@@ -196,7 +196,7 @@ fn metadata(job: &Job) -> Metadata {
     metadata
 }
 
-fn table(catalog: &Catalog, keys_only: bool) -> Value {
+pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
     let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
     let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
     let projection = match keys_only {
