@@ -137,7 +137,7 @@ struct Decided<S: Slice> {
 impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
-            .read(self.plan, consistency)
+            .read(self.plan, consistency, self.envelope)
             .try_fold(Model::empty(self.plan), async |model, event| model.apply(self.plan, &event))
             .await
     }

@@ -145,8 +145,9 @@ impl<L: EventLog> EventLog for Spy<'_, L> {
         &'a self,
         plan: &'a Plan,
         consistency: Consistency,
+        envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        self.log.read(plan, consistency)
+        self.log.read(plan, consistency, envelope)
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {

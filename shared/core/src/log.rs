@@ -68,11 +68,12 @@ pub enum Outcome {
 /// An event log with counted fences.
 pub trait EventLog: Send + Sync {
     /// Every event of the plan's boundaries, merged by position, each once. All reads run in
-    /// parallel; a read that fails fails the stream.
+    /// parallel; a read that fails, or can't be repeated before the deadline, fails the stream.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
         consistency: Consistency,
+        envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>>;
 
     /// Appends all of the events or none, only if the counts are still those of `seen`.

@@ -151,6 +151,7 @@ impl EventLog for MemoryLog {
         &'a self,
         plan: &'a Plan,
         _consistency: Consistency,
+        _envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
         let held = |event: &&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
         let events: Vec<_> = self.state().events.iter().filter(held).cloned().map(Ok).collect();

@@ -48,7 +48,7 @@ pub(crate) async fn commit(
     let mut transaction = mint(log, draft, envelope.cause.as_ref(), 0)?;
     let mut unknown = None;
     loop {
-        let Err(failure) = send(log, &transaction).await else {
+        let Err(failure) = attempts.bounded(send(log, &transaction)).await else {
             return Ok(End::Committed(transaction.events));
         };
         let failure = match classify(&transaction, failure)? {

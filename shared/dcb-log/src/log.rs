@@ -119,8 +119,9 @@ impl EventLog for DcbLog {
         &'a self,
         plan: &'a Plan,
         consistency: Consistency,
+        envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        read::read(self, plan, consistency)
+        read::read(self, plan, consistency, envelope)
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {

@@ -110,6 +110,45 @@ mod tests {
         }
     }
 
+    /// Every reason that the API lists for a cancelled transaction, at each action, in every
+    /// mixture: the rules from the first to the last, and the first that holds is the verdict.
+    #[test]
+    fn every_mixture_of_reasons_has_the_verdict_of_its_first_rule() {
+        let refused = |code: &str| Reason::Refused { code: code.into(), message: String::new() };
+        let found = || Reason::Condition(Some(Item::from([(HEAD.to_owned(), text("x"))])));
+        let others = || {
+            let refused = ["ItemCollectionSizeLimitExceeded", "ValidationError"].map(refused);
+            [Reason::None, Reason::Conflict, Reason::Throttled].into_iter().chain(refused)
+        };
+        let item = || others().chain([found()]).collect::<Vec<_>>();
+        // What the fences say: more, as many with a late head, or fewer than seen.
+        let seen_two = others().chain([fence(3, 9), fence(2, 9), fence(1, 9)]).collect::<Vec<_>>();
+        let seen_none = others().chain([fence(1, 9), fence(0, 9)]).collect::<Vec<_>>();
+        let fails = |reason: &Reason| matches!(reason, Reason::Condition(_));
+        let mut mixtures = 0;
+        for (event, command) in item().iter().flat_map(|e| item().into_iter().map(move |c| (e, c)))
+        {
+            for (one, two) in seen_two.iter().flat_map(|o| seen_none.iter().map(move |t| (o, t))) {
+                let mixture = [event.clone(), command.clone(), one.clone(), two.clone()];
+                let waits = |r: &Reason| matches!(r, Reason::Conflict | Reason::Throttled);
+                let rules = [
+                    (fails(event), "committed"),
+                    (fails(&command), "recorded, 1 attributes"),
+                    (*one == fence(1, 9), "corrupt: a:1 holds 1 T, seen 2"),
+                    (*one == fence(3, 9), "conflict: a:1 holds 3 T, seen 2"),
+                    (*two == fence(1, 9), "conflict: a:2 holds 1 T, seen 0"),
+                    (fails(one) || fails(two), "behind 10"),
+                    (mixture.iter().any(waits), "transient"),
+                    (true, "permanent"),
+                ];
+                let (_, expected) = rules.iter().find(|(holds, _)| *holds).expect("the last");
+                assert_eq!(verdict(mixture.to_vec()), *expected, "{mixture:?}");
+                mixtures += 1;
+            }
+        }
+        assert_eq!(mixtures, 6 * 6 * 8 * 7);
+    }
+
     #[test]
     fn the_first_match_of_the_rule_wins() {
         use Reason::{Conflict, None as Fine, Throttled};

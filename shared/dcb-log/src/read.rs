@@ -6,8 +6,10 @@ use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
-use ringfence::{Access, Catalog, Consistency, LogError, Plan, Position, Read, SequencedEvent};
-use ringfence_dynamo::{ATTEMPTS_MAX, Failure, Item, Kind, Retry};
+use ringfence::{
+    Access, Catalog, Consistency, Envelope, LogError, Plan, Position, Read, SequencedEvent,
+};
+use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
 use crate::item::{COMPOSITE_INDEX, DATA, ID, POSITION, decode, event_type, tag_index, text};
 use crate::log::{DcbLog, failed};
@@ -21,10 +23,12 @@ pub(crate) fn read<'a>(
     log: &'a DcbLog,
     plan: &'a Plan,
     consistency: Consistency,
+    envelope: &'a Envelope,
 ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
     let source = |read| Source {
         log,
         read,
+        envelope,
         strong: consistency == Consistency::Strong,
         events: VecDeque::new(),
         keys: VecDeque::new(),
@@ -61,6 +65,7 @@ enum Next {
 struct Source<'a> {
     log: &'a DcbLog,
     read: &'a Read,
+    envelope: &'a Envelope,
     strong: bool,
     events: VecDeque<SequencedEvent>,
     /// Keys whose items an index does not project, in the order of their positions.
@@ -91,7 +96,7 @@ impl Source<'_> {
             Next::After(key) => Some(key),
             Next::End => return Ok(()),
         };
-        let page = Retry::default().run(|| self.query(start.clone())).await;
+        let page = self.retry().run(|| self.query(start.clone())).await;
         let page = page.map_err(|gave_up| failed("reading events", gave_up))?;
         if let Some(key) = page.last_evaluated_key {
             self.next = Next::After(key);
@@ -107,6 +112,11 @@ impl Source<'_> {
             }));
             Ok(())
         }
+    }
+
+    /// Every page has the whole number of attempts, and none goes past the command's deadline.
+    fn retry(&self) -> Retry {
+        self.log.retry(self.envelope)
     }
 
     async fn query(&self, start: Option<Item>) -> Result<QueryOutput, Failure> {
@@ -148,17 +158,17 @@ impl Source<'_> {
         let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
         let mut left = Some(keys);
         let mut items = Vec::new();
-        let mut attempts = Retry::default().start();
+        let mut attempts = self.retry().start();
         while let Some(keys) = left {
             let asked = keys.len();
-            let batch = Retry::default().run(|| self.batch(keys.clone())).await;
+            let batch = self.retry().run(|| self.batch(keys.clone())).await;
             let (found, unprocessed) =
                 batch.map_err(|gave_up| failed("reading events", gave_up))?;
             items.extend(found);
             left = (!unprocessed.is_empty()).then_some(unprocessed);
             // 16 MB end a batch too, so only one without progress counts as throttled.
             if left.as_ref().is_some_and(|left| left.len() == asked) && !attempts.again().await {
-                return Err(LogError::Throttled { attempts: ATTEMPTS_MAX });
+                return Err(LogError::Throttled { attempts: attempts.made() });
             }
         }
         self.accept(items)?;

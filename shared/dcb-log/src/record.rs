@@ -83,7 +83,7 @@ pub(crate) async fn settle(
     let mut attempts = log.retry(envelope).start();
     let mut unknown = None;
     loop {
-        let failure = match send(log, put.clone()).await {
+        let failure = match attempts.bounded(send(log, put.clone())).await {
             Ok(()) => return Ok(Settled::Now),
             // An earlier send, whose answer was lost, did it.
             Err(Failure::Condition(Some(item))) if unknown.is_some() && item == put.item => {

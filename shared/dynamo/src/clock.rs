@@ -13,6 +13,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     fixed_ms: Option<Arc<AtomicU64>>,
+    /// A fixed clock with this goes on from it, with tokio's time.
+    since: Option<Instant>,
 }
 
 impl Clock {
@@ -25,15 +27,26 @@ impl Clock {
     /// A clock that stands at `ms` since the Unix epoch until [`Clock::set`] moves it.
     #[must_use]
     pub fn fixed(ms: u64) -> Self {
-        Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))) }
+        Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))), since: None }
     }
 
-    /// Moves a fixed clock to `ms` since the epoch, back or forth; the machine's clock stays as
+    /// A clock that shows `ms` now and goes on with tokio's time, which a test can pause.
+    #[must_use]
+    pub fn running(ms: u64) -> Self {
+        Self { since: Some(monotonic()), ..Self::fixed(ms) }
+    }
+
+    /// Moves a fixed or running clock to `ms` since the epoch, back or forth; the machine's clock stays as
     /// it is.
     pub fn set(&self, ms: u64) {
         if let Some(fixed) = &self.fixed_ms {
-            fixed.store(ms, Ordering::SeqCst);
+            fixed.store(ms.saturating_sub(self.passed_ms()), Ordering::SeqCst);
         }
+    }
+
+    fn passed_ms(&self) -> u64 {
+        let passed = self.since.map_or(Duration::ZERO, |since| monotonic() - since);
+        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Milliseconds since the Unix epoch.
@@ -41,7 +54,7 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the one module that may")]
     pub fn now_ms(&self) -> u64 {
         match &self.fixed_ms {
-            Some(fixed) => fixed.load(Ordering::SeqCst),
+            Some(fixed) => fixed.load(Ordering::SeqCst).saturating_add(self.passed_ms()),
             // A clock before 1970 or after the year 584,542,016 counts as zero or the end.
             None => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -51,10 +64,35 @@ impl Clock {
 
     /// A random (version 4) UUID.
     #[must_use]
-    #[allow(clippy::disallowed_methods, reason = "the one module that may")]
     pub fn uuid(&self) -> Uuid {
-        Uuid::new_v4()
+        random_uuid()
     }
+}
+
+#[cfg(feature = "test-util")]
+thread_local! {
+    static SEEDED: std::cell::RefCell<Option<crate::Random>> = const { std::cell::RefCell::new(None) };
+}
+
+/// From now on this thread's UUIDs and waits follow from `seed`, so that what runs on it runs
+/// again as it was.
+#[cfg(feature = "test-util")]
+pub fn seed_thread(seed: u64) {
+    SEEDED.set(Some(crate::Random::new(&[seed])));
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one module that may")]
+fn random_uuid() -> Uuid {
+    #[cfg(feature = "test-util")]
+    if let Some((high, low)) =
+        SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map(|r| (r.next(), r.next())))
+    {
+        return uuid::Builder::from_random_bytes(
+            (u128::from(high) << 64 | u128::from(low)).to_be_bytes(),
+        )
+        .into_uuid();
+    }
+    Uuid::new_v4()
 }
 
 /// The monotonic clock that deadlines are measured by.
@@ -64,9 +102,9 @@ pub(crate) fn monotonic() -> Instant {
 }
 
 /// A random duration from zero to `most`.
-#[allow(clippy::disallowed_methods, reason = "the one module that may")]
 pub(crate) fn jitter(most: Duration) -> Duration {
-    let random = u32::from_be_bytes([0, 1, 2, 3].map(|byte| Uuid::new_v4().as_bytes()[byte]));
+    let uuid = random_uuid();
+    let random = u32::from_be_bytes([0, 1, 2, 3].map(|byte| uuid.as_bytes()[byte]));
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 

@@ -6,16 +6,22 @@ mod clock;
 mod codec;
 mod error;
 mod meter;
+#[cfg(feature = "test-util")]
+mod random;
 mod retry;
 mod size;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
 pub use client::{client_at, client_from_env, open};
+#[cfg(feature = "test-util")]
+pub use clock::seed_thread;
 pub use clock::{Clock, rfc3339};
 pub use codec::{CodecError, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
 pub use meter::{Kind, Meter, Units, Usage};
+#[cfg(feature = "test-util")]
+pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
 pub use size::{
     Consistency, attribute_bytes, item_bytes, read_units, transact_read_units,

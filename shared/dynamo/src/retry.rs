@@ -34,7 +34,8 @@ impl Retry {
         Self { attempts_max: attempts.max(1), ..self }
     }
 
-    /// The same with no wait that would end later than `within` from now.
+    /// The same with no wait that would end, and no attempt that goes on, later than `within` from
+    /// now.
     #[must_use]
     pub fn within(self, within: Duration) -> Self {
         Self { deadline: monotonic().checked_add(within), ..self }
@@ -68,7 +69,7 @@ impl Retry {
     {
         let mut attempts = self.start();
         loop {
-            match call().await {
+            match attempts.bounded(call()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) if failure.is_transient() && attempts.again().await => {}
                 Err(failure) => {
@@ -102,6 +103,21 @@ impl Attempts {
     #[must_use]
     pub fn made(&self) -> u32 {
         self.made
+    }
+
+    /// One attempt, given up when the deadline comes: whether it took effect is then unknown.
+    ///
+    /// # Errors
+    /// The attempt's own, or [`Failure::Unknown`].
+    pub async fn bounded<T, E: Into<Failure>>(
+        &self,
+        attempt: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure> {
+        let Some(deadline) = self.retry.deadline else { return attempt.await.map_err(Into::into) };
+        match tokio::time::timeout_at(deadline, attempt).await {
+            Ok(ended) => ended.map_err(Into::into),
+            Err(late) => Err(Failure::Unknown { source: late.into() }),
+        }
     }
 
     /// Counts another attempt that need not wait, or says that there is none left.
@@ -164,6 +180,16 @@ mod tests {
             .await;
         assert!(outcome.is_err());
         assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_attempt_goes_on_past_the_deadline() {
+        let start = monotonic();
+        let within = Duration::from_millis(200);
+        let hangs = || std::future::pending::<Result<(), Failure>>();
+        let gave_up = Retry::default().within(within).run(hangs).await.expect_err("it hangs");
+        assert!(matches!(gave_up.failure, Failure::Unknown { .. }), "{gave_up:?}");
+        assert_eq!((gave_up.attempts, monotonic() - start), (1, within));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,7 @@
-//! For tests: an HTTP client under the SDK that records every request and can make one fail, as
-//! no emulator does.
+//! For tests: an HTTP client under the SDK that records every request and does to it what no
+//! emulator does.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -19,7 +18,10 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
-use tokio::sync::Barrier;
+
+mod fault;
+
+pub use fault::{Edit, Fault};
 
 /// One request and its answer, as they were on the wire.
 #[derive(Clone, Debug)]
@@ -32,68 +34,60 @@ pub struct Exchange {
     pub answer: Value,
 }
 
-/// What happens to a request instead of the usual.
-#[derive(Clone, Debug)]
-pub enum Fault {
-    /// This status and body are the answer; nothing is sent.
-    Answer(u16, Value),
-    /// It is lost on the way there: nothing is sent, the caller sees a time-out.
-    LostBefore,
-    /// It takes effect, and the answer is lost: the caller sees a time-out.
-    LostAfter,
-    /// It is sent only after this long.
-    Delay(Duration),
-    /// It is sent only when as many requests as the barrier counts have arrived at it, which
-    /// requests that wait for each other's answers never do.
-    Meet(Arc<Barrier>),
+/// Sees every request of a wire, and says what happens to it.
+pub trait Director: Send + Sync {
+    /// What happens to the request, in this order.
+    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault>;
+
+    /// The store has carried out the request and answers with this status: called in the order of
+    /// the effects, whatever happens to the answer.
+    fn carried_out(&self, operation: &str, request: &Value, status: u16);
 }
 
-impl Fault {
-    /// The error `code` with status 400 (500 for `InternalServerError`).
-    #[must_use]
-    pub fn error(code: &str) -> Self {
-        let status = if code == "InternalServerError" { 500 } else { 400 };
-        Self::Answer(status, serde_json::json!({ "__type": code, "message": "injected" }))
-    }
+/// A DynamoDB in this process: from an operation and its body to a status and the answer's body.
+pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
-    /// A cancelled transaction with these reasons, one for each action.
-    #[must_use]
-    pub fn cancelled(codes: &[&str]) -> Self {
-        let reasons: Vec<_> =
-            codes.iter().map(|code| serde_json::json!({ "Code": code })).collect();
-        Self::Answer(
-            400,
-            serde_json::json!({
-                "__type": "TransactionCanceledException",
-                "message": "injected",
-                "CancellationReasons": reasons,
-            }),
-        )
-    }
-}
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     exchanges: Vec<Exchange>,
     /// Operation, how many of its requests pass first, what happens to the next one.
     faults: Vec<(String, usize, Fault)>,
+    director: Option<Arc<dyn Director>>,
 }
 
 /// The recorder; clones share one record.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Wire(Arc<Mutex<State>>);
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wire")
+    }
+}
 
 impl Wire {
     /// A client of the DynamoDB at `endpoint`, with made-up credentials and without retries.
     #[must_use]
     pub fn client(&self, endpoint: &str) -> Client {
+        self.client_with(endpoint, self.http_client())
+    }
+
+    /// A client of a DynamoDB in this process: no socket, so a runtime's paused time suffices.
+    #[must_use]
+    pub fn client_of(&self, engine: Engine) -> Client {
+        let store = Store::Engine(engine);
+        let http = SharedHttpClient::new(WireClient { store, wire: self.clone() });
+        self.client_with("http://engine.invalid", http)
+    }
+
+    fn client_with(&self, endpoint: &str, http: SharedHttpClient) -> Client {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("eu-west-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .retry_config(RetryConfig::disabled())
             .endpoint_url(endpoint)
-            .http_client(self.http_client())
+            .http_client(http)
             .build();
         Client::from_conf(config)
     }
@@ -101,8 +95,13 @@ impl Wire {
     /// The HTTP client to give to the SDK's configuration; plain HTTP, for loopback only.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
-        let inner = Builder::new().build_http();
-        SharedHttpClient::new(WireClient { inner, wire: self.clone() })
+        let store = Store::Http(Builder::new().build_http());
+        SharedHttpClient::new(WireClient { store, wire: self.clone() })
+    }
+
+    /// From now on `director` says what happens to each request, after the injected faults.
+    pub fn direct(&self, director: Arc<dyn Director>) {
+        self.with(|state| state.director = Some(director));
     }
 
     /// Lets `pass` further requests of `operation` through and then does `fault` to one.
@@ -126,13 +125,12 @@ impl Wire {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records the request and picks its fault, each fault once.
-    fn begin(&self, operation: &str, request: Value) -> (usize, Option<Fault>) {
-        self.with(|state| {
-            let operation = operation.to_owned();
+    /// Records the request and picks its faults, each injected one once.
+    fn begin(&self, operation: &str, request: &Value) -> (usize, Vec<Fault>) {
+        let (index, injected, director) = self.with(|state| {
             state.exchanges.push(Exchange {
-                operation: operation.clone(),
-                request,
+                operation: operation.to_owned(),
+                request: request.clone(),
                 answer: Value::Null,
             });
             let mut due = None;
@@ -143,8 +141,11 @@ impl Wire {
                     _ => {}
                 }
             }
-            (state.exchanges.len() - 1, due.map(|index| state.faults.remove(index).2))
-        })
+            let injected = due.map(|index| state.faults.remove(index).2);
+            (state.exchanges.len() - 1, injected, state.director.clone())
+        });
+        let directed = director.map(|director| director.faults(operation, request));
+        (index, injected.into_iter().chain(directed.into_iter().flatten()).collect())
     }
 
     fn end(&self, index: usize, answer: &Value) {
@@ -157,10 +158,22 @@ impl Wire {
     }
 }
 
-#[derive(Debug)]
+/// What carries the requests out.
+#[derive(Clone)]
+enum Store<H> {
+    Http(H),
+    Engine(Engine),
+}
+
 struct WireClient {
-    inner: SharedHttpClient,
+    store: Store<SharedHttpClient>,
     wire: Wire,
+}
+
+impl std::fmt::Debug for WireClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WireClient")
+    }
 }
 
 impl HttpClient for WireClient {
@@ -169,15 +182,24 @@ impl HttpClient for WireClient {
         settings: &HttpConnectorSettings,
         components: &RuntimeComponents,
     ) -> SharedHttpConnector {
-        let inner = self.inner.http_connector(settings, components);
-        SharedHttpConnector::new(WireConnector { inner, wire: self.wire.clone() })
+        let store = match &self.store {
+            Store::Http(client) => Store::Http(client.http_connector(settings, components)),
+            Store::Engine(engine) => Store::Engine(engine.clone()),
+        };
+        SharedHttpConnector::new(WireConnector { store, wire: self.wire.clone() })
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct WireConnector {
-    inner: SharedHttpConnector,
+    store: Store<SharedHttpConnector>,
     wire: Wire,
+}
+
+impl std::fmt::Debug for WireConnector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WireConnector")
+    }
 }
 
 impl HttpConnector for WireConnector {
@@ -188,32 +210,81 @@ impl HttpConnector for WireConnector {
 }
 
 impl WireConnector {
-    async fn exchange(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    async fn exchange(self, mut request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let (index, fault) = self.wire.begin(&operation, json(request.body().bytes()));
-        match &fault {
-            Some(Fault::Answer(status, body)) => {
-                self.wire.end(index, body);
-                return Ok(respond(*status, SdkBody::from(body.to_string())));
+        let mut body = json(request.body().bytes());
+        let (index, faults) = self.wire.begin(&operation, &body);
+        for fault in &faults {
+            match fault {
+                Fault::Answer(status, answer) => {
+                    self.wire.end(index, answer);
+                    return Ok(respond(*status, SdkBody::from(answer.to_string())));
+                }
+                Fault::LostBefore => return Err(lost()),
+                Fault::Delay(delay) => tokio::time::sleep(*delay).await,
+                Fault::Meet(barrier) => {
+                    barrier.wait().await;
+                }
+                Fault::Request(edit) => {
+                    edit.apply(&mut body);
+                    let text = body.to_string();
+                    request.headers_mut().insert("content-length", text.len().to_string());
+                    *request.body_mut() = SdkBody::from(text);
+                }
+                Fault::Stray(delay) => {
+                    let delay = *delay;
+                    tokio::spawn(async move {
+                        tokio::time::sleep(delay).await;
+                        self.carry_out(index, &operation, &body, request).await
+                    });
+                    return Err(lost());
+                }
+                Fault::LostAfter | Fault::AnswerAfter(..) | Fault::Late(_) | Fault::Reply(_) => {}
             }
-            Some(Fault::LostBefore) => return Err(lost()),
-            Some(Fault::Delay(delay)) => tokio::time::sleep(*delay).await,
-            Some(Fault::Meet(barrier)) => {
-                barrier.wait().await;
+        }
+        let (mut status, mut answer) = self.carry_out(index, &operation, &body, request).await?;
+        for fault in &faults {
+            match fault {
+                Fault::LostAfter => return Err(lost()),
+                Fault::Late(delay) => tokio::time::sleep(*delay).await,
+                Fault::AnswerAfter(other, body) => {
+                    (status, answer) = (*other, body.to_string().into_bytes());
+                }
+                Fault::Reply(edit) if status == 200 => {
+                    let mut body = json(Some(&answer));
+                    edit.apply(&mut body);
+                    answer = body.to_string().into_bytes();
+                }
+                _ => {}
             }
-            Some(Fault::LostAfter) | None => {}
         }
-        let mut response = self.inner.call(request).await?;
-        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-        let bytes = ByteStream::new(body).collect().await;
-        let bytes = bytes.map_err(|error| ConnectorError::io(error.into()))?.into_bytes();
-        self.wire.end(index, &json(Some(&bytes)));
-        if matches!(fault, Some(Fault::LostAfter)) {
-            return Err(lost());
+        Ok(respond(status, SdkBody::from(answer)))
+    }
+
+    /// Has the store do it, and notes what it answers.
+    async fn carry_out(
+        &self,
+        index: usize,
+        operation: &str,
+        body: &Value,
+        request: HttpRequest,
+    ) -> Result<(u16, Vec<u8>), ConnectorError> {
+        let (status, answer) = match &self.store {
+            Store::Engine(engine) => engine(operation, request.body().bytes().unwrap_or_default()),
+            Store::Http(connector) => {
+                let mut response = connector.call(request).await?;
+                let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+                let bytes = ByteStream::new(body).collect().await;
+                let bytes = bytes.map_err(|error| ConnectorError::io(error.into()))?.to_vec();
+                (response.status().as_u16(), bytes)
+            }
+        };
+        self.wire.end(index, &json(Some(&answer)));
+        if let Some(director) = self.wire.with(|state| state.director.clone()) {
+            director.carried_out(operation, body, status);
         }
-        *response.body_mut() = SdkBody::from(bytes);
-        Ok(response)
+        Ok((status, answer))
     }
 }
 

@@ -5,9 +5,8 @@ use std::{net::SocketAddr, path::Path};
 use dynoxide::{
     Database, DynoxideError,
     actions::{
-        create_table::CreateTableRequest, describe_stream::DescribeStreamRequest,
-        describe_table::DescribeTableRequest, get_records::GetRecordsRequest,
-        get_shard_iterator::GetShardIteratorRequest, update_time_to_live::UpdateTimeToLiveRequest,
+        describe_stream::DescribeStreamRequest, describe_table::DescribeTableRequest,
+        get_records::GetRecordsRequest, get_shard_iterator::GetShardIteratorRequest,
     },
 };
 use rusqlite::Connection;
@@ -15,7 +14,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::template::{Template, TemplateError};
+use crate::{
+    engine::Engine,
+    template::{Template, TemplateError},
+};
 
 /// Where files live in memory on Linux; elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
@@ -138,28 +140,7 @@ impl Embedded {
     /// # Errors
     /// When the engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
-        let mut request = json!({ "TableName": name, "BillingMode": "PAY_PER_REQUEST" });
-        for key in ["KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes"] {
-            if let Some(value) = properties.get(key) {
-                request[key] = value.clone();
-            }
-        }
-        if let Some(view) = properties.pointer("/StreamSpecification/StreamViewType") {
-            request["StreamSpecification"] =
-                json!({ "StreamEnabled": true, "StreamViewType": view });
-        }
-        let request: CreateTableRequest = message("table", request)?;
-        self.database
-            .create_table(request)
-            .map_err(|source| EmbeddedError::Database { action: "create the table", source })?;
-        if let Some(specification) = properties.get("TimeToLiveSpecification") {
-            let request = json!({ "TableName": name, "TimeToLiveSpecification": specification });
-            let request: UpdateTimeToLiveRequest = message("time to live", request)?;
-            self.database.update_time_to_live(request).map_err(|source| {
-                EmbeddedError::Database { action: "set the time to live", source }
-            })?;
-        }
-        Ok(())
+        Engine(self.database.clone()).create_table(properties, name)
     }
 
     /// Opens a table's stream at its oldest record.
@@ -247,7 +228,7 @@ impl StreamReader {
     }
 }
 
-fn message<T: serde::de::DeserializeOwned>(
+pub(crate) fn message<T: serde::de::DeserializeOwned>(
     what: &'static str,
     value: Value,
 ) -> Result<T, EmbeddedError> {

@@ -13,6 +13,7 @@ mod clock;
 pub mod demo;
 pub mod destinations;
 pub mod embedded;
+pub mod engine;
 pub mod functions;
 pub mod invoke;
 pub mod notices;

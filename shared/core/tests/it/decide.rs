@@ -48,6 +48,7 @@ impl EventLog for Faulty {
         &'a self,
         plan: &'a Plan,
         consistency: Consistency,
+        envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
         self.note(if consistency == Consistency::Strong { "read!" } else { "read" });
         let mut stale = self.stale_reads.lock().unwrap();
@@ -55,7 +56,7 @@ impl EventLog for Faulty {
             *stale -= 1;
             return futures::stream::empty().boxed();
         }
-        self.log.read(plan, consistency)
+        self.log.read(plan, consistency, envelope)
     }
 
     fn append<'a>(&'a self, new: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {

@@ -231,6 +231,18 @@ async fn reads_are_sent_again_too() {
 }
 
 #[tokio::test]
+async fn a_read_is_not_repeated_past_the_commands_deadline() {
+    let stack = shop().await;
+    let throttled = Fault::error("ThrottlingException");
+    stack.wire.inject("Query", 0, throttled.clone());
+    let deadline_ms = Some(NOW_MS);
+    let end = stack.run_with(&add(), &Envelope { deadline_ms, ..envelope() }).await;
+    let end = end.expect_err("no time is left");
+    assert!(matches!(end, HandleError::Log(LogError::Throttled { attempts: 1 })), "{end:?}");
+    assert_eq!(stack.take("Query").len(), 1);
+}
+
+#[tokio::test]
 async fn a_failed_clause_fails_the_read() {
     let stack = Stack::start(catalog()).await;
     stack.seed(events![noted("b", "r", "one")]).await;

@@ -9,7 +9,7 @@ use ringfence::{
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
 
-use crate::stack::{Stack, TABLE};
+use crate::stack::{Stack, TABLE, envelope};
 
 /// A note on a page of a book: one partition, one tag that is read across, one composite.
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -40,7 +40,7 @@ pub(crate) fn plan(stack: &Stack, clauses: &[&[(&'static str, &str)]]) -> Plan {
 }
 
 pub(crate) async fn read(stack: &Stack, plan: &Plan) -> Result<Vec<SequencedEvent>, LogError> {
-    stack.log().read(plan, Consistency::Eventual).try_collect().await
+    stack.log().read(plan, Consistency::Eventual, &envelope()).try_collect().await
 }
 
 fn notes(events: &[SequencedEvent]) -> Vec<&str> {

@@ -102,6 +102,58 @@ async fn one_of_sixteen_copies_takes_effect_and_all_get_its_answer() {
 }
 
 #[tokio::test]
+async fn eight_copies_with_lost_answers_take_effect_once_and_all_get_its_answer() {
+    let stack = shop().await;
+    // Whoever sends these transactions hears nothing of them, and three of them take effect.
+    for (pass, fault) in [(0, Fault::LostAfter), (2, Fault::LostBefore), (3, Fault::LostAfter)] {
+        stack.wire.inject("TransactWriteItems", pass, fault);
+    }
+    let ends = join_all((0..8).map(|_| run(&stack, "p1", "k"))).await;
+    let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
+    assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
+    assert_eq!(ends.iter().filter(|end| !end.repeated).count(), 1, "{ends:?}");
+    assert!(stack.wire.is_spent());
+    assert_eq!(stack.count("ProductAdded").await, 1);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
+    const LATER_MS: u64 = NOW_MS + 11 * 60_000;
+    let stack = shop().await;
+    // The same transaction again, whose token the store no longer knows.
+    stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+    stack.wire.inject("TransactWriteItems", 0, Fault::without_token());
+    let first = run(&stack, "p1", "k").await.expect("accepted");
+    assert!(stack.wire.is_spent() && !first.repeated);
+    assert_eq!(stack.count("ProductAdded").await, 1);
+    // The same command again, by a writer that knows nothing of the first.
+    stack.clock.set(LATER_MS);
+    let again = run(&stack, "p1", "k").await.expect("accepted");
+    assert_eq!(again, Handled { repeated: true, ..first });
+    // And without a record, the answer lost again: the event's own key tells that it is there.
+    stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+    stack.wire.inject("TransactWriteItems", 0, Fault::without_token());
+    assert_eq!(stack.accept(add("p2")).await.attempts, 1);
+    assert_eq!(stack.count("ProductAdded").await, 2);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_key_refuses_another_payload_also_when_the_first_was_refused() {
+    let stack = shop().await;
+    stack.accept(add("p1")).await;
+    assert_eq!(code(&run(&stack, "p1", "k").await), "ProductAlreadyExists");
+    for product in ["p1", "p2"] {
+        let other = AddProduct { name: "Chair".to_owned(), ..add(product) };
+        let envelope = Envelope { idempotency_key: Some("k".to_owned()), ..envelope() };
+        let other = stack.run_with(&other, &envelope).await.expect_err("the key is taken");
+        assert!(matches!(other, HandleError::Log(LogError::KeyReused { key }) if key == "k"));
+    }
+    assert_eq!(stack.count("ProductAdded").await, 1);
+}
+
+#[tokio::test]
 async fn a_record_costs_two_units_and_one_for_a_refusal() {
     let stack = shop().await;
     for (extra, product) in [(4.0 + 2.0, "p1"), (1.0, "p1")] {

@@ -1,0 +1,91 @@
+//! The embedded DynamoDB without its server: a call is a function call, so it needs no socket, no
+//! thread and no time.
+
+use dynoxide::{
+    Database, DynoxideError,
+    actions::{create_table::CreateTableRequest, update_time_to_live::UpdateTimeToLiveRequest},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::embedded::{EmbeddedError, message};
+
+/// A DynamoDB that lives as long as its clones.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Database);
+
+impl Engine {
+    /// An empty DynamoDB in memory.
+    ///
+    /// # Errors
+    /// When the engine can't be opened.
+    pub fn memory() -> Result<Self, EmbeddedError> {
+        let opened = Database::memory();
+        Ok(Self(opened.map_err(|source| EmbeddedError::Database { action: "open", source })?))
+    }
+
+    /// Creates a table from the properties of an `AWS::DynamoDB::Table`.
+    ///
+    /// # Errors
+    /// When the engine refuses it.
+    pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
+        let mut request = json!({ "TableName": name, "BillingMode": "PAY_PER_REQUEST" });
+        for key in ["KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes"] {
+            if let Some(value) = properties.get(key) {
+                request[key] = value.clone();
+            }
+        }
+        if let Some(view) = properties.pointer("/StreamSpecification/StreamViewType") {
+            request["StreamSpecification"] =
+                json!({ "StreamEnabled": true, "StreamViewType": view });
+        }
+        let request: CreateTableRequest = message("table", request)?;
+        self.0
+            .create_table(request)
+            .map_err(|source| EmbeddedError::Database { action: "create the table", source })?;
+        if let Some(specification) = properties.get("TimeToLiveSpecification") {
+            let request = json!({ "TableName": name, "TimeToLiveSpecification": specification });
+            let request: UpdateTimeToLiveRequest = message("time to live", request)?;
+            self.0.update_time_to_live(request).map_err(|source| EmbeddedError::Database {
+                action: "set the time to live",
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Carries out one of the operations of an event log: the status and body of its answer.
+    #[must_use]
+    pub fn call(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let database = &self.0;
+        match operation {
+            "Query" => answer(body, |request| database.query(request)),
+            "Scan" => answer(body, |request| database.scan(request)),
+            "GetItem" => answer(body, |request| database.get_item(request)),
+            "PutItem" => answer(body, |request| database.put_item(request)),
+            "UpdateItem" => answer(body, |request| database.update_item(request)),
+            "DeleteItem" => answer(body, |request| database.delete_item(request)),
+            "BatchGetItem" => answer(body, |request| database.batch_get_item(request)),
+            "TransactGetItems" => answer(body, |request| database.transact_get_items(request)),
+            "TransactWriteItems" => answer(body, |request| database.transact_write_items(request)),
+            _ => refusal(&DynoxideError::ValidationException(format!("no operation {operation}"))),
+        }
+    }
+}
+
+fn answer<Q: DeserializeOwned, A: Serialize>(
+    body: &[u8],
+    call: impl FnOnce(Q) -> dynoxide::Result<A>,
+) -> (u16, Vec<u8>) {
+    let request = serde_json::from_slice(body)
+        .map_err(|error| DynoxideError::SerializationException(error.to_string()));
+    let body = request.and_then(call).and_then(|answer| {
+        serde_json::to_vec(&answer)
+            .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+    });
+    body.map_or_else(|error| refusal(&error), |body| (200, body))
+}
+
+fn refusal(error: &DynoxideError) -> (u16, Vec<u8>) {
+    (error.status_code(), error.to_json().into_bytes())
+}

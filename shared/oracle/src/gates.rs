@@ -1,0 +1,125 @@
+//! A context whose decisions read, across partitions, what they never write: visitors pass a gate
+//! unless it is closed. The examples have none in which a check of such a fence alone decides.
+
+use ringfence::prelude::*;
+use ringfence::{Event, id_type};
+use serde::Serialize;
+
+id_type!(GateId, "names a gate");
+id_type!(HallId, "names the hall that a gate leads to");
+id_type!(VisitorId, "names a visitor");
+
+/// A gate is closed, for good.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct GateClosed {
+    #[tag(partition)]
+    gate_id: GateId,
+    #[tag(cross_partition)]
+    hall_id: HallId,
+}
+
+/// A visitor is in a hall.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct VisitorPassed {
+    #[tag(partition)]
+    visitor_id: VisitorId,
+    #[tag(skip)]
+    hall_id: HallId,
+}
+
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("gates", [GateClosed::SCHEMA, VisitorPassed::SCHEMA])
+}
+
+/// Closes a gate.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct CloseGate {
+    #[tag(partition)]
+    pub(crate) gate_id: GateId,
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+}
+
+/// Lets a visitor into a hall, through whichever gate.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct PassGate {
+    #[tag(partition)]
+    pub(crate) visitor_id: VisitorId,
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+}
+
+#[derive(Reads)]
+pub(crate) enum Closed {
+    GateClosed,
+}
+
+#[derive(Reads)]
+pub(crate) enum ClosedOrPassed {
+    GateClosed,
+    VisitorPassed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub(crate) enum Rejection {
+    #[error("no gate of the hall is open")]
+    HallClosed,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    closed: bool,
+    passed: bool,
+}
+
+impl Slice for CloseGate {
+    const NAME: &'static str = "close-gate";
+    const CONTEXT: &'static str = "gates";
+    type Reads = Closed;
+    type State = State;
+    type Writes = GateClosed;
+    type Rejection = Never;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve(state: State, _event: Closed) -> State {
+        State { closed: true, ..state }
+    }
+
+    fn decide(state: &State, command: &Self, _: &Context) -> Result<Vec<GateClosed>, Never> {
+        let Self { gate_id, hall_id } = command.clone();
+        Ok(if state.closed { vec![] } else { vec![GateClosed { gate_id, hall_id }] })
+    }
+}
+
+impl Slice for PassGate {
+    const NAME: &'static str = "pass-gate";
+    const CONTEXT: &'static str = "gates";
+    type Reads = ClosedOrPassed;
+    type State = State;
+    type Writes = VisitorPassed;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve(state: State, event: ClosedOrPassed) -> State {
+        match event {
+            ClosedOrPassed::GateClosed => State { closed: true, ..state },
+            ClosedOrPassed::VisitorPassed => State { passed: true, ..state },
+        }
+    }
+
+    fn decide(state: &State, command: &Self, _: &Context) -> Result<Vec<VisitorPassed>, Rejection> {
+        let Self { visitor_id, hall_id } = command.clone();
+        match state {
+            State { closed: true, .. } => Err(Rejection::HallClosed),
+            State { passed: true, .. } => Ok(vec![]),
+            _ => Ok(vec![VisitorPassed { visitor_id, hall_id }]),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The oracle: many commands at once through the log on DynamoDB, on a network and a store that do
+//! their worst, and afterwards the question whether each answer is the one of a serial run.
+//!
+//! A schedule follows from its seed alone: which commands, when, by which writer with which clock,
+//! and what happens to each of their requests. Time is paused and the store is a function call, so
+//! no wait costs anything and a failing schedule fails again. It is then shrunk: commands and kinds
+//! of faults are left out as long as it still fails.
+//!
+//! Architecture invariant: the oracle trusts the store's order of effects and the log in memory,
+//! and nothing that the log under test says of itself.
+
+mod check;
+mod commands;
+#[cfg(test)]
+mod contention;
+mod gates;
+mod mutant;
+mod weather;
+mod world;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use mutant::Mutant;
+pub use weather::Kind;
+
+use crate::commands::JOBS_MAX;
+use crate::world::World;
+
+/// What is tried: all of it follows from the seed, and shrinking leaves parts out.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Determines commands, times, writers and faults.
+    pub seed: u64,
+    /// The commands that are given, by number.
+    pub jobs: BTreeSet<usize>,
+    /// The faults that may happen.
+    pub kinds: BTreeSet<Kind>,
+}
+
+impl Schedule {
+    /// Everything that follows from the seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { seed, jobs: (0..JOBS_MAX).collect(), kinds: Kind::ALL.into() }
+    }
+
+    /// Runs it and compares it with a serial run.
+    ///
+    /// # Errors
+    /// The first difference, with what happened before it.
+    pub fn run(&self, mutant: Option<Mutant>) -> Result<Tally, String> {
+        let (tally, trace) = World::run(self, mutant);
+        tally.map_err(|difference| format!("{difference}\n{}", trace.join("\n")))
+    }
+}
+
+/// What the schedules were made of, so that one can see that they try something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Schedules.
+    pub schedules: u64,
+    /// Requests that the store carried out or lost.
+    pub requests: u64,
+    /// Requests that met a fault other than a delay.
+    pub faults: u64,
+    /// Commands that appended events.
+    pub accepted: u64,
+    /// Answers that appended nothing: rejections and no-ops.
+    pub refused: u64,
+    /// Answers that a record gave.
+    pub repeated: u64,
+    /// Commands that ended without an answer: crashed, contended, unknown.
+    pub unanswered: u64,
+    /// Decisions made again.
+    pub decided_again: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.schedules += other.schedules;
+        self.requests += other.requests;
+        self.faults += other.faults;
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.repeated += other.repeated;
+        self.unanswered += other.unanswered;
+        self.decided_again += other.decided_again;
+    }
+}
+
+/// A schedule in which the log and the serial run differ, as small as it was found.
+#[derive(Debug)]
+pub struct Difference {
+    /// Run it again with [`Schedule::run`].
+    pub schedule: Schedule,
+    /// The difference, and what happened before it.
+    pub report: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Schedule { seed, jobs, kinds } = &self.schedule;
+        writeln!(f, "seed {seed} differs from a serial run; still with commands {jobs:?}")?;
+        writeln!(f, "and faults {kinds:?}:")?;
+        f.write_str(&self.report)
+    }
+}
+
+impl std::error::Error for Difference {}
+
+/// Runs `schedules` schedules from `seed` on, on as many threads as there are processors.
+///
+/// # Errors
+/// The first schedule that differs from a serial run, shrunk.
+pub fn run(schedules: u64, seed: u64, mutant: Option<Mutant>) -> Result<Tally, Box<Difference>> {
+    let next = AtomicU64::new(0);
+    // Past the first that failed nothing is started, and all before it were.
+    let end = AtomicU64::new(schedules);
+    let work = || {
+        let mut tally = Tally::default();
+        loop {
+            let n = next.fetch_add(1, Ordering::SeqCst);
+            if n >= end.load(Ordering::SeqCst) {
+                return tally;
+            }
+            match Schedule::new(seed.wrapping_add(n)).run(mutant) {
+                Ok(one) => tally.add(&one),
+                Err(_) => drop(end.fetch_min(n, Ordering::SeqCst)),
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let tally = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut tally = Tally::default();
+        for thread in threads {
+            tally.add(&thread.join().expect("a schedule does not panic"));
+        }
+        tally
+    });
+    match end.into_inner() {
+        end if end == schedules => Ok(tally),
+        failed => Err(Box::new(shrink(Schedule::new(seed.wrapping_add(failed)), mutant))),
+    }
+}
+
+/// Leaves out what is not needed to fail.
+fn shrink(schedule: Schedule, mutant: Option<Mutant>) -> Difference {
+    let report = schedule.run(mutant).err();
+    let report = report.unwrap_or_else(|| "it failed once and did not again".to_owned());
+    let mut found = Difference { schedule, report };
+    loop {
+        let Schedule { jobs, kinds, .. } = found.schedule.clone();
+        let mut smaller = false;
+        let mut attempt = |leave_out: &dyn Fn(&mut Schedule)| {
+            let mut schedule = found.schedule.clone();
+            leave_out(&mut schedule);
+            if let Err(report) = schedule.run(mutant) {
+                found = Difference { schedule, report };
+                smaller = true;
+            }
+        };
+        for job in &jobs {
+            attempt(&|schedule| schedule.jobs.retain(|other| other != job));
+        }
+        for kind in &kinds {
+            attempt(&|schedule| schedule.kinds.retain(|other| other != kind));
+        }
+        if !smaller {
+            return found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

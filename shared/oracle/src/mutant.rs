@@ -1,0 +1,151 @@
+//! Ways in which a log can be wrong. Each must be noticed, or the oracle sees nothing.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use ringfence::{
+    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
+    Plan, Seen, SequencedEvent, Settled,
+};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::{Edit, Fault};
+use serde_json::Value;
+
+use crate::weather::LATENCY_MAX_MS;
+
+/// One mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Appends without any condition on what was read.
+    NoCondition,
+    /// Conditions on what was seen, and on nothing where nothing was seen.
+    EmptyReadUnchecked,
+    /// Conditions on the fences that it writes, and not on those that it only read.
+    ReadOnlyUnchecked,
+    /// Refuses and does nothing without looking at the fences.
+    NoVerify,
+    /// Decides again after a lost answer instead of sending again.
+    DecidesAgain,
+    /// Appends without recording the command.
+    NoRecord,
+    /// Appends wherever the heads of the fences are.
+    NoHeadGuard,
+}
+
+impl Mutant {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::NoCondition,
+        Self::EmptyReadUnchecked,
+        Self::ReadOnlyUnchecked,
+        Self::NoVerify,
+        Self::DecidesAgain,
+        Self::NoRecord,
+        Self::NoHeadGuard,
+    ];
+
+    /// What it does to a transaction on its way.
+    pub(crate) fn fault(self) -> Option<Fault> {
+        let (action, loosened): (_, fn(&str) -> bool) = match self {
+            Self::EmptyReadUnchecked => ("Update", |term| term.starts_with("attribute_not_exists")),
+            Self::ReadOnlyUnchecked => ("ConditionCheck", |_| true),
+            Self::NoHeadGuard => ("Update", |term| term.contains("#head")),
+            _ => return None,
+        };
+        Some(Fault::Request(Edit::new(move |request| {
+            for item in request["TransactItems"].as_array_mut().into_iter().flatten() {
+                let condition = item.pointer_mut(&format!("/{action}/ConditionExpression"));
+                if let Some(Value::String(condition)) = condition {
+                    let terms = condition.split(" AND ");
+                    let terms =
+                        terms.map(|term| if loosened(term) { always(term) } else { term.into() });
+                    *condition = terms.collect::<Vec<_>>().join(" AND ");
+                }
+            }
+        })))
+    }
+}
+
+/// The term, so that it always holds. DynamoDB refuses names and values that no expression has,
+/// so all of them stay.
+fn always(term: &str) -> String {
+    let alias: String = term
+        .chars()
+        .skip_while(|c| *c != '#')
+        .take_while(|c| *c == '#' || c.is_ascii_alphanumeric())
+        .collect();
+    format!("({term} OR attribute_exists({alias}) OR attribute_not_exists({alias}))")
+}
+
+/// A log with a mistake, or without.
+pub(crate) struct Broken<L> {
+    pub(crate) log: L,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) clock: Clock,
+}
+
+impl<L> Broken<L> {
+    fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+impl<L: EventLog> EventLog for Broken<L> {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        self.log.read(plan, consistency, envelope)
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        async move {
+            let seen = append.seen.filter(|_| !self.is(Mutant::NoCondition));
+            let record = append.record.filter(|_| !self.is(Mutant::NoRecord));
+            // Enough for one attempt, seldom for two.
+            let soon = self.clock.now_ms() + 2 * LATENCY_MAX_MS;
+            let hurried = Envelope { deadline_ms: Some(soon), ..append.envelope.clone() };
+            let hurries = self.is(Mutant::DecidesAgain);
+            let envelope = if hurries { &hurried } else { append.envelope };
+            let conflict = append.seen.and_then(|seen| {
+                let (boundary, types) = seen.iter().next()?;
+                let (&event_type, &seen) = types.iter().next()?;
+                Some(Conflict { boundary: boundary.clone(), event_type, seen, found: seen })
+            });
+            match (self.log.append(Append { seen, record, envelope, ..append }).await, conflict) {
+                (Err(LogError::OutcomeUnknown { .. }), Some(conflict)) if hurries => {
+                    Err(LogError::Conflict(conflict))
+                }
+                (end, _) => end,
+            }
+        }
+        .boxed()
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        async move {
+            let verified = self.log.verify(seen, envelope).await;
+            if self.is(Mutant::NoVerify) { verified.map(|_| None) } else { verified }
+        }
+        .boxed()
+    }
+
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>> {
+        self.log.settle(record, outcome, envelope)
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        self.log.pause(attempt, envelope)
+    }
+}

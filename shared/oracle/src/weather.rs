@@ -1,0 +1,294 @@
+//! What happens to each request, and what the store does in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ringfence::Position;
+use ringfence_dynamo::Random;
+use ringfence_dynamo::wire::{Director, Fault};
+use serde_json::{Value, json};
+
+use crate::{Mutant, Schedule, Tally};
+
+/// A request or an answer takes at most this long, in milliseconds.
+pub(crate) const LATENCY_MAX_MS: u64 = 8;
+/// A stray request takes effect at most this long after its caller gave it up, in milliseconds.
+pub(crate) const STRAY_MAX_MS: u64 = 3_000;
+
+tokio::task_local! {
+    /// The command and its copy that a request is made for.
+    pub(crate) static CALLER: (usize, usize);
+}
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A replica or an index shows some of the items, in any combination.
+    Stale,
+    /// Pages end early, and time passes between them.
+    Page,
+    /// Some keys of a batch come back unprocessed.
+    Unprocessed,
+    /// The request is refused for its rate.
+    Throttled,
+    /// Another transaction holds an item.
+    Conflict,
+    /// The store says that it failed; nothing took effect.
+    Failed,
+    /// The store says that it failed; the request took effect.
+    FailedAfter,
+    /// The store says that the same transaction is under way.
+    InProgress,
+    /// Nothing arrives; the caller sees a time-out.
+    LostBefore,
+    /// The answer does not arrive.
+    LostAfter,
+    /// The caller sees a time-out, and the request takes effect later.
+    Stray,
+    /// The store has forgotten the transaction's token.
+    TokenForgotten,
+    /// Requests and answers take their time, so that commands overlap.
+    Latency,
+    /// The writer crashes in the middle of a command.
+    Crash,
+    /// A request or its answer takes seconds.
+    Slow,
+    /// Commands have deadlines.
+    Deadline,
+    /// Clocks differ, and go back.
+    Skew,
+    /// Writers keep their decisions warm.
+    Warm,
+    /// Indexes project keys only.
+    KeysOnly,
+}
+
+impl Kind {
+    /// Every one.
+    pub const ALL: [Self; 19] = [
+        Self::Stale,
+        Self::Page,
+        Self::Unprocessed,
+        Self::Throttled,
+        Self::Conflict,
+        Self::Failed,
+        Self::FailedAfter,
+        Self::InProgress,
+        Self::LostBefore,
+        Self::LostAfter,
+        Self::Stray,
+        Self::TokenForgotten,
+        Self::Latency,
+        Self::Crash,
+        Self::Slow,
+        Self::Deadline,
+        Self::Skew,
+        Self::Warm,
+        Self::KeysOnly,
+    ];
+
+    /// Those that can happen to one request of `operation`, instead of an answer.
+    fn of(operation: &str) -> &'static [Self] {
+        const ALL: [Kind; 9] = [
+            Kind::Throttled,
+            Kind::Failed,
+            Kind::LostBefore,
+            Kind::LostAfter,
+            Kind::Slow,
+            Kind::Conflict,
+            Kind::Stray,
+            Kind::FailedAfter,
+            Kind::InProgress,
+        ];
+        match operation {
+            "TransactWriteItems" => &ALL,
+            "PutItem" => &ALL[..8],
+            "TransactGetItems" => &ALL[..6],
+            _ => &ALL[..5],
+        }
+    }
+}
+
+/// One append that took effect.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// The metadata `commandId` of its events.
+    pub(crate) command: String,
+    /// Where its events are.
+    pub(crate) positions: Vec<String>,
+}
+
+/// What took effect, in that order.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) commits: Vec<Commit>,
+    /// How many commits each caller's last snapshot of the fences had before it.
+    pub(crate) snapshots: BTreeMap<(usize, usize), usize>,
+    pub(crate) tally: Tally,
+    pub(crate) trace: Vec<String>,
+}
+
+#[derive(Default)]
+struct State {
+    history: History,
+    /// How many requests each caller has made.
+    requests: BTreeMap<(usize, usize), u64>,
+}
+
+/// The weather of one schedule, which writes down the history.
+pub(crate) struct Weather {
+    seed: u64,
+    kinds: BTreeSet<Kind>,
+    mutant: Option<Mutant>,
+    /// How many requests out of a hundred meet a fault.
+    faults_percent: u64,
+    /// How many reads out of a hundred are stale.
+    stale_percent: u64,
+    state: Mutex<State>,
+}
+
+impl Weather {
+    pub(crate) fn new(schedule: &Schedule, mutant: Option<Mutant>) -> Self {
+        let mut random = Random::new(&[schedule.seed, 2]);
+        let faults_percent = [0, 5, 15, 30][usize::try_from(random.below(4)).unwrap_or(0)];
+        let stale_percent = [0, 20, 50, 80][usize::try_from(random.below(4)).unwrap_or(0)];
+        let (seed, kinds, state) = (schedule.seed, schedule.kinds.clone(), Mutex::default());
+        Self { seed, kinds, mutant, faults_percent, stale_percent, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn take(&self) -> History {
+        std::mem::take(&mut self.state().history)
+    }
+
+    /// The newest event, by the order of effects.
+    pub(crate) fn newest(&self) -> Option<Position> {
+        let state = self.state();
+        let position = state.history.commits.last()?.positions.last()?.clone();
+        Position::try_from(position).ok()
+    }
+
+    pub(crate) fn note(&self, line: String) {
+        self.state().history.trace.push(line);
+    }
+
+    /// What goes wrong with one request; each number is drawn whether or not it is used, so that
+    /// leaving out one kind changes nothing about the others.
+    fn wrong(&self, operation: &str, request: &Value, random: &mut Random) -> Vec<(Kind, Fault)> {
+        let mut wrong = Vec::new();
+        let reads = matches!(operation, "Query" | "BatchGetItem");
+        let strong = request["ConsistentRead"] == true
+            || request["RequestItems"]["events"]["ConsistentRead"] == true;
+        let (seed, limit) = (random.next(), 1 + random.below(3));
+        if random.chance(40) && operation == "Query" {
+            wrong.push((Kind::Page, Fault::page(limit)));
+        }
+        if random.chance(self.stale_percent) && reads && !strong {
+            wrong.push((Kind::Stale, Fault::stale(seed)));
+        }
+        if random.chance(20) && operation == "BatchGetItem" {
+            wrong.push((Kind::Unprocessed, Fault::unprocessed(seed)));
+        }
+        if random.chance(20) && operation == "TransactWriteItems" {
+            wrong.push((Kind::TokenForgotten, Fault::without_token()));
+        }
+        let kinds = Kind::of(operation);
+        let kind = kinds[usize::try_from(random.below(kinds.len() as u64)).unwrap_or(0)];
+        let later = Duration::from_millis(random.below(STRAY_MAX_MS));
+        if random.chance(self.faults_percent) {
+            wrong.push((kind, fault(kind, operation, request, later)));
+        }
+        wrong.retain(|(kind, _)| self.kinds.contains(kind));
+        wrong
+    }
+}
+
+fn fault(kind: Kind, operation: &str, request: &Value, later: Duration) -> Fault {
+    let failed = || json!({ "__type": "InternalServerError", "message": "injected" });
+    match kind {
+        Kind::Throttled => Fault::error("ThrottlingException"),
+        Kind::Conflict if operation == "PutItem" => Fault::error("TransactionConflictException"),
+        Kind::Conflict => {
+            let actions = request["TransactItems"].as_array().map_or(1, Vec::len);
+            let mut codes = vec!["None"; actions];
+            codes[actions - 1] = "TransactionConflict";
+            Fault::cancelled(&codes)
+        }
+        Kind::Failed => Fault::Answer(500, failed()),
+        Kind::FailedAfter => Fault::AnswerAfter(500, failed()),
+        Kind::InProgress => Fault::error("TransactionInProgressException"),
+        Kind::LostAfter => Fault::LostAfter,
+        Kind::Stray => Fault::Stray(later),
+        Kind::Slow if later.as_millis().is_multiple_of(2) => Fault::Delay(later),
+        Kind::Slow => Fault::Late(later),
+        _ => Fault::LostBefore,
+    }
+}
+
+impl Director for Weather {
+    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
+        let edit = self.mutant.and_then(Mutant::fault);
+        let edit = edit.filter(|_| operation == "TransactWriteItems");
+        // Without a caller it is the oracle that asks.
+        let Ok(caller) = CALLER.try_get() else { return edit.into_iter().collect() };
+        let mut state = self.state();
+        let count = state.requests.entry(caller).or_default();
+        *count += 1;
+        let parts = [self.seed, 3, caller.0 as u64, caller.1 as u64, *count];
+        let mut random = Random::new(&parts);
+        let mut wait = || Duration::from_millis(random.below(LATENCY_MAX_MS));
+        let (there, back) = (wait(), wait());
+        let wrong = self.wrong(operation, request, &mut random);
+        let kinds: Vec<Kind> = wrong.iter().map(|(kind, _)| *kind).collect();
+        state.history.tally.requests += 1;
+        state.history.tally.faults += u64::from(!kinds.is_empty());
+        state.history.trace.push(format!("  {caller:?} {operation} {kinds:?}"));
+        let mut faults: Vec<Fault> = edit.into_iter().collect();
+        if self.kinds.contains(&Kind::Latency) {
+            faults.push(Fault::Delay(there));
+        }
+        faults.extend(wrong.into_iter().map(|(_, fault)| fault));
+        if self.kinds.contains(&Kind::Latency) {
+            // Before the fault that loses the answer: it is lost on its way.
+            faults.insert(0, Fault::Late(back));
+        }
+        faults
+    }
+
+    fn carried_out(&self, operation: &str, request: &Value, status: u16) {
+        if status != 200 {
+            return;
+        }
+        let history = &mut self.state().history;
+        match operation {
+            "TransactGetItems" => {
+                if let Ok(caller) = CALLER.try_get() {
+                    history.snapshots.insert(caller, history.commits.len());
+                }
+            }
+            "TransactWriteItems" => {
+                let Some(commit) = commit(request) else { return };
+                // The store answers a token that it knows as it did before.
+                if history.commits.iter().all(|known| known.positions != commit.positions) {
+                    let line = format!("  effect {}: {:?}", history.commits.len(), commit);
+                    history.trace.push(line);
+                    history.commits.push(commit);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn commit(request: &Value) -> Option<Commit> {
+    let items = request["TransactItems"].as_array()?.iter().map(|item| &item["Put"]["Item"]);
+    let events: Vec<_> = items.filter(|item| item.get("event").is_some()).collect();
+    let text = |value: &Value| value["S"].as_str().map(str::to_owned);
+    let command = text(&events.first()?["commandId"]).unwrap_or_default();
+    let positions = events.iter().filter_map(|event| text(&event["position"])).collect();
+    Some(Commit { command, positions })
+}
