@@ -300,7 +300,7 @@ async fn strong(log: &DcbLog, plan: &Plan) -> Seen {
     use futures::TryStreamExt;
 
     let events: Vec<_> =
-        log.read(plan, Consistency::Strong).try_collect().await.expect("a read of everything");
+        log.read(plan, Consistency::Strong, &envelope()).try_collect().await.expect("a read of everything");
     seen(plan, &events)
 }
 
