@@ -42,10 +42,14 @@ impl Model<'_> {
                 let behind = state.log.events().iter().enumerate();
                 let behind = behind.filter(|(_, event)| Some(event.position) <= cursor);
                 let passed = behind.fold(0, |set, (n, _)| set | 1 << n);
-                let page = self.visible(state, &asked) & !passed;
-                after.writers[writer].seen[1] = page;
                 after.writers[writer].place = Place::Page { count };
-                Step::Read { writer: number, clause: 0, got: page }
+                let newer = self.visible(state, &asked) & !passed;
+                for page in self.results(&asked, newer) {
+                    after.writers[writer].seen[1] = page;
+                    let step = Step::Read { writer: number, clause: 0, got: page };
+                    next.push(Next { step, state: after, broken: self.skipped(&after) });
+                }
+                return;
             }
         };
         next.push(Next { step, state: after, broken: self.skipped(&after) });

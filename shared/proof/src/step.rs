@@ -1,10 +1,13 @@
 //! What can happen next.
 
+use std::iter::successors;
+
 use crate::{
     environment::{Answers, Clocks, View},
     judge::{Model, Verdict, low, transaction},
     property::{Broken, Property},
     state::{Event, Events, Place, Position, State, Writer},
+    world::Clause,
 };
 
 /// One thing that happens.
@@ -172,16 +175,23 @@ impl Model<'_> {
             let place = page.map_or(turn, |(_, e)| Place::Read { clause, after: e.position });
             return push(Step::Page { writer: number, clause, got }, got, place);
         }
-        let view =
-            if asked.boundary.by_index() { self.environment.index } else { self.environment.table };
-        let mut got = visible;
-        loop {
+        for got in self.results(asked, visible) {
             push(Step::Read { writer: number, clause, got }, got, turn);
-            if got == 0 || view != View::Subset {
-                return;
-            }
-            got = (got - 1) & visible;
         }
+    }
+
+    /// What one Query of `clause` can return of the events that are visible to it.
+    pub(crate) fn results(
+        &self,
+        clause: &Clause,
+        visible: Events,
+    ) -> impl Iterator<Item = Events> + use<> {
+        let environment = &self.environment;
+        let by_index = clause.boundary.by_index();
+        let view = if by_index { environment.index } else { environment.table };
+        let smaller =
+            move |got: &Events| (*got != 0 && view == View::Subset).then(|| (got - 1) & visible);
+        successors(Some(visible), smaller)
     }
 
     /// A refusal: rule 6.
