@@ -10,5 +10,6 @@ mod races;
 mod reads;
 mod records;
 mod render;
+mod repair;
 mod stack;
 mod verify;

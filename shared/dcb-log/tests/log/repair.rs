@@ -1,0 +1,229 @@
+//! Repair beside writers, beside another repair, and with requests that fail.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use ringfence::{Consistency, EventLog, Plan, Seen, events};
+use ringfence_dcb_log::{DcbLog, Report};
+use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_dynamo::{Clock, Item};
+use tokio::sync::Barrier;
+
+use crate::reads::{noted, plan, seen};
+use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
+use crate::verify::{Damage, OPTIONS, damages, decide, fence_key, library, number, repair, verify};
+
+async fn fence(stack: &Stack, boundary: &str) -> Option<Item> {
+    let get = stack.client.get_item().table_name(TABLE).set_key(Some(fence_key(boundary)));
+    get.send().await.expect("a fence or none").item
+}
+
+/// Requests of one repair, at most.
+const REQUESTS_MAX: usize = 40;
+
+/// Runs `checked`, each request of which is sent on `wire` only when `step`, which is told its
+/// number and operation, has ended. Returns how many requests there were too.
+async fn stepped<T>(
+    wire: &Wire,
+    checked: impl Future<Output = T>,
+    mut step: impl AsyncFnMut(usize, &str),
+) -> (T, usize) {
+    let gate = Arc::new(Barrier::new(2));
+    for operation in ["Scan", "TransactGetItems", "PutItem", "UpdateItem"] {
+        for _ in 0..REQUESTS_MAX {
+            wire.inject(operation, 0, Fault::Meet(gate.clone()));
+        }
+    }
+    let mut checked = pin!(checked);
+    for request in 0..REQUESTS_MAX {
+        let waiting = loop {
+            tokio::select! {
+                biased;
+                ended = &mut checked => return (ended, request),
+                () = tokio::task::yield_now() => {}
+            }
+            if let Some(exchange) = wire.take().pop() {
+                break exchange.operation;
+            }
+        };
+        step(request, &waiting).await;
+        gate.wait().await;
+    }
+    panic!("more than {REQUESTS_MAX} requests");
+}
+
+async fn stepped_repair(stack: &Stack, step: impl AsyncFnMut(usize, &str)) -> (Report, usize) {
+    let wire = Wire::default();
+    let log = stack.log_through(&wire, &stack.catalog);
+    let (report, requests) = stepped(&wire, log.repair_fences(&OPTIONS), step).await;
+    (report.expect("a report"), requests)
+}
+
+/// A writer whose clock is behind that of the second note.
+async fn interfere(stack: &Stack) {
+    let slow = stack.log_at(&Clock::fixed(NOW_MS - 5_400_000));
+    committed(append(&slow, events![noted("b", "r", "between")], &envelope()).await);
+}
+
+async fn strong(log: &DcbLog, plan: &Plan) -> Seen {
+    let events: Vec<_> =
+        log.read(plan, Consistency::Strong, &envelope()).try_collect().await.expect("a read of everything");
+    seen(plan, &events)
+}
+
+/// One writer reads everything; another appends before request `other` of the repair, if it does;
+/// the first appends, on what it has read, before request `own`. Returns how many requests the
+/// repair made.
+async fn interleave(n: usize, other: Option<usize>, own: usize) -> usize {
+    let (stack, positions) = library().await;
+    let (damage, _) = &damages(&positions)[n];
+    let at = format!("{damage:?}, other before {other:?}, own before {own}");
+    let seen = strong(&stack.log(), &plan(&stack, &[&[("bookId", "b")]])).await;
+    damage.inflict(&stack, "bookId:b").await;
+    let write = async |request: usize, _: &str| {
+        if Some(request) == other {
+            interfere(&stack).await;
+        }
+        if request == own {
+            let fence = fence(&stack, "bookId:b").await.unwrap_or_default();
+            let decided = decide(&stack, &seen).await;
+            // Once the fence is mended, the writer commits exactly if nobody did since it read.
+            if fence.contains_key("repaired") {
+                assert_eq!(decided.is_ok(), other.is_none(), "{at}: {decided:?}");
+            }
+        }
+    };
+    let (report, requests) = stepped_repair(&stack, &write).await;
+    for request in requests..REQUESTS_MAX {
+        write(request, "").await;
+    }
+    assert!(report.in_order(), "{at}: {report:?}");
+    assert!(verify(&stack).await.in_order(), "{at}");
+    stack.check_fences().await;
+    requests
+}
+
+#[tokio::test]
+async fn no_order_of_a_repair_and_writers_loses_an_update() {
+    let mut runs = 0;
+    // A count too low, one too high, a head set back, no fence.
+    for damage in [0, 1, 10, 13] {
+        let requests = interleave(damage, None, REQUESTS_MAX).await;
+        for own in 0..=requests {
+            for other in (0..=own).map(Some).chain([None]) {
+                interleave(damage, other, own).await;
+                runs += 1;
+            }
+        }
+    }
+    println!("{runs} orders");
+}
+
+#[tokio::test]
+async fn a_table_that_is_written_to_gives_no_false_difference() {
+    let (stack, _) = library().await;
+    let wire = Wire::default();
+    let log = stack.log_through(&wire, &stack.catalog);
+    let write = async |_, _: &str| {
+        for book in ["b", "c", "d"] {
+            append(&stack.log(), events![noted(book, "r", "more")], &envelope()).await.expect("ok");
+        }
+    };
+    let (report, requests) = stepped(&wire, log.verify_fences(&OPTIONS), write).await;
+    let report = report.expect("a report");
+    assert!(report.in_order(), "{report:?}");
+    assert!(requests > 2, "the fences were read once more");
+}
+
+#[tokio::test]
+async fn a_boundary_that_never_rests_is_mended() {
+    let (stack, positions) = library().await;
+    // No writer can add to a count that is a text.
+    let is_text =
+        |damage: &Damage| matches!(damage, Damage::Set("cnt#Noted", value) if value.is_s());
+    for (damage, _) in damages(&positions).into_iter().filter(|(damage, _)| !is_text(damage)) {
+        damage.inflict(&stack, "bookId:b").await;
+        // Before each request but the last, which needs the time of one round trip.
+        let write = async |_, operation: &str| {
+            if operation != "PutItem" {
+                interfere(&stack).await;
+            }
+        };
+        let (report, _) = stepped_repair(&stack, write).await;
+        assert!(report.in_order(), "{damage:?}: {report:?}");
+        stack.check_fences().await;
+    }
+}
+
+#[tokio::test]
+async fn two_repairs_and_a_writer_do_not_add_twice() {
+    for counted in [1, 3] {
+        for slot in 0.. {
+            let (stack, _) = library().await;
+            Damage::Set("cnt#Noted", number(counted)).inflict(&stack, "bookId:b").await;
+            let meanwhile = async |request, _: &str| {
+                if request == slot {
+                    interfere(&stack).await;
+                    assert!(repair(&stack).await.in_order());
+                    interfere(&stack).await;
+                }
+                // From then on the fence is right at every moment.
+                if request >= slot {
+                    stack.check_fences().await;
+                }
+            };
+            let (report, requests) = stepped_repair(&stack, meanwhile).await;
+            assert!(report.in_order(), "before {slot}: {report:?}");
+            stack.check_fences().await;
+            if slot > requests {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repair_whose_requests_fail_ends_and_is_right() {
+    for fault in [
+        Fault::LostAfter,
+        Fault::LostBefore,
+        Fault::error("InternalServerError"),
+        Fault::error("ThrottlingException"),
+        Fault::error("TransactionConflictException"),
+    ] {
+        for operation in ["Scan", "PutItem", "TransactGetItems"] {
+            let (stack, _) = library().await;
+            Damage::Delete.inflict(&stack, "readerId:r").await;
+            Damage::Set("cnt#Noted", number(7)).inflict(&stack, "bookId:b").await;
+            for pass in 0..3 {
+                stack.wire.inject(operation, pass, fault.clone());
+            }
+            let report = repair(&stack).await;
+            assert_eq!((report.mended.len(), report.in_order()), (2, true), "{fault:?}");
+            stack.check_fences().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repair_that_broke_off_is_started_again() {
+    let (stack, positions) = library().await;
+    let damages = damages(&positions);
+    for request in 0.. {
+        damages[13].0.inflict(&stack, "bookId:b").await;
+        damages[1].0.inflict(&stack, "readerId:r").await;
+        let wire = Wire::default();
+        let log = stack.log_through(&wire, &stack.catalog);
+        for operation in ["Scan", "TransactGetItems", "PutItem"] {
+            wire.inject(operation, request, Fault::error("AccessDeniedException"));
+        }
+        let ended = log.repair_fences(&OPTIONS).await;
+        assert!(repair(&stack).await.in_order());
+        stack.check_fences().await;
+        if ended.is_ok() {
+            assert!(request > 1);
+            break;
+        }
+    }
+}
