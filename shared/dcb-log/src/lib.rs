@@ -17,6 +17,7 @@ mod item;
 mod limits;
 mod log;
 mod outcome;
+mod query;
 mod read;
 mod record;
 mod scan;

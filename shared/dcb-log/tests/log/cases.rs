@@ -9,7 +9,7 @@ use crate::stack::Stack;
 async fn check<S: Slice>(cases: Vec<Case<S>>) {
     for case in cases {
         let stack = Stack::start(S::catalog()).await;
-        case.check(&stack.log()).await;
+        case.check(&stack.log(), |now_ms| stack.clock.set(now_ms)).await;
         stack.check_fences().await;
     }
 }
