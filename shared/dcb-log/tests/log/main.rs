@@ -2,6 +2,7 @@
 //! clients race and when requests fail.
 
 mod cases;
+mod contexts;
 mod costs;
 mod examples;
 mod faults;
