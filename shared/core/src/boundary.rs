@@ -58,10 +58,11 @@ impl BoundaryId {
         Self(id.into())
     }
 
-    /// The composite tag: all of `tags`, sorted by key and value.
+    /// The composite tag: all of `tags`, sorted by key and value, each once.
     pub fn composite(tags: &[Tag]) -> Self {
         let mut tags: Vec<&Tag> = tags.iter().collect();
         tags.sort_unstable();
+        tags.dedup();
         let mut id = String::new();
         for (n, tag) in tags.into_iter().enumerate() {
             if n > 0 {
