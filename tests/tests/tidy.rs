@@ -163,8 +163,15 @@ fn the_readme_lists_the_slices() {
 
 #[test]
 fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
-    let contexts =
-        [ringfence_catalog::catalog(), ringfence_ordering::catalog(), ringfence_courses::catalog()];
+    let contexts = [
+        ringfence_accounts::catalog(),
+        ringfence_catalog::catalog(),
+        ringfence_courses::catalog(),
+        ringfence_invoices::catalog(),
+        ringfence_ordering::catalog(),
+        ringfence_pricing::catalog(),
+        ringfence_signups::catalog(),
+    ];
     let catalog = Catalog::compose(contexts.map(Result::unwrap)).unwrap();
     let table = model().table.properties;
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();

@@ -22,12 +22,10 @@ impl<S: Slice> Model<S> {
     pub(crate) fn apply(mut self, plan: &Plan, event: &SequencedEvent) -> Result<Self, LogError> {
         self.seen.observe(plan, event);
         if plan.matches(event) {
-            let read = S::Reads::decode(&event.event_type, &event.data).map_err(|source| {
-                LogError::Undecodable {
-                    partition: event.partition.to_string(),
-                    position: event.position.clone(),
-                    source: source.into(),
-                }
+            let read = S::Reads::decode(event).map_err(|source| LogError::Undecodable {
+                partition: event.partition.to_string(),
+                position: event.position.clone(),
+                source: source.into(),
             })?;
             self.state = S::evolve(self.state, read);
         }

@@ -9,7 +9,18 @@ use crate::{BOUNDARY_BYTES_MAX, BoundaryId, EventSchema, NewEvent, Tag, TagSchem
 #[derive(Clone, Debug)]
 pub struct Catalog {
     types: BTreeMap<&'static str, (&'static str, EventSchema)>,
-    cross_partition: BTreeMap<&'static str, bool>,
+    scopes: BTreeMap<&'static str, Scope>,
+}
+
+/// By which events a tag key finds them, and how. A property of the key, in the whole stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that it partitions.
+    Partition,
+    /// Every carrier, by the index `tag_<key>`: one value an event, eventually consistent.
+    Index,
+    /// Every carrier, by an index item of each value: any number of values, strong if wanted.
+    IndexItems,
 }
 
 /// A contradiction in the catalog, found when a function starts.
@@ -25,10 +36,11 @@ pub enum CatalogError {
         /// The other context.
         second: &'static str,
     },
-    /// A key is cross-partition in one place and not in another.
+    /// A key is cross-partition, or read by index items, in one place and not in another.
     #[error(
         "tag key {key} of {event_type} contradicts another declaration: a key is cross-partition \
-         everywhere or nowhere; write #[tag(cross_partition)] at each or at none"
+         everywhere or nowhere; write #[tag(cross_partition)] at each or at none, and \
+         #[tag(cross_partition, strong)] at each if one event can have several values of it"
     )]
     ScopeDiffers {
         /// The tag key.
@@ -55,17 +67,6 @@ pub enum CatalogError {
         /// The type that carries it.
         event_type: &'static str,
     },
-    /// A list is declared cross-partition.
-    #[error(
-        "cross-partition tag {key} of {event_type} is a list; an index attribute holds one value, \
-         so give the list's elements events of their own"
-    )]
-    CrossPartitionList {
-        /// The tag key.
-        key: &'static str,
-        /// The type that carries it.
-        event_type: &'static str,
-    },
     /// A type read as a composite has a tag that an event may lack or have twice.
     #[error("{0} is read as a composite: each of its tags needs exactly one value")]
     CompositeNotSingle(&'static str),
@@ -80,6 +81,9 @@ pub struct Filing {
     pub boundaries: BTreeSet<BoundaryId>,
     /// Attributes `tag_<key>`: cross-partition keys and their raw values.
     pub indexed: Vec<Tag>,
+    /// Boundaries of which an index item repeats the event: those of cross-partition tags that can
+    /// have several values or are read strongly, and that of its type.
+    pub items: BTreeSet<BoundaryId>,
     /// Attribute `tag_composite`.
     pub composite: Option<BoundaryId>,
 }
@@ -114,7 +118,7 @@ impl Catalog {
         context: &'static str,
         schemas: [EventSchema; N],
     ) -> Result<Self, CatalogError> {
-        let mut catalog = Self { types: BTreeMap::new(), cross_partition: BTreeMap::new() };
+        let mut catalog = Self { types: BTreeMap::new(), scopes: BTreeMap::new() };
         for schema in schemas {
             catalog.add(context, schema)?;
         }
@@ -123,7 +127,7 @@ impl Catalog {
 
     /// The catalog of a stack: all of its contexts' together.
     pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
-        let mut composed = Self { types: BTreeMap::new(), cross_partition: BTreeMap::new() };
+        let mut composed = Self { types: BTreeMap::new(), scopes: BTreeMap::new() };
         for (context, schema) in
             catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
@@ -135,8 +139,8 @@ impl Catalog {
     fn add(&mut self, context: &'static str, schema: EventSchema) -> Result<(), CatalogError> {
         check(&schema)?;
         for tag in schema.tags {
-            let declared = *self.cross_partition.entry(tag.key).or_insert(tag.cross_partition);
-            if declared != tag.cross_partition {
+            let scope = scope(&schema, tag);
+            if *self.scopes.entry(tag.key).or_insert(scope) != scope {
                 return Err(CatalogError::ScopeDiffers { key: tag.key, event_type: schema.name });
             }
         }
@@ -158,17 +162,27 @@ impl Catalog {
         self.types.get(event_type).map(|(context, _)| *context)
     }
 
+    /// The schemas of all types.
+    pub fn schemas(&self) -> impl Iterator<Item = &EventSchema> {
+        self.types.values().map(|(_, schema)| schema)
+    }
+
+    /// The scope of a tag key; `None` for a key of no event.
+    pub fn scope(&self, key: &str) -> Option<Scope> {
+        self.scopes.get(key).copied()
+    }
+
     /// Whether decisions read every carrier of the key; `None` for a key of no event.
     pub fn is_cross_partition(&self, key: &str) -> Option<bool> {
-        self.cross_partition.get(key).copied()
+        self.scope(key).map(|scope| scope != Scope::Partition)
     }
 
     /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
     pub fn indexes(&self) -> BTreeSet<String> {
-        let composite = self.types.values().any(|(_, schema)| schema.read_as_composite);
-        self.cross_partition
+        let composite = self.schemas().any(|schema| schema.read_as_composite);
+        self.scopes
             .iter()
-            .filter(|(_, cross_partition)| **cross_partition)
+            .filter(|(_, scope)| **scope == Scope::Index)
             .map(|(key, _)| format!("tag_{key}"))
             .chain(composite.then(|| "tag_composite".to_owned()))
             .collect()
@@ -180,13 +194,17 @@ impl Catalog {
             .schema(event.event_type)
             .ok_or_else(|| FilingError::UnknownType(event.event_type.to_owned()))?;
         let partition = partition(schema, event)?;
-        let indexed: Vec<Tag> = event
-            .tags
+        let in_scope = |scope| {
+            let mut tags: Vec<Tag> = event.tags.clone();
+            tags.retain(|tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope));
+            tags
+        };
+        let boundary = |tag: &Tag| BoundaryId::tag(&tag.key, &tag.value);
+        let indexed = in_scope(Scope::Index);
+        let items: BTreeSet<BoundaryId> = in_scope(Scope::IndexItems)
             .iter()
-            .filter(|tag| {
-                !tag.value.is_empty() && self.cross_partition.get(&*tag.key) == Some(&true)
-            })
-            .cloned()
+            .map(boundary)
+            .chain(schema.read_by_type.then(|| BoundaryId::event_type(schema.name)))
             .collect();
         // An empty value is no boundary, alone or with others.
         let named = event.tags.iter().all(|tag| !tag.value.is_empty());
@@ -194,13 +212,14 @@ impl Catalog {
             (schema.read_as_composite && named).then(|| BoundaryId::composite(&event.tags));
         let boundaries: BTreeSet<BoundaryId> = [partition.clone()]
             .into_iter()
-            .chain(indexed.iter().map(|tag| BoundaryId::tag(&tag.key, &tag.value)))
+            .chain(indexed.iter().map(boundary))
+            .chain(items.iter().cloned())
             .chain(composite.clone())
             .collect();
         for boundary in &boundaries {
             check_length(boundary)?;
         }
-        Ok(Filing { partition, boundaries, indexed, composite })
+        Ok(Filing { partition, boundaries, indexed, items, composite })
     }
 }
 
@@ -228,9 +247,23 @@ fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, Filin
     })
 }
 
+/// Whether an event of the type can have several values of the tag: a list, or several fields.
+fn has_many(schema: &EventSchema, tag: &TagSchema) -> bool {
+    tag.many || schema.tags.iter().filter(|other| other.key == tag.key).count() > 1
+}
+
+/// An attribute of the event holds one value, so what can have several is read by index items.
+fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
+    match (tag.cross_partition, tag.strong || has_many(schema, tag)) {
+        (false, _) => Scope::Partition,
+        (true, false) => Scope::Index,
+        (true, true) => Scope::IndexItems,
+    }
+}
+
 fn check(schema: &EventSchema) -> Result<(), CatalogError> {
     let event_type = schema.name;
-    let single = |tag: &TagSchema| tag.required && !tag.many;
+    let single = |tag: &TagSchema| tag.required && !has_many(schema, tag);
     for tag in schema.tags {
         let key = tag.key;
         if !is_key(key) {
@@ -238,9 +271,6 @@ fn check(schema: &EventSchema) -> Result<(), CatalogError> {
         }
         if tag.partition && !single(tag) {
             return Err(CatalogError::PartitionNotSingle { key, event_type });
-        }
-        if tag.cross_partition && tag.many {
-            return Err(CatalogError::CrossPartitionList { key, event_type });
         }
     }
     if !schema.tags.is_empty() && !schema.tags.iter().any(|tag| tag.partition) {

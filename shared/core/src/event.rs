@@ -27,6 +27,10 @@ pub struct EventSchema {
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
     pub read_as_composite: bool,
+    /// Whether some decision reads the type alone, whatever the tags. All of its events then share
+    /// one hot fence: about a thousand appends a second at most, each of which conflicts with every
+    /// decision under way.
+    pub read_by_type: bool,
 }
 
 /// One tag of an event type or a command.
@@ -38,6 +42,9 @@ pub struct TagSchema {
     pub partition: bool,
     /// Whether decisions read every carrier of the tag, in whatever partition it is stored.
     pub cross_partition: bool,
+    /// Whether a cross-partition tag is read by index items, which can be read strongly; a tag with
+    /// several values an event always is.
+    pub strong: bool,
     /// Whether it can have several values (a list).
     pub many: bool,
     /// Whether it is always there.

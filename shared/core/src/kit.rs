@@ -26,19 +26,25 @@ pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// Facts before a command.
-pub struct Given(Vec<NewEvent>);
+/// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
+pub const BEGIN_MS: u64 = 1_719_100_800_000;
+
+/// Facts before a command, and when each became one.
+pub struct Given {
+    events: Vec<(u64, NewEvent)>,
+    now_ms: u64,
+}
 
 /// Facts and a command.
 pub struct When<S> {
-    given: Vec<NewEvent>,
+    given: Vec<(u64, NewEvent)>,
     command: S,
     context: Context,
 }
 
 /// Facts, a command, and what follows.
 pub struct Case<S: Slice> {
-    given: Vec<NewEvent>,
+    given: Vec<(u64, NewEvent)>,
     command: S,
     context: Context,
     then: Then,
@@ -54,13 +60,25 @@ enum Then {
 
 /// Starts a case with the events that are in the log; none: `given([])`.
 pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
-    Given(events.into_iter().collect())
+    Given { events: Vec::new(), now_ms: BEGIN_MS }.and(events)
 }
 
 impl Given {
+    /// Further events, now.
+    pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
+        self.events.extend(events.into_iter().map(|event| (self.now_ms, event)));
+        self
+    }
+
+    /// Lets time pass before what follows, in milliseconds.
+    pub fn wait(self, ms: u64) -> Self {
+        Self { now_ms: self.now_ms + ms, ..self }
+    }
+
     /// The command under test.
     pub fn when<S: Slice>(self, command: S) -> When<S> {
-        When { given: self.0, command, context: Context::default() }
+        let context = Context { now_ms: self.now_ms, ..Context::default() };
+        When { given: self.events, command, context }
     }
 }
 
@@ -99,19 +117,23 @@ impl<S: Slice> When<S> {
 }
 
 impl<S: Slice> Case<S> {
-    /// Runs the case on an empty log. Panics with the place of the case if something else follows.
-    pub async fn check(&self, log: &impl EventLog) {
+    /// Runs the case on an empty log, whose clock `set_clock` sets to milliseconds since 1970.
+    /// Panics with the place of the case if something else follows.
+    pub async fn check(&self, log: &impl EventLog, set_clock: impl Fn(u64)) {
         let catalog = S::catalog().expect("the catalog is free of contradictions");
-        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
-        for event in &self.given {
+        for (now_ms, event) in &self.given {
+            set_clock(*now_ms);
+            let context = Context { now_ms: *now_ms, ..Context::default() };
             let append = Append {
                 events: vec![event.clone()],
                 seen: None,
                 record: None,
-                envelope: &envelope,
+                envelope: &Envelope { context, ..Envelope::default() },
             };
             log.append(append).await.expect("given events can be appended");
         }
+        set_clock(self.context.now_ms);
+        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
         let spy = Spy { log, written: Mutex::default() };
         let handled = handle(&spy, &catalog, &Decisions::new(0), &self.command, &envelope).await;
         let written = spy.written.into_inner().expect("no code panics while it holds the lock");
@@ -130,7 +152,8 @@ pub fn check_in_memory<S: Slice>(cases: Vec<Case<S>>) {
     S::check(&catalog).unwrap_or_else(|error| panic!("{error}"));
     assert!(!cases.is_empty(), "{} has no cases", S::NAME);
     for case in cases {
-        block_on(case.check(&MemoryLog::new(catalog.clone())));
+        // The log in memory takes the time from the envelope.
+        block_on(case.check(&MemoryLog::new(catalog.clone()), |_| {}));
     }
 }
 

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, CommandRecord, Conflict, Consistency, Envelope,
-    EventLog, EventRef, Filing, LogError, NewEvent, Outcome, Plan, Position, Seen, SequencedEvent,
-    Settled,
+    EventLog, EventRef, Filing, LogError, NewEvent, Outcome, Page, Plan, Position, Reading, Seen,
+    SequencedEvent, Settled,
 };
 
 /// An event log in memory.
@@ -44,6 +44,15 @@ impl MemoryLog {
     /// All events, in the order of their positions.
     pub fn events(&self) -> Vec<SequencedEvent> {
         self.state().events.clone()
+    }
+
+    /// The page of a query's events.
+    pub fn query(&self, reading: &Reading, page: &Page) -> Vec<SequencedEvent> {
+        let read = |event: &SequencedEvent| {
+            reading.scan || reading.plan.reads.iter().any(|read| read.holds(event))
+        };
+        let events = self.events().into_iter();
+        page.of(events.filter(|event| read(event) && reading.plan.matches(event)))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

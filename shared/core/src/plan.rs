@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, EventSchema, FilingError, Query, QueryItem, SequencedEvent, Tag,
+    BoundaryId, Catalog, EventSchema, FilingError, Query, QueryItem, Scope, SequencedEvent, Tag,
     catalog::check_length,
 };
 
@@ -46,6 +46,17 @@ pub enum Access {
     TagIndex(Tag),
     /// Query of the index `tag_composite`.
     CompositeIndex(Vec<Tag>),
+    /// Query of the table by the tag's index items.
+    TagItems(Tag),
+    /// Query of the table by the type's index items.
+    TypeItems(&'static str),
+}
+
+impl Access {
+    /// Whether it is a query of the table itself, which can be strongly consistent.
+    pub fn is_of_table(&self) -> bool {
+        matches!(self, Self::Partition | Self::TagItems(_) | Self::TypeItems(_))
+    }
 }
 
 /// Why a query has no plan.
@@ -67,13 +78,16 @@ pub enum PlanError {
     },
     /// A type is read without any tag.
     #[error(
-        "{0} is read by its type alone, which a condition can't express; give the command a tag \
-         that the event carries"
+        "{0} is read by its type alone: declare it #[event(read_by_type)], which makes one fence \
+         of all its events, or give the command a tag that the event carries"
     )]
     TypeAlone(&'static str),
     /// The command has no tag value, so nothing would be read and nothing conditioned.
     #[error("none of the command's tags has a value; the decision would depend on nothing")]
     Nothing,
+    /// A clause of a decision names no type.
+    #[error("a clause of a decision names the event types that it reads")]
+    NoType,
     /// A clause has an empty tag value.
     #[error("tag {0} is empty; it names no boundary")]
     EmptyValue(String),
@@ -83,7 +97,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The reads that answer `query`.
+    /// The reads that answer a decision's query. Without clauses, a decision depends on nothing.
+    ///
+    /// # Errors
+    /// A clause on which no condition can rest: it is refused, never skipped.
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut reads: BTreeMap<BoundaryId, Read> = BTreeMap::new();
@@ -92,12 +109,15 @@ impl Plan {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
                 return Err(PlanError::EmptyValue(tag.key.to_string()));
             }
+            if item.types.is_empty() {
+                return Err(PlanError::NoType);
+            }
             let mut types = BTreeSet::new();
             for &event_type in &item.types {
                 let schema = catalog
                     .schema(event_type)
                     .ok_or_else(|| PlanError::UnknownType(event_type.to_owned()))?;
-                if item.tags.is_empty() {
+                if item.tags.is_empty() && !schema.read_by_type {
                     return Err(PlanError::TypeAlone(event_type));
                 }
                 let Some((boundary, access)) = route(catalog, schema, &item.tags) else {
@@ -106,11 +126,7 @@ impl Plan {
                 };
                 check_length(&boundary)?;
                 types.insert(event_type);
-                reads
-                    .entry(boundary.clone())
-                    .or_insert(Read { boundary, access, types: BTreeSet::new() })
-                    .types
-                    .insert(event_type);
+                add(&mut reads, boundary, access, event_type);
             }
             clauses.push(Clause { tags: item.tags.clone(), types });
         }
@@ -140,7 +156,8 @@ impl Read {
     pub fn holds(&self, event: &SequencedEvent) -> bool {
         match &self.access {
             Access::Partition => event.partition == self.boundary,
-            Access::TagIndex(tag) => event.tags.contains(tag),
+            Access::TagIndex(tag) | Access::TagItems(tag) => event.tags.contains(tag),
+            Access::TypeItems(event_type) => event.event_type == *event_type,
             Access::CompositeIndex(tags) => {
                 event.tags.len() == tags.len() && tags.iter().all(|tag| event.tags.contains(tag))
             }
@@ -148,11 +165,29 @@ impl Read {
     }
 }
 
+/// Adds `event_type` to the boundary's read.
+pub(crate) fn add(
+    reads: &mut BTreeMap<BoundaryId, Read>,
+    boundary: BoundaryId,
+    access: Access,
+    event_type: &'static str,
+) {
+    let read = Read { boundary: boundary.clone(), access, types: BTreeSet::new() };
+    reads.entry(boundary).or_insert(read).types.insert(event_type);
+}
+
 /// How the events of a type that carry all of `tags` are found, if they can be.
-fn route(catalog: &Catalog, schema: &EventSchema, tags: &[Tag]) -> Option<(BoundaryId, Access)> {
+pub(crate) fn route(
+    catalog: &Catalog,
+    schema: &EventSchema,
+    tags: &[Tag],
+) -> Option<(BoundaryId, Access)> {
     let partition: Vec<_> = schema.tags.iter().filter(|tag| tag.partition).collect();
     let value = |key: &str| tags.iter().find(|tag| tag.key == key).map(|tag| tag.value.as_str());
-    let cross_partition = |tag: &&Tag| catalog.is_cross_partition(&tag.key) == Some(true);
+    if tags.is_empty() {
+        let items = (BoundaryId::event_type(schema.name), Access::TypeItems(schema.name));
+        return schema.read_by_type.then_some(items);
+    }
     if partition.len() > 1 {
         let parts: Option<Vec<_>> =
             partition.iter().map(|part| Some((part.key, value(part.key)?))).collect();
@@ -171,6 +206,9 @@ fn route(catalog: &Catalog, schema: &EventSchema, tags: &[Tag]) -> Option<(Bound
         return Some((BoundaryId::tag(part.key, value), Access::Partition));
     }
     // A cross-partition key is read by its index, also for the types that it partitions.
-    let tag = tags.iter().find(cross_partition)?;
-    Some((BoundaryId::tag(&tag.key, &tag.value), Access::TagIndex(tag.clone())))
+    let in_scope = |scope| tags.iter().find(|tag| catalog.scope(&tag.key) == Some(scope));
+    let items = in_scope(Scope::IndexItems).map(|tag| (tag, Access::TagItems(tag.clone())));
+    let index = || in_scope(Scope::Index).map(|tag| (tag, Access::TagIndex(tag.clone())));
+    let (tag, access) = items.or_else(index)?;
+    Some((BoundaryId::tag(&tag.key, &tag.value), access))
 }

@@ -21,7 +21,8 @@ pub struct QueryItem {
 impl Query {
     /// The query of a command: scalar tags make one AND clause; a tagged list makes one clause per
     /// element and one per scalar; a cross-partition tag makes a clause of its own. Each clause
-    /// keeps the consumed types that can carry its tags; a clause without any is dropped.
+    /// keeps the consumed types that can carry its tags; a clause without any is dropped. A consumed
+    /// type that no clause keeps is read alone, if it is declared so.
     pub fn of_command(
         shape: &[TagSchema],
         mut tags: Vec<Tag>,
@@ -46,11 +47,20 @@ impl Query {
                 .collect();
             (!types.is_empty()).then_some(QueryItem { tags, types })
         });
-        Self { items: items.collect() }
+        let mut items: Vec<QueryItem> = items.collect();
+        let kept = |event_type: &str| items.iter().any(|item| item.types.contains(&event_type));
+        let mut alone = consumed.to_vec();
+        alone.retain(|event_type| {
+            !kept(event_type) && catalog.schema(event_type).is_some_and(|s| s.read_by_type)
+        });
+        if !alone.is_empty() {
+            items.push(QueryItem { tags: Vec::new(), types: alone });
+        }
+        Self { items }
     }
 }
 
-fn can_carry(catalog: &Catalog, event_type: &str, tags: &[Tag]) -> bool {
+pub(crate) fn can_carry(catalog: &Catalog, event_type: &str, tags: &[Tag]) -> bool {
     catalog
         .schema(event_type)
         .is_some_and(|schema| tags.iter().all(|tag| schema.tags.iter().any(|t| t.key == tag.key)))

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     Catalog, CatalogError, Consistency, EventSchema, NewEvent, Plan, PlanError, Position, Query,
-    Tag, TagSchema,
+    SequencedEvent, Tag, TagSchema,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -27,8 +27,8 @@ pub trait Reads: Sized {
     /// The type names.
     const TYPES: &'static [&'static str];
 
-    /// Decodes the payload of one of the types.
-    fn decode(event_type: &str, data: &Value) -> Result<Self, serde_json::Error>;
+    /// Decodes an event of one of the types.
+    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
 }
 
 /// The events that a slice writes: one event type, or a derived enum of several.

@@ -14,6 +14,10 @@ pub(crate) const ID: &str = "id";
 pub(crate) const POSITION: &str = "position";
 /// Type name; events alone have it, so scans and stream filters know them by it.
 pub(crate) const EVENT: &str = "event";
+/// Type name of an event that an index item repeats.
+const INDEX_OF: &str = "indexOf";
+/// Partition of an event that an index item repeats.
+const PARTITION: &str = "partition";
 const CONTEXT: &str = "context";
 pub(crate) const DATA: &str = "data";
 const TAGS: &str = "tags";
@@ -105,6 +109,22 @@ pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, Lo
     Ok(item)
 }
 
+/// The index item that repeats the event of `item` under `boundary`. It says its type by another
+/// name, so that no scan and no stream filter takes it for an event.
+pub(crate) fn index_item(item: &Item, filing: &Filing, boundary: &BoundaryId) -> Item {
+    let mut copy = item.clone();
+    copy.retain(|name, _| name != EVENT && !name.starts_with("tag_"));
+    copy.insert(ID.to_owned(), text(items_id(boundary)));
+    copy.insert(PARTITION.to_owned(), text(filing.partition.as_str()));
+    copy.insert(INDEX_OF.to_owned(), item[EVENT].clone());
+    copy
+}
+
+/// The partition key of a boundary's index items.
+pub(crate) fn items_id(boundary: &BoundaryId) -> String {
+    format!("tag#{boundary}")
+}
+
 /// Why an item is no event.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
@@ -123,12 +143,19 @@ pub(crate) fn event_type(item: &Item) -> Option<&str> {
     Some(item.get(EVENT)?.as_s().ok()?)
 }
 
-/// The event of an item. An index that does not project metadata or `recordedAt` leaves them
+/// The type name of an event's item or of an index item.
+pub(crate) fn read_type(item: &Item) -> Option<&str> {
+    event_type(item).or_else(|| Some(item.get(INDEX_OF)?.as_s().ok()?))
+}
+
+/// The event of an item, its own or an index item. An index that does not project metadata or `recordedAt` leaves them
 /// empty; the context then comes from the catalog.
 pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let position = Position::try_from(take_text(&mut item, POSITION)?)?;
-    let partition = BoundaryId::stored(take_text(&mut item, ID)?);
-    let event_type = take_text(&mut item, EVENT)?;
+    let (partition, event_type) =
+        if item.contains_key(INDEX_OF) { (PARTITION, INDEX_OF) } else { (ID, EVENT) };
+    let partition = BoundaryId::stored(take_text(&mut item, partition)?);
+    let event_type = take_text(&mut item, event_type)?;
     let data = item.remove(DATA).ok_or(DecodeError::Attribute(DATA))?;
     let tags = match item.remove(TAGS) {
         Some(AttributeValue::L(tags)) => tags.into_iter().map(tag).collect::<Result<_, _>>()?,

@@ -19,6 +19,7 @@ mod limits;
 mod log;
 mod mend;
 mod outcome;
+mod query;
 mod read;
 mod record;
 mod scan;

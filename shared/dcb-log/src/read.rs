@@ -7,11 +7,13 @@ use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
-    Access, Catalog, Consistency, Envelope, LogError, Plan, Position, Read, SequencedEvent,
+    Access, Catalog, Consistency, Envelope, LogError, Page, Plan, Position, Read, SequencedEvent,
 };
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
-use crate::item::{COMPOSITE_INDEX, DATA, ID, POSITION, decode, event_type, tag_index, text};
+use crate::item::{
+    COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, read_type, tag_index, text,
+};
 use crate::log::{DcbLog, failed};
 
 /// Keys of one `BatchGetItem`.
@@ -25,31 +27,45 @@ pub(crate) fn read<'a>(
     consistency: Consistency,
     envelope: &'a Envelope,
 ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+    const WHOLE: &Page = &Page { after: None, limit: None, backwards: false };
+    merged(log, plan, WHOLE, consistency == Consistency::Strong, log.retry(envelope))
+}
+
+/// The events of all reads from where the page begins, in its order.
+pub(crate) fn merged<'a>(
+    log: &'a DcbLog,
+    plan: &'a Plan,
+    page: &'a Page,
+    strong: bool,
+    retry: Retry,
+) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
     let source = |read| Source {
         log,
         read,
-        envelope,
-        strong: consistency == Consistency::Strong,
+        retry,
+        page,
+        strong,
         events: VecDeque::new(),
         keys: VecDeque::new(),
         next: Next::First,
     };
     let mut sources: Vec<Source<'a>> = plan.reads.iter().map(source).collect();
     // Of two copies of an event the first source's is kept: the table's, which has everything.
-    sources.sort_by_key(|source| source.read.access != Access::Partition);
-    try_unfold(sources, |mut sources| async move {
+    sources.sort_by_key(|source| !source.read.access.is_of_table());
+    try_unfold(sources, move |mut sources| async move {
         let dry = sources.iter_mut().filter(|source| source.is_dry());
         try_join_all(dry.map(Source::fill)).await?;
-        Ok(next(&mut sources).map(|event| (event, sources)))
+        Ok(next(&mut sources, page.backwards).map(|event| (event, sources)))
     })
     .boxed()
 }
 
-/// The event with the lowest position, taken from every source that has it.
-fn next(sources: &mut [Source<'_>]) -> Option<SequencedEvent> {
+/// The event that comes first, taken from every source that has it.
+fn next(sources: &mut [Source<'_>], backwards: bool) -> Option<SequencedEvent> {
     let front = |source: &Source<'_>| source.events.front().map(|event| event.position.clone());
-    let lowest: Position = sources.iter().filter_map(front).min()?;
-    let holders = sources.iter_mut().filter(|source| front(source).as_ref() == Some(&lowest));
+    let fronts = sources.iter().filter_map(front);
+    let first: Position = if backwards { fronts.max() } else { fronts.min() }?;
+    let holders = sources.iter_mut().filter(|source| front(source).as_ref() == Some(&first));
     let copies: Vec<_> = holders.filter_map(|source| source.events.pop_front()).collect();
     copies.into_iter().next()
 }
@@ -65,7 +81,9 @@ enum Next {
 struct Source<'a> {
     log: &'a DcbLog,
     read: &'a Read,
-    envelope: &'a Envelope,
+    /// Of each page: the whole number of attempts, none past the command's deadline.
+    retry: Retry,
+    page: &'a Page,
     strong: bool,
     events: VecDeque<SequencedEvent>,
     /// Keys whose items an index does not project, in the order of their positions.
@@ -96,7 +114,7 @@ impl Source<'_> {
             Next::After(key) => Some(key),
             Next::End => return Ok(()),
         };
-        let page = self.retry().run(|| self.query(start.clone())).await;
+        let page = self.retry.run(|| self.query(start.clone())).await;
         let page = page.map_err(|gave_up| failed("reading events", gave_up))?;
         if let Some(key) = page.last_evaluated_key {
             self.next = Next::After(key);
@@ -114,36 +132,36 @@ impl Source<'_> {
         }
     }
 
-    /// Every page has the whole number of attempts, and none goes past the command's deadline.
-    fn retry(&self) -> Retry {
-        self.log.retry(self.envelope)
-    }
-
     async fn query(&self, start: Option<Item>) -> Result<QueryOutput, Failure> {
-        let (index, name, value) = match &self.read.access {
-            Access::Partition => (None, ID.to_owned(), self.read.boundary.as_str()),
-            Access::TagIndex(tag) => {
-                let index = tag_index(&tag.key);
-                (Some(index.clone()), index, tag.value.as_str())
-            }
-            Access::CompositeIndex(_) => {
-                let index = COMPOSITE_INDEX.to_owned();
-                (Some(index.clone()), index, self.read.boundary.as_str())
-            }
+        let boundary = || self.read.boundary.as_str().to_owned();
+        let (index, value) = match &self.read.access {
+            Access::Partition => (None, boundary()),
+            Access::TagItems(_) | Access::TypeItems(_) => (None, items_id(&self.read.boundary)),
+            Access::TagIndex(tag) => (Some(tag_index(&tag.key)), tag.value.clone()),
+            Access::CompositeIndex(_) => (Some(COMPOSITE_INDEX.to_owned()), boundary()),
         };
+        let name = index.clone().unwrap_or_else(|| ID.to_owned());
         // An index has no strong read.
-        let strong = index.is_none() && self.strong;
+        let strong = self.read.access.is_of_table() && self.strong;
+        let mut condition = "#key = :key".to_owned();
+        let mut query = self.log.client.query();
+        if let Some(after) = &self.page.after {
+            let beyond = if self.page.backwards { "<" } else { ">" };
+            condition = format!("{condition} AND #position {beyond} :after");
+            query = query
+                .expression_attribute_names("#position", POSITION)
+                .expression_attribute_values(":after", text(after.as_str()));
+        }
         self.log.meter.sent(Kind::Read);
-        let page = self
-            .log
-            .client
-            .query()
+        let page = query
             .table_name(&self.log.table)
             .set_index_name(index)
-            .key_condition_expression("#key = :key")
+            .key_condition_expression(condition)
             .expression_attribute_names("#key", name)
             .expression_attribute_values(":key", text(value))
             .consistent_read(strong)
+            .set_scan_index_forward(self.page.backwards.then_some(false))
+            .set_limit(self.page.limit.map(items_of_page))
             .set_exclusive_start_key(start)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
             .send()
@@ -158,10 +176,10 @@ impl Source<'_> {
         let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
         let mut left = Some(keys);
         let mut items = Vec::new();
-        let mut attempts = self.retry().start();
+        let mut attempts = self.retry.start();
         while let Some(keys) = left {
             let asked = keys.len();
-            let batch = self.retry().run(|| self.batch(keys.clone())).await;
+            let batch = self.retry.run(|| self.batch(keys.clone())).await;
             let (found, unprocessed) =
                 batch.map_err(|gave_up| failed("reading events", gave_up))?;
             items.extend(found);
@@ -173,6 +191,9 @@ impl Source<'_> {
         }
         self.accept(items)?;
         self.events.make_contiguous().sort_by(|a, b| a.position.cmp(&b.position));
+        if self.page.backwards {
+            self.events.make_contiguous().reverse();
+        }
         Ok(())
     }
 
@@ -200,7 +221,7 @@ impl Source<'_> {
     /// Decodes items. What can't be decoded fails the read if the decision consumes its type.
     fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
         for item in items {
-            let consumed = event_type(&item).is_none_or(|t| self.read.types.contains(t));
+            let consumed = read_type(&item).is_none_or(|t| self.read.types.contains(t));
             match decode_named(&self.log.catalog, item) {
                 Ok(event) => self.events.push_back(event),
                 Err(error) if consumed => return Err(error),
@@ -209,6 +230,12 @@ impl Source<'_> {
         }
         Ok(())
     }
+}
+
+/// No more items are asked for at once than the answer has events; the read goes on if the query
+/// does not match all of them.
+fn items_of_page(limit: usize) -> i32 {
+    i32::try_from(limit.max(1)).unwrap_or(i32::MAX)
 }
 
 /// The event of an item, or an error that names the item.

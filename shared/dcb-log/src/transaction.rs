@@ -13,12 +13,14 @@ use ringfence_dynamo::{Item, item_bytes, rfc3339};
 use uuid::Uuid;
 
 use crate::fence::fence_key;
-use crate::item::{EVENT_ID, HEAD, ID, count_name, encode, key, number, position_name, text};
+use crate::item::{
+    EVENT_ID, HEAD, ID, count_name, encode, index_item, key, number, position_name, text,
+};
 use crate::{limits, record};
 
 /// What one action of the transaction is, in the order of the actions.
 pub(crate) enum Action {
-    /// Puts an event.
+    /// Puts an event, or an index item that repeats it.
     Event,
     /// Puts the command item.
     Command,
@@ -90,7 +92,8 @@ impl<'a> Draft<'a> {
         let first = Position::mint(mint.ms, &mint.event_uuid, 0)?;
         let fences = self.fences(mint)?;
         let marks = usize::from(self.record.is_some()) + usize::from(self.event_id.is_some());
-        limits::actions(self.events.len() + marks + fences.len())?;
+        let index_items: usize = self.events.iter().map(|(_, filing, _)| filing.items.len()).sum();
+        limits::actions(self.events.len() + index_items + marks + fences.len())?;
 
         let mut actions = Vec::new();
         let mut items = Vec::new();
@@ -103,9 +106,13 @@ impl<'a> Draft<'a> {
             item.extend(self.event_id.map(|id| (EVENT_ID.to_owned(), text(id))));
             let event_bytes = item_bytes(&item);
             limits::event(&event.event_type, event_bytes)?;
-            bytes += event_bytes;
-            actions.push(Action::Event);
-            items.push(put_new(self.table, item));
+            let copies = filing.items.iter().map(|id| index_item(&item, filing, id));
+            let copies: Vec<Item> = copies.collect();
+            for item in [item].into_iter().chain(copies) {
+                bytes += item_bytes(&item);
+                actions.push(Action::Event);
+                items.push(put_new(self.table, item));
+            }
             events.push(event);
         }
         if let Some(id) = self.event_id {

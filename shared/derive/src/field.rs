@@ -16,6 +16,7 @@ pub(crate) struct TagField {
     key: String,
     partition: bool,
     cross_partition: bool,
+    strong: bool,
     many: bool,
     required: bool,
 }
@@ -55,6 +56,7 @@ impl TaggedField {
                 key: key.as_ref().map_or_else(|| camel_case(singular(&name)), LitStr::value),
                 partition: options.partition,
                 cross_partition: options.cross_partition,
+                strong: options.strong.is_some(),
                 many,
                 required: required && !many,
             }),
@@ -77,6 +79,7 @@ struct TagOptions {
     key: Option<LitStr>,
     partition: bool,
     cross_partition: bool,
+    strong: Option<OptionPath>,
     scope: Option<OptionPath>,
     skip: Option<OptionPath>,
 }
@@ -101,19 +104,27 @@ impl TagOptions {
                     (options.partition, options.scope) = (true, path());
                 } else if meta.path.is_ident("cross_partition") {
                     (options.cross_partition, options.scope) = (true, path());
+                } else if meta.path.is_ident("strong") {
+                    options.strong = path();
                 } else if meta.path.is_ident("key") {
                     let key = meta.value()?.parse()?;
                     check_key(&key)?;
                     options.key = Some(key);
                 } else {
                     return Err(meta.error(
-                        "expected `partition`, `cross_partition`, `skip` or `key = \"…\"`",
+                        "expected `partition`, `cross_partition`, `strong`, `skip` or \
+                         `key = \"…\"`",
                     ));
                 }
                 Ok(())
             })?;
         }
-        Ok(options)
+        match &options.strong {
+            Some(strong) if !options.cross_partition => Err(strong.error(
+                "`strong` says how a cross-partition tag is read: `#[tag(cross_partition, strong)]`",
+            )),
+            _ => Ok(options),
+        }
     }
 }
 
@@ -123,12 +134,6 @@ impl TagField {
             return Err(syn::Error::new(
                 span,
                 "a partition tag has exactly one value: not a list and not an option",
-            ));
-        }
-        if self.cross_partition && self.many {
-            return Err(syn::Error::new(
-                span,
-                "a cross-partition tag has one value an event: an index attribute holds no list",
             ));
         }
         Ok(())
@@ -144,12 +149,13 @@ impl TagField {
     }
 
     pub(crate) fn schema(&self) -> TokenStream {
-        let Self { key, partition, cross_partition, many, required } = self;
+        let Self { key, partition, cross_partition, strong, many, required } = self;
         quote! {
             ::ringfence::TagSchema {
                 key: #key,
                 partition: #partition,
                 cross_partition: #cross_partition,
+                strong: #strong,
                 many: #many,
                 required: #required,
             }

@@ -6,11 +6,14 @@
 //! |---|---|
 //! | `partition` | the field's tag is (part of) the partition tag |
 //! | `cross_partition` | decisions read every carrier of the tag, in whatever partition |
+//! | `strong` | with `cross_partition`: read by index items, strongly if wanted |
 //! | `skip` | no tag |
 //! | `key = "k"` | another key than the field's name in camelCase; makes any field a tag |
 //!
 //! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
-//! tags, and `#[event(separator = '|')]` changes what joins a composite partition.
+//! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
+//! `#[event(separator = '|')]` changes what joins a composite partition. In [`Reads`], a field
+//! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says.
 
 mod field;
 mod reads;
@@ -33,7 +36,7 @@ pub fn command(input: TokenStream) -> TokenStream {
 }
 
 /// The events that a slice reads: an enum of type names with the fields that the fold needs.
-#[proc_macro_derive(Reads, attributes(serde))]
+#[proc_macro_derive(Reads, attributes(serde, time))]
 pub fn reads(input: TokenStream) -> TokenStream {
     finish(reads::reads(parse_macro_input!(input as DeriveInput)))
 }

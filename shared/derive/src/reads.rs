@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Fields, Ident, Result, Variant, spanned::Spanned};
+use syn::{Data, DeriveInput, Field, Fields, Ident, Result, Variant, spanned::Spanned};
 
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {
@@ -21,11 +21,10 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
             const TYPES: &'static [&'static str] = &[#(#names),*];
 
             fn decode(
-                event_type: &str,
-                data: &::ringfence::__private::serde_json::Value,
+                event: &::ringfence::SequencedEvent,
             ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
                 use ::ringfence::__private::serde;
-                match event_type {
+                match event.event_type.as_str() {
                     #(#arms)*
                     other => Err(serde::de::Error::unknown_variant(other, Self::TYPES)),
                 }
@@ -47,6 +46,9 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             ));
         }
     };
+    let is_time = |field: &Field| field.attrs.iter().any(|a| a.path().is_ident("time"));
+    let (times, fields): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|f| is_time(f));
+    let times: Vec<_> = times.iter().map(|field| &field.ident).collect();
     let definitions = fields.iter().map(|field| {
         let (ident, ty) = (&field.ident, &field.ty);
         let serde = field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
@@ -62,8 +64,8 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
                 rename_all = "camelCase"
             )]
             struct Wire { #(#definitions),* }
-            let Wire { #(#idents),* } = serde::Deserialize::deserialize(data)?;
-            Ok(Self::#ident { #(#idents),* })
+            let Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
+            Ok(Self::#ident { #(#idents,)* #(#times: event.position.ms(),)* })
         }
     })
 }

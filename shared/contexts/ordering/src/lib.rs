@@ -5,6 +5,7 @@ pub use ringfence_catalog::{Money, ProductId};
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
+id_type!(SubmissionId, "names one sending of a form: a token that the form brings along");
 
 /// Ordering knows a product of the catalog, or knows something new of it.
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -57,6 +58,17 @@ pub struct ProductOrdered {
     pub quantity: u32,
 }
 
+/// A form with an order is sent. Sent twice, it is still one order.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct OrderSubmitted {
+    /// The order.
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// The form's token.
+    #[tag(cross_partition, strong)]
+    pub submission_id: SubmissionId,
+}
+
 /// Every event of this context.
 pub fn catalog() -> Result<Catalog, CatalogError> {
     Catalog::new(
@@ -66,6 +78,7 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
             OrderPlaced::SCHEMA,
             OrderCancelled::SCHEMA,
             ProductOrdered::SCHEMA,
+            OrderSubmitted::SCHEMA,
         ],
     )
 }

@@ -16,6 +16,7 @@ fn fields_named_id_are_tags() {
         key: "roomId",
         partition: true,
         cross_partition: false,
+        strong: false,
         many: false,
         required: true,
     };

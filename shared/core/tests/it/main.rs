@@ -3,5 +3,7 @@
 
 mod decide;
 mod derive;
+mod items;
+mod names;
 mod plan;
 mod shop;

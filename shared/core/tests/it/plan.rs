@@ -60,12 +60,16 @@ fn what_no_read_returns_is_refused() {
     );
     assert_eq!(
         refused(&[item(&[], &["Opened"])]),
-        "Opened is read by its type alone, which a condition can't express; give the command a \
-         tag that the event carries"
+        "Opened is read by its type alone: declare it #[event(read_by_type)], which makes one \
+         fence of all its events, or give the command a tag that the event carries"
     );
     assert_eq!(
         refused(&[item(&[("roomId", "")], &["Booked"])]),
         "tag roomId is empty; it names no boundary"
+    );
+    assert_eq!(
+        refused(&[item(&[("roomId", "r1")], &[])]),
+        "a clause of a decision names the event types that it reads"
     );
     let long = "x".repeat(2_048 - "fence#roomId:".len());
     assert!(plan(&[item(&[("roomId", &long)], &["Booked"])]).is_ok());
@@ -120,6 +124,7 @@ fn a_key_has_one_scope_in_a_stack() {
         key: "guestId",
         partition: true,
         cross_partition: false,
+        strong: false,
         many: false,
         required: true,
     };

@@ -9,7 +9,7 @@ use crate::stack::Stack;
 async fn check<S: Slice>(cases: Vec<Case<S>>) {
     for case in cases {
         let stack = Stack::start(S::catalog()).await;
-        case.check(&stack.log()).await;
+        case.check(&stack.log(), |now_ms| stack.clock.set(now_ms)).await;
         stack.check_fences().await;
     }
 }
@@ -27,4 +27,5 @@ slices! {
     add_product change_product_name change_product_price record_product_demand
     sync_catalog_product place_order cancel_order order_product
     define_course change_course_capacity subscribe_student unsubscribe_student
+    register_account change_username create_invoice confirm_sign_up order_products submit_order
 }

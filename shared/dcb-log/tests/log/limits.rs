@@ -1,11 +1,18 @@
 //! At a limit the store takes it; one above it nothing is sent, and the error names the numbers.
 
-use ringfence::{Catalog, CatalogError, Envelope, Event, LogError, NewEvent, events};
-use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX};
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{
+    Append, Catalog, CatalogError, Envelope, Event, EventLog, EventSchema, LogError, NewEvent,
+    Plan, Query, QueryItem, events,
+};
+use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 use ringfence_dynamo::item_bytes;
 use serde_json::{Value, json};
 
-use crate::stack::{Stack, append, envelope};
+use crate::reads::seen;
+use crate::stack::{Stack, append, committed, envelope};
 
 #[derive(Clone, Debug, PartialEq, Event)]
 struct Written {
@@ -35,14 +42,16 @@ async fn check(at: Vec<NewEvent>, above: Vec<NewEvent>) -> String {
 
 #[tokio::test]
 async fn actions_of_a_transaction() {
-    let events = |n| (0..n).map(|_| written("p", 1).into()).collect();
     // The fence is an action too.
-    let error = check(events(TRANSACTION_ACTIONS_MAX - 1), events(TRANSACTION_ACTIONS_MAX)).await;
-    assert_eq!(
-        error,
-        "the command's transaction: 101 actions, limit 100; \
-         read and write fewer things in one decision"
-    );
+    let events = |actions| (1..actions).map(|_| written("p", 1).into()).collect();
+    for at in [TRANSACTION_ACTIONS_MAX - 2, TRANSACTION_ACTIONS_MAX - 1, TRANSACTION_ACTIONS_MAX] {
+        let error = check(events(at), events(TRANSACTION_ACTIONS_MAX + 1)).await;
+        assert_eq!(
+            error,
+            "the command's transaction: 101 actions, limit 100; \
+             read and write fewer things in one decision"
+        );
+    }
 }
 
 #[tokio::test]
@@ -60,10 +69,84 @@ async fn bytes_of_an_event() {
 
 #[tokio::test]
 async fn bytes_of_a_transaction() {
-    let events = |n| (0..n).map(|_| written("p", 348_000).into()).collect();
-    let error = check(events(12), events(13)).await;
-    assert!(error.starts_with("the command's transaction: 45"), "{error}");
-    assert!(error.contains("bytes, limit 4194304"), "{error}");
+    let events = |last| {
+        let full = (0..12).map(|_| written("p", 348_000).into());
+        full.chain(events![written("p", last)]).collect::<Vec<_>>()
+    };
+    let stack = Stack::start(catalog()).await;
+    let too_large = append(&stack.log(), events(348_000), &envelope()).await;
+    let Err(LogError::Limit(limit)) = too_large else { panic!("{too_large:?}") };
+    assert_eq!(limit.limit, TRANSACTION_BYTES_MAX as u64);
+    let above = usize::try_from(limit.found - limit.limit).expect("a few bytes");
+    let at = 348_000 - above;
+    let error = check(events(at), events(at + 1)).await;
+    assert_eq!(
+        error,
+        "the command's transaction: 4194305 bytes, limit 4194304; \
+         write fewer or smaller events in one decision"
+    );
+}
+
+#[tokio::test]
+async fn a_type_with_a_long_name_is_read_and_conditioned_on() {
+    let name: &'static str = String::leak("T".repeat(255));
+    let schema = EventSchema { name, read_by_type: true, ..Written::SCHEMA };
+    let stack = Stack::start(Catalog::new("library", [schema])).await;
+    let event = || NewEvent { event_type: name, ..written("p", 1).into() };
+    let appended = stack.seed(vec![event()]).await;
+    let items = vec![QueryItem { tags: vec![], types: vec![name] }];
+    let plan = Plan::new(&Query { items }, &stack.catalog).expect("it is declared");
+    let (log, envelope) = (stack.log(), envelope());
+    let conditional = |seen| Append {
+        events: vec![event()],
+        seen: Some(seen),
+        record: None,
+        envelope: &envelope,
+    };
+    let nothing = seen(&plan, &[]);
+    let conflict = log.append(conditional(&nothing)).await;
+    assert!(matches!(conflict, Err(LogError::Conflict(_))), "{conflict:?}");
+    let one = seen(&plan, &appended);
+    committed(log.append(conditional(&one)).await);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_tag_that_is_there_twice_counts_once() {
+    let schema = EventSchema { read_as_composite: true, ..Written::SCHEMA };
+    let stack = Stack::start(Catalog::new("library", [schema])).await;
+    let mut twice: NewEvent = written("p", 1).into();
+    twice.tags.push(twice.tags[0].clone());
+    stack.seed(vec![twice]).await;
+    let fences = stack.items().await.into_iter().filter(|item| item.contains_key("head"));
+    let counts: Vec<_> = fences.map(|f| (f["id"].clone(), f["cnt#Written"].clone())).collect();
+    let (id, one) = ("fence#pageId:p".to_owned(), "1".to_owned());
+    assert_eq!(counts, [(AttributeValue::S(id), AttributeValue::N(one))]);
+}
+
+#[tokio::test]
+async fn an_empty_value_partitions_nothing_and_is_else_kept() {
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct Signed {
+        #[tag(partition)]
+        page_id: String,
+        #[tag(cross_partition)]
+        hand_ids: Vec<String>,
+    }
+    let stack = Stack::start(Catalog::new("library", [Signed::SCHEMA])).await;
+    let signed = |page: &str| {
+        let hand_ids = vec![String::new(), "h".to_owned()];
+        events![Signed { page_id: page.to_owned(), hand_ids }]
+    };
+    let error = append(&stack.log(), signed(""), &envelope()).await.expect_err("no partition");
+    assert_eq!(error.to_string(), "Signed needs a value for its partition tag pageId");
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    let appended = stack.seed(signed("p")).await;
+    assert_eq!(appended[0].tags.len(), 3);
+    let items = stack.items().await;
+    let ids: BTreeSet<_> = items.iter().map(|item| item["id"].as_s().expect("a text")).collect();
+    let expected = ["fence#handId:h", "fence#pageId:p", "pageId:p", "tag#handId:h"];
+    assert_eq!(ids, expected.map(str::to_owned).iter().collect());
 }
 
 #[tokio::test]

@@ -2,10 +2,13 @@
 //! clients race and when requests fail.
 
 mod cases;
+mod contexts;
 mod costs;
 mod examples;
 mod faults;
+mod items;
 mod limits;
+mod queries;
 mod races;
 mod reads;
 mod records;

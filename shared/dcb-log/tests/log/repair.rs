@@ -67,8 +67,11 @@ async fn interfere(stack: &Stack) {
 }
 
 async fn strong(log: &DcbLog, plan: &Plan) -> Seen {
-    let events: Vec<_> =
-        log.read(plan, Consistency::Strong, &envelope()).try_collect().await.expect("a read of everything");
+    let events: Vec<_> = log
+        .read(plan, Consistency::Strong, &envelope())
+        .try_collect()
+        .await
+        .expect("a read of everything");
     seen(plan, &events)
 }
 

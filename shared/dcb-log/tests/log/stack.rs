@@ -1,6 +1,6 @@
 //! What every test stands on: a table of its own, and the wire to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -110,24 +110,32 @@ impl Stack {
         self.items().await.iter().filter(|item| item.get("event") == Some(&event_type)).count()
     }
 
-    /// Recomputes every fence from the events: counts, newest positions, heads.
+    /// Recomputes every fence from the events: counts, newest positions, heads; and which index
+    /// items there are.
     pub(crate) async fn check_fences(&self) {
         let mut expected: BTreeMap<String, Fence> = BTreeMap::new();
+        let mut index_items: BTreeSet<(String, String)> = BTreeSet::new();
         let events: Vec<_> = self.log().scan().try_collect().await.expect("every event");
         for SequencedEvent { event_type, tags, data, position, .. } in events {
             let event_type = self.catalog.schema(&event_type).expect("a declared type").name;
             let filing = self.catalog.filing(&NewEvent { event_type, tags, data });
-            for boundary in filing.expect("it was filed").boundaries {
+            let filing = filing.expect("it was filed");
+            let copies = filing.items.iter();
+            index_items.extend(copies.map(|id| (format!("tag#{id}"), position.to_string())));
+            for boundary in filing.boundaries {
                 let fence = expected.entry(format!("fence#{boundary}")).or_default();
                 let (count, newest) = fence.entry(event_type.to_owned()).or_default();
                 *count += 1;
                 *newest = position.as_str().max(newest.as_str()).to_owned();
             }
         }
-        let fences = self.items().await.into_iter().filter(|item| item.contains_key("head"));
-        let found: BTreeMap<_, _> =
-            fences.map(|fence| (text(&fence, "id"), counts(&fence))).collect();
+        let items = self.items().await;
+        let fences = items.iter().filter(|item| item.contains_key("head"));
+        let found: BTreeMap<_, _> = fences.map(|item| (text(item, "id"), counts(item))).collect();
         assert_eq!(found, expected);
+        let copies = items.iter().filter(|item| item.contains_key("indexOf"));
+        let found = copies.map(|item| (text(item, "id"), text(item, "position")));
+        assert_eq!(found.collect::<BTreeSet<_>>(), index_items);
     }
 
     /// The requests of one operation since the last look.

@@ -1,9 +1,7 @@
 #[derive(ringfence::Event)]
 struct Placed {
-    #[tag(partition)]
+    #[tag(partition, strong)]
     order_id: String,
-    #[tag(cross_partition)]
-    product_ids: Vec<String>,
 }
 
 fn main() {}

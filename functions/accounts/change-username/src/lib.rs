@@ -1,0 +1,170 @@
+//! ChangeUsername: an account gives one username up and takes another.
+//!
+//! The event carries two values of one tag key: whoever asks for either username meets it.
+
+use std::collections::BTreeMap;
+
+use ringfence::prelude::*;
+use ringfence_accounts::{AccountId, Claim, Username, UsernameChanged};
+use serde::Serialize;
+
+/// Gives an account another username.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ChangeUsername {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// The username that it is to have.
+    #[tag(key = "username", cross_partition)]
+    pub username: Username,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// An account took a username.
+    AccountRegistered {
+        /// The account.
+        account_id: AccountId,
+        /// The username.
+        username: Username,
+    },
+    /// An account gave its username up.
+    AccountClosed {
+        /// The account.
+        account_id: AccountId,
+        /// The username.
+        username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+    /// An account gave one username up and took another.
+    UsernameChanged {
+        /// The account.
+        account_id: AccountId,
+        /// Given up.
+        old_username: Username,
+        /// Taken.
+        new_username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+}
+
+/// The username of each account that is open, and what is known of usernames.
+#[derive(Default)]
+pub struct State {
+    accounts: BTreeMap<AccountId, Username>,
+    claims: BTreeMap<Username, Claim>,
+}
+
+/// Why the username stays.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// There is no such account, or it is closed.
+    #[error("account {account_id} does not exist")]
+    AccountNotFound {
+        /// The account.
+        account_id: AccountId,
+    },
+    /// Someone has the username, or had it within the last three days.
+    #[error("username {username} is claimed")]
+    UsernameClaimed {
+        /// The username.
+        username: Username,
+    },
+}
+
+impl Slice for ChangeUsername {
+    const NAME: &'static str = "change-username";
+    const CONTEXT: &'static str = "accounts";
+    type Reads = Consumed;
+    type State = State;
+    type Writes = UsernameChanged;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        ringfence_accounts::catalog()
+    }
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        match event {
+            Consumed::AccountRegistered { account_id, username } => {
+                state.claims.insert(username.clone(), Claim::Held);
+                state.accounts.insert(account_id, username);
+            }
+            Consumed::AccountClosed { account_id, username, at_ms } => {
+                state.accounts.remove(&account_id);
+                state.claims.insert(username, Claim::GivenUp(at_ms));
+            }
+            Consumed::UsernameChanged { account_id, old_username, new_username, at_ms } => {
+                state.claims.insert(old_username, Claim::GivenUp(at_ms));
+                state.claims.insert(new_username.clone(), Claim::Held);
+                state.accounts.insert(account_id, new_username);
+            }
+        }
+        state
+    }
+
+    fn decide(
+        state: &State,
+        command: &Self,
+        context: &Context,
+    ) -> Result<Vec<UsernameChanged>, Rejection> {
+        let Self { account_id, username } = command.clone();
+        let Some(old_username) = state.accounts.get(&account_id).cloned() else {
+            return Err(Rejection::AccountNotFound { account_id });
+        };
+        if old_username == username {
+            return Ok(vec![]);
+        }
+        if state.claims.get(&username).is_some_and(|claim| claim.holds(context.now_ms)) {
+            return Err(Rejection::UsernameClaimed { username });
+        }
+        Ok(vec![UsernameChanged { account_id, old_username, new_username: username }])
+    }
+}
+
+/// The rules, as cases.
+pub fn cases() -> Vec<Case<ChangeUsername>> {
+    use ringfence_accounts::{AccountClosed, AccountRegistered, RETENTION_MS};
+
+    let registered =
+        |account, name| AccountRegistered { account_id: id(account), username: id(name) };
+    let closed = || AccountClosed { account_id: id("a1"), username: id("u1") };
+    let changed = |old, new| UsernameChanged {
+        account_id: id("a1"),
+        old_username: id(old),
+        new_username: id(new),
+    };
+    let change = |name| ChangeUsername { account_id: id("a1"), username: id(name) };
+    let claimed = |name| Rejection::UsernameClaimed { username: id(name) };
+    let missing = || Rejection::AccountNotFound { account_id: id("a1") };
+    let u1 = || given(events![registered("a1", "u1")]);
+    vec![
+        given([]).when(change("u2")).then_rejected(missing()),
+        u1().and(events![closed()]).when(change("u2")).then_rejected(missing()),
+        u1().when(change("u2")).then([changed("u1", "u2")]),
+        u1().when(change("u1")).then_nothing(),
+        u1().and(events![registered("a2", "u2")]).when(change("u2")).then_rejected(claimed("u2")),
+        u1().and(events![changed("u1", "u2")]).when(change("u3")).then([changed("u2", "u3")]),
+        // The account itself gets it back no sooner than others.
+        u1().and(events![changed("u1", "u2")])
+            .wait(RETENTION_MS)
+            .when(change("u1"))
+            .then_rejected(claimed("u1")),
+        u1().wait(1)
+            .and(events![changed("u1", "u2")])
+            .wait(RETENTION_MS + 1)
+            .when(change("u1"))
+            .then([changed("u2", "u1")]),
+    ]
+}
+
+#[test]
+fn rules_hold() {
+    ringfence::kit::check_in_memory(cases());
+}

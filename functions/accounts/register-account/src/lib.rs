@@ -1,0 +1,194 @@
+//! RegisterAccount: an account is opened under a username that nobody has.
+//!
+//! A username that was given up is kept for three days for whom had it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::prelude::*;
+use ringfence_accounts::{AccountId, AccountRegistered, Claim, Username};
+use serde::Serialize;
+
+/// Opens an account.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct RegisterAccount {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// Its username.
+    #[tag(key = "username", cross_partition)]
+    pub username: Username,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// An account took a username.
+    AccountRegistered {
+        /// The account.
+        account_id: AccountId,
+        /// The username.
+        username: Username,
+    },
+    /// An account gave its username up.
+    AccountClosed {
+        /// The account.
+        account_id: AccountId,
+        /// The username.
+        username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+    /// An account gave one username up and took another.
+    UsernameChanged {
+        /// The account.
+        account_id: AccountId,
+        /// Given up.
+        old_username: Username,
+        /// Taken.
+        new_username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+}
+
+/// Accounts that were opened, and what is known of usernames.
+#[derive(Default)]
+pub struct State {
+    accounts: BTreeSet<AccountId>,
+    claims: BTreeMap<Username, Claim>,
+}
+
+/// Why no account is opened.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// The id is in use.
+    #[error("account {account_id} already exists")]
+    AccountExists {
+        /// The account.
+        account_id: AccountId,
+    },
+    /// Someone has the username, or had it within the last three days.
+    #[error("username {username} is claimed")]
+    UsernameClaimed {
+        /// The username.
+        username: Username,
+    },
+}
+
+impl Slice for RegisterAccount {
+    const NAME: &'static str = "register-account";
+    const CONTEXT: &'static str = "accounts";
+    type Reads = Consumed;
+    type State = State;
+    type Writes = AccountRegistered;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        ringfence_accounts::catalog()
+    }
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        match event {
+            Consumed::AccountRegistered { account_id, username } => {
+                state.accounts.insert(account_id);
+                state.claims.insert(username, Claim::Held);
+            }
+            Consumed::AccountClosed { username, at_ms, .. } => {
+                state.claims.insert(username, Claim::GivenUp(at_ms));
+            }
+            Consumed::UsernameChanged { old_username, new_username, at_ms, .. } => {
+                state.claims.insert(old_username, Claim::GivenUp(at_ms));
+                state.claims.insert(new_username, Claim::Held);
+            }
+        }
+        state
+    }
+
+    fn decide(
+        state: &State,
+        command: &Self,
+        context: &Context,
+    ) -> Result<Vec<AccountRegistered>, Rejection> {
+        let Self { account_id, username } = command.clone();
+        if state.accounts.contains(&account_id) {
+            return Err(Rejection::AccountExists { account_id });
+        }
+        if state.claims.get(&username).is_some_and(|claim| claim.holds(context.now_ms)) {
+            return Err(Rejection::UsernameClaimed { username });
+        }
+        Ok(vec![AccountRegistered { account_id, username }])
+    }
+}
+
+/// The rules, as cases: the published ones, then the exact end of retention.
+pub fn cases() -> Vec<Case<RegisterAccount>> {
+    use ringfence_accounts::{AccountClosed, RETENTION_MS, UsernameChanged};
+
+    const DAY_MS: u64 = 24 * 3_600 * 1_000;
+    let registered =
+        |account, name| AccountRegistered { account_id: id(account), username: id(name) };
+    let closed = |account, name| AccountClosed { account_id: id(account), username: id(name) };
+    let changed = |account, old, new| UsernameChanged {
+        account_id: id(account),
+        old_username: id(old),
+        new_username: id(new),
+    };
+    let register = |name| RegisterAccount { account_id: id("a2"), username: id(name) };
+    let claimed = |name| Rejection::UsernameClaimed { username: id(name) };
+    let u1 = || given(events![registered("a1", "u1")]);
+    let changed_u1 = || events![changed("a1", "u1", "u1changed")];
+    vec![
+        u1().when(register("u1")).then_rejected(claimed("u1")),
+        given([]).when(register("u1")).then([registered("a2", "u1")]),
+        u1().and(changed_u1()).when(register("u1changed")).then_rejected(claimed("u1changed")),
+        u1().wait(DAY_MS)
+            .and(events![closed("a1", "u1")])
+            .wait(3 * DAY_MS)
+            .when(register("u1"))
+            .then_rejected(claimed("u1")),
+        u1().wait(DAY_MS)
+            .and(changed_u1())
+            .wait(3 * DAY_MS)
+            .when(register("u1"))
+            .then_rejected(claimed("u1")),
+        u1().wait(DAY_MS)
+            .and(events![closed("a1", "u1")])
+            .wait(4 * DAY_MS)
+            .when(register("u1"))
+            .then([registered("a2", "u1")]),
+        u1().wait(DAY_MS)
+            .and(changed_u1())
+            .wait(4 * DAY_MS)
+            .when(register("u1"))
+            .then([registered("a2", "u1")]),
+        u1().wait(DAY_MS)
+            .and(changed_u1())
+            .wait(RETENTION_MS + 1)
+            .when(register("u1"))
+            .then([registered("a2", "u1")]),
+        // What is held does not become free with time.
+        u1().wait(400 * DAY_MS).when(register("u1")).then_rejected(claimed("u1")),
+        u1().and(changed_u1())
+            .wait(400 * DAY_MS)
+            .when(register("u1changed"))
+            .then_rejected(claimed("u1changed")),
+        // A username that was free and is taken again is held again.
+        u1().and(events![closed("a1", "u1")])
+            .wait(4 * DAY_MS)
+            .and(events![registered("a3", "u1")])
+            .wait(4 * DAY_MS)
+            .when(register("u1"))
+            .then_rejected(claimed("u1")),
+        given(events![registered("a2", "u9")])
+            .when(register("u1"))
+            .then_rejected(Rejection::AccountExists { account_id: id("a2") }),
+    ]
+}
+
+#[test]
+fn rules_hold() {
+    ringfence::kit::check_in_memory(cases());
+}

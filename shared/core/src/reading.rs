@@ -1,0 +1,117 @@
+//! Reading for people and tools: any query, also one that no condition can rest on, in pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    BoundaryId, Catalog, Clause, Plan, PlanError, Position, Query, Read, SequencedEvent,
+    catalog::check_length,
+    plan::{add, route},
+    query::can_carry,
+};
+
+/// A query that is only read, with its reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The query and its reads.
+    pub plan: Plan,
+    /// Whether a clause asks for types alone that are not filed so: every event has to be looked
+    /// at, which costs the whole table, and makes the reads needless.
+    pub scan: bool,
+}
+
+/// Which part of a query's answer to read, in the order of positions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Only what comes after this position: later events, or backwards, earlier ones.
+    pub after: Option<Position>,
+    /// At most so many events.
+    pub limit: Option<usize>,
+    /// The latest events first.
+    pub backwards: bool,
+}
+
+impl Reading {
+    /// Finds the reads. A query without clauses asks for every event, a clause without types for
+    /// every type that can carry its tags. A partition-scoped tag matches the events that it
+    /// partitions, and no others.
+    ///
+    /// # Errors
+    /// A clause whose tags no type can be read by, an empty value, an unknown type.
+    pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
+        let mut reads: BTreeMap<BoundaryId, Read> = BTreeMap::new();
+        let mut clauses = Vec::with_capacity(query.items.len());
+        let mut scan = query.items.is_empty();
+        if scan {
+            let types = catalog.schemas().map(|schema| schema.name).collect();
+            clauses.push(Clause { tags: Vec::new(), types });
+        }
+        for item in &query.items {
+            if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
+                return Err(PlanError::EmptyValue(tag.key.to_string()));
+            }
+            let any: Vec<&str> = match item.types[..] {
+                [] => catalog.schemas().map(|schema| schema.name).collect(),
+                _ => item.types.clone(),
+            };
+            let mut types = BTreeSet::new();
+            for event_type in any {
+                let schema = catalog
+                    .schema(event_type)
+                    .ok_or_else(|| PlanError::UnknownType(event_type.to_owned()))?;
+                if !can_carry(catalog, event_type, &item.tags) {
+                    continue;
+                }
+                if let Some((boundary, access)) = route(catalog, schema, &item.tags) {
+                    check_length(&boundary)?;
+                    add(&mut reads, boundary, access, schema.name);
+                } else if item.tags.is_empty() {
+                    scan = true;
+                } else {
+                    continue;
+                }
+                types.insert(schema.name);
+            }
+            if types.is_empty() {
+                let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
+                let event_type = item.types.first().copied().unwrap_or("an event");
+                return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
+            }
+            clauses.push(Clause { tags: item.tags.clone(), types });
+        }
+        Ok(Self { plan: Plan { clauses, reads: reads.into_values().collect() }, scan })
+    }
+}
+
+impl Page {
+    /// Whether the page can hold an event at `position`.
+    pub fn holds(&self, position: &Position) -> bool {
+        self.after.as_ref().is_none_or(|after| match self.backwards {
+            false => position > after,
+            true => position < after,
+        })
+    }
+
+    /// The page of `events`, which come in any order; it holds no more of them than its limit.
+    pub fn of(&self, events: impl IntoIterator<Item = SequencedEvent>) -> Vec<SequencedEvent> {
+        let mut kept = BTreeMap::new();
+        events.into_iter().for_each(|event| self.keep(&mut kept, event));
+        self.ordered(kept)
+    }
+
+    /// Keeps `event` if the page can hold it, in place of the last one if the page is full.
+    pub fn keep(&self, kept: &mut BTreeMap<Position, SequencedEvent>, event: SequencedEvent) {
+        if !self.holds(&event.position) {
+            return;
+        }
+        kept.insert(event.position.clone(), event);
+        if self.limit.is_some_and(|limit| kept.len() > limit) {
+            let _ = if self.backwards { kept.pop_first() } else { kept.pop_last() };
+        }
+    }
+
+    /// What was kept, in the order of the page.
+    pub fn ordered(&self, kept: BTreeMap<Position, SequencedEvent>) -> Vec<SequencedEvent> {
+        let events = kept.into_values();
+        if self.backwards { events.rev().collect() } else { events.collect() }
+    }
+}

@@ -1,0 +1,217 @@
+//! Index items: tags with several values, tags read strongly, types read alone.
+
+use std::collections::BTreeSet;
+
+use futures::{TryStreamExt, executor::block_on};
+use ringfence::{
+    Access, Append, Appended, Catalog, CatalogError, Consistency, Envelope, Event, EventLog,
+    LogError, MemoryLog, NewEvent, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen,
+    Tag, events,
+};
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Moved {
+    #[tag(partition)]
+    parcel_id: String,
+    #[tag(key = "depot", cross_partition, strong)]
+    from: String,
+    #[tag(key = "depot", cross_partition, strong)]
+    to: String,
+    #[tag(cross_partition)]
+    driver_ids: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Arrived {
+    #[tag(partition, cross_partition, strong, key = "depot")]
+    depot: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_by_type)]
+struct Numbered {
+    #[tag(partition, key = "number")]
+    number: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Noted {}
+
+fn catalog() -> Catalog {
+    let schemas = [Moved::SCHEMA, Arrived::SCHEMA, Numbered::SCHEMA, Noted::SCHEMA];
+    Catalog::new("parcels", schemas).unwrap()
+}
+
+fn moved(from: &str, to: &str, drivers: &[&str]) -> Moved {
+    let driver_ids = drivers.iter().map(|driver| (*driver).to_owned()).collect();
+    Moved { parcel_id: "p".to_owned(), from: from.to_owned(), to: to.to_owned(), driver_ids }
+}
+
+fn item(tags: &[(&'static str, &str)], types: &[&'static str]) -> QueryItem {
+    let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
+    QueryItem { tags, types: types.to_vec() }
+}
+
+fn plan(items: Vec<QueryItem>) -> Result<Plan, PlanError> {
+    Plan::new(&Query { items }, &catalog())
+}
+
+#[test]
+fn an_event_has_an_index_item_of_each_value_and_of_its_type() {
+    let filed = |event: NewEvent| {
+        let filing = catalog().filing(&event).unwrap();
+        let ids = |all: &BTreeSet<ringfence::BoundaryId>| {
+            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert!(filing.indexed.is_empty(), "{:?}", filing.indexed);
+        (ids(&filing.items), ids(&filing.boundaries))
+    };
+    let text = |items: &str, boundaries: &str| (items.to_owned(), boundaries.to_owned());
+    assert_eq!(
+        filed(moved("x", "y", &["d1", "d2", "d1"]).into()),
+        text(
+            "depot:x depot:y driverId:d1 driverId:d2",
+            "depot:x depot:y driverId:d1 driverId:d2 parcelId:p"
+        )
+    );
+    // One value twice is one boundary; an empty one is none.
+    assert_eq!(filed(moved("x", "x", &[""]).into()), text("depot:x", "depot:x parcelId:p"));
+    // The partition is a boundary of its own id: one fence, and the copy by which it is read.
+    assert_eq!(filed(Arrived { depot: "x".to_owned() }.into()), text("depot:x", "depot:x"));
+    let by_type = text("$type:Numbered", "$type:Numbered number:7");
+    assert_eq!(filed(Numbered { number: 7 }.into()), by_type);
+}
+
+#[test]
+fn index_items_need_no_index() {
+    assert!(catalog().indexes().is_empty());
+    assert_eq!(catalog().scope("depot"), Some(Scope::IndexItems));
+    assert_eq!(catalog().scope("driverId"), Some(Scope::IndexItems));
+    assert_eq!(catalog().scope("parcelId"), Some(Scope::Partition));
+}
+
+#[test]
+fn tags_and_types_are_read_by_their_index_items() {
+    let check = |item, boundary: &str, access| {
+        let plan = plan(vec![item]).unwrap();
+        let reads: Vec<_> = plan.reads.iter().map(|r| (r.boundary.as_str(), &r.access)).collect();
+        assert_eq!(reads, [(boundary, &access)]);
+        assert!(access.is_of_table());
+    };
+    let depot = Access::TagItems(Tag::new("depot", "x"));
+    check(item(&[("depot", "x")], &["Arrived", "Moved"]), "depot:x", depot);
+    let driver = Access::TagItems(Tag::new("driverId", "d"));
+    check(item(&[("driverId", "d")], &["Moved"]), "driverId:d", driver);
+    check(item(&[], &["Numbered"]), "$type:Numbered", Access::TypeItems("Numbered"));
+    let error = plan(vec![item(&[], &["Noted"])]).unwrap_err().to_string();
+    assert!(error.contains("declare it #[event(read_by_type)]"), "{error}");
+}
+
+#[test]
+fn a_key_is_read_by_index_items_everywhere_or_nowhere() {
+    #[derive(Event)]
+    struct Left {
+        #[tag(partition)]
+        parcel_id: String,
+        #[tag(key = "depot", cross_partition)]
+        depot: String,
+    }
+    let left = Left { parcel_id: "p".to_owned(), depot: "x".to_owned() };
+    assert_eq!(left.tags().len(), 2);
+    let other = Catalog::new("others", [Left::SCHEMA]).unwrap();
+    let error = Catalog::compose([catalog(), other]).unwrap_err();
+    assert_eq!(error, CatalogError::ScopeDiffers { key: "depot", event_type: "Left" });
+    assert!(error.to_string().contains("#[tag(cross_partition, strong)] at each"), "{error}");
+}
+
+#[test]
+fn an_event_has_one_value_of_its_partition() {
+    #[derive(Event)]
+    struct Swapped {
+        #[tag(partition, key = "seat")]
+        one: String,
+        #[tag(key = "seat")]
+        other: String,
+    }
+    let swapped = Swapped { one: "1".to_owned(), other: "2".to_owned() };
+    assert_eq!(swapped.tags().len(), 2);
+    let error = Catalog::new("seats", [Swapped::SCHEMA]).unwrap_err();
+    assert_eq!(error, CatalogError::PartitionNotSingle { key: "seat", event_type: "Swapped" });
+}
+
+#[test]
+fn a_command_reads_a_type_alone_when_no_tag_finds_it() {
+    let query = |tags: Vec<Tag>, consumed| Query::of_command(&[], tags, consumed, &catalog()).items;
+    let alone = item(&[], &["Numbered"]);
+    assert_eq!(query(vec![], &["Numbered"]), [alone.clone()]);
+    let depot = [("depot", "x")];
+    let expected = [item(&depot, &["Arrived"]), alone];
+    assert_eq!(query(vec![Tag::new("depot", "x")], &["Arrived", "Numbered"]), expected);
+    // A tag that finds it is cheaper than the one fence of all.
+    let number = [("number", "7")];
+    assert_eq!(query(vec![Tag::new("number", "7")], &["Numbered"]), [item(&number, &["Numbered"])]);
+}
+
+fn append(
+    log: &MemoryLog,
+    events: Vec<NewEvent>,
+    seen: Option<&Seen>,
+) -> Result<Appended, LogError> {
+    let envelope = &Envelope::default();
+    block_on(log.append(Append { events, seen, record: None, envelope }))
+}
+
+#[test]
+fn what_an_index_item_shows_is_conditioned_on() {
+    let log = MemoryLog::new(catalog());
+    let conflict = |read: QueryItem, then: Vec<NewEvent>| {
+        let plan = plan(vec![read]).unwrap();
+        let events: Vec<_> =
+            block_on(log.read(&plan, Consistency::Eventual, &Envelope::default()).try_collect())
+                .unwrap();
+        let mut seen = Seen::nothing(&plan);
+        events.iter().for_each(|event| seen.observe(&plan, event));
+        append(&log, then, None).unwrap();
+        match append(&log, events![Noted {}], Some(&seen)) {
+            Ok(_) => None,
+            Err(LogError::Conflict(conflict)) => Some(conflict.to_string()),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let to_x = || item(&[("depot", "x")], &["Moved"]);
+    let found = conflict(to_x(), events![moved("y", "x", &[])]);
+    assert_eq!(found.as_deref(), Some("depot:x holds 1 Moved, seen 0"));
+    assert_eq!(conflict(to_x(), events![moved("y", "z", &[])]), None);
+    let found = conflict(item(&[], &["Numbered"]), events![Numbered { number: 1 }]);
+    assert_eq!(found.as_deref(), Some("$type:Numbered holds 1 Numbered, seen 0"));
+    assert_eq!(conflict(item(&[], &["Numbered"]), events![moved("y", "x", &["d"])]), None);
+}
+
+#[test]
+fn a_page_is_cut_after_the_query_and_in_its_direction() {
+    let log = MemoryLog::new(catalog());
+    for events in [
+        events![Noted {}, moved("x", "y", &[])],
+        events![Numbered { number: 1 }, moved("y", "x", &[]), moved("z", "z", &[])],
+    ] {
+        append(&log, events, None).unwrap();
+    }
+    let all = log.events();
+    let check = |items: Vec<QueryItem>, page: &Page, expected: &[usize]| {
+        let reading = Reading::new(&Query { items }, &catalog()).unwrap();
+        let found = log.query(&reading, page);
+        let found = found.iter().map(|f| all.iter().position(|event| event == f).unwrap());
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{page:?}");
+    };
+    let (after, limit) = (Some(all[1].position.clone()), Some(2));
+    let page = Page::default();
+    check(vec![], &page, &[0, 1, 2, 3, 4]);
+    check(vec![item(&[], &["Noted"])], &page, &[0]);
+    check(vec![item(&[("depot", "x")], &[])], &page, &[1, 3]);
+    let moved = || vec![item(&[], &["Moved"])];
+    check(moved(), &Page { after: after.clone(), ..page.clone() }, &[3, 4]);
+    check(moved(), &Page { limit, backwards: true, ..page.clone() }, &[4, 3]);
+    check(vec![], &Page { after, limit, backwards: true }, &[0]);
+    let nowhere = Query { items: vec![item(&[("colour", "red")], &[])] };
+    assert!(matches!(Reading::new(&nowhere, &catalog()), Err(PlanError::NoRoute { .. })));
+}

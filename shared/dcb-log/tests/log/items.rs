@@ -1,0 +1,124 @@
+//! Index items: tags with several values and types read alone, on the wire and in the table.
+
+use futures::TryStreamExt;
+use ringfence::{
+    Append, Catalog, CatalogError, Consistency, Event, EventLog, LogError, NewEvent, Plan, Query,
+    QueryItem, Tag, events,
+};
+use ringfence_dcb_log::event_of_image;
+
+use crate::reads::seen;
+use crate::render::transaction;
+use crate::stack::{Stack, append, envelope};
+
+/// A parcel goes from one depot to another; the number of a journey follows from all of them.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_by_type)]
+struct Moved {
+    #[tag(partition)]
+    parcel_id: String,
+    #[tag(key = "depot", cross_partition, strong)]
+    from: String,
+    #[tag(key = "depot", cross_partition, strong)]
+    to: String,
+}
+
+fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("parcels", [Moved::SCHEMA])
+}
+
+fn moved(parcel: &str, from: &str, to: &str) -> NewEvent {
+    Moved { parcel_id: parcel.to_owned(), from: from.to_owned(), to: to.to_owned() }.into()
+}
+
+fn plan(stack: &Stack, tags: &[(&'static str, &str)]) -> Plan {
+    let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
+    let items = vec![QueryItem { tags, types: vec!["Moved"] }];
+    Plan::new(&Query { items }, &stack.catalog).expect("a route")
+}
+
+#[tokio::test]
+async fn each_value_and_the_type_have_an_item_in_the_events_transaction() {
+    let stack = Stack::start(catalog()).await;
+    stack.seed(vec![moved("p", "x", "y:1")]).await;
+    let [exchange] = &stack.take("TransactWriteItems")[..] else { panic!("not one transaction") };
+    insta::assert_snapshot!(transaction(exchange));
+}
+
+#[tokio::test]
+async fn what_index_items_show_is_the_event_as_it_was() {
+    let stack = Stack::start(catalog()).await;
+    let appended = stack.seed(vec![moved("p", "x", "y"), moved("q", "y", "x")]).await;
+    stack.seed(vec![moved("r", "u", "u")]).await;
+    stack.check_fences().await;
+    for (tags, expected) in [(&[("depot", "x")][..], 2), (&[], 3)] {
+        let plan = plan(&stack, tags);
+        let _ = stack.wire.take();
+        let log = stack.log();
+        let read = log.read(&plan, Consistency::Strong, &envelope()).try_collect().await;
+        let read: Vec<_> = read.expect("a read");
+        assert_eq!((&read[..2], read.len()), (&appended[..], expected));
+        // Of the table itself, therefore strongly.
+        let [query] = &stack.take("Query")[..] else { panic!("not one query") };
+        assert_eq!(query.request["ConsistentRead"], true);
+        assert!(query.request["IndexName"].is_null());
+    }
+}
+
+#[tokio::test]
+async fn no_scan_and_no_stream_takes_an_index_item_for_an_event() {
+    let stack = Stack::start(catalog()).await;
+    let appended = stack.seed(vec![moved("p", "x", "y")]).await;
+    let scanned: Vec<_> = stack.log().scan().try_collect().await.expect("a scan");
+    assert_eq!(scanned, appended);
+    let images = stack.items().await.into_iter().map(event_of_image);
+    let events = images.map(|event| event.expect("an image")).filter(Option::is_some);
+    assert_eq!(events.count(), 1);
+}
+
+#[tokio::test]
+async fn a_fence_of_a_value_or_of_the_type_makes_a_conflict() {
+    for (tags, then, conflicts) in [
+        (&[("depot", "x")][..], moved("p", "y", "x"), true),
+        (&[("depot", "x")], moved("p", "y", "z"), false),
+        (&[], moved("p", "y", "z"), true),
+    ] {
+        let stack = Stack::start(catalog()).await;
+        let plan = plan(&stack, tags);
+        let seen = seen(&plan, &[]);
+        stack.seed(vec![then]).await;
+        let events = vec![moved("q", "u", "v")];
+        let envelope = envelope();
+        let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
+        let appended = stack.log().append(append).await;
+        let conflict = matches!(appended, Err(LogError::Conflict(_)));
+        assert_eq!(conflict, conflicts, "{tags:?}: {appended:?}");
+    }
+}
+
+#[tokio::test]
+async fn index_items_count_among_the_actions_of_a_transaction() {
+    /// 1 event, its fence, 2 actions a guest.
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct Invited {
+        #[tag(partition)]
+        party_id: String,
+        #[tag(cross_partition)]
+        guest_ids: Vec<u32>,
+    }
+    let stack = Stack::start(Catalog::new("parties", [Invited::SCHEMA])).await;
+    let invited = |guests| {
+        let guest_ids = (0..guests).collect();
+        events![Invited { party_id: "p".to_owned(), guest_ids }]
+    };
+    stack.seed(invited(49)).await;
+    stack.check_fences().await;
+    let _ = stack.wire.take();
+    let error = append(&stack.log(), invited(50), &envelope()).await.expect_err("102 actions");
+    assert_eq!(
+        error.to_string(),
+        "the command's transaction: 102 actions, limit 100; \
+         read and write fewer things in one decision"
+    );
+    assert!(stack.wire.take().is_empty(), "something was sent");
+}
