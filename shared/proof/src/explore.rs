@@ -87,7 +87,7 @@ fn trace(model: &Model<'_>, states: &States, end: usize) -> Vec<String> {
 
 /// Multiply and rotate, as compilers hash: keys are no one's input.
 #[derive(Default)]
-pub struct Mix(u64);
+struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
