@@ -60,10 +60,10 @@ async fn stepped_repair(stack: &Stack, step: impl AsyncFnMut(usize, &str)) -> (R
     (report.expect("a report"), requests)
 }
 
-/// A writer whose clock is behind that of the second note.
+/// A writer whose clock is behind that of the second note, and who meets no other fence of it.
 async fn interfere(stack: &Stack) {
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 5_400_000));
-    committed(append(&slow, events![noted("b", "r", "between")], &envelope()).await);
+    committed(append(&slow, events![noted("b", "q", "between")], &envelope()).await);
 }
 
 async fn strong(log: &DcbLog, plan: &Plan) -> Seen {
@@ -141,11 +141,14 @@ async fn a_table_that_is_written_to_gives_no_false_difference() {
 
 #[tokio::test]
 async fn a_boundary_that_never_rests_is_mended() {
-    let (stack, positions) = library().await;
-    // No writer can add to a count that is a text.
-    let is_text =
-        |damage: &Damage| matches!(damage, Damage::Set("cnt#Noted", value) if value.is_s());
-    for (damage, _) in damages(&positions).into_iter().filter(|(damage, _)| !is_text(damage)) {
+    let cases = damages(&library().await.1).len();
+    for case in 0..cases {
+        let (stack, positions) = library().await;
+        let (damage, _) = &damages(&positions)[case];
+        // No writer can add to a count that is a text.
+        if matches!(damage, Damage::Set("cnt#Noted", value) if value.is_s()) {
+            continue;
+        }
         damage.inflict(&stack, "bookId:b").await;
         // Before each request but the last, which needs the time of one round trip.
         let write = async |_, operation: &str| {
