@@ -333,7 +333,14 @@ async fn reads_and_conditions_are_those_of_the_specification() {
             for _ in 0..WORLD_QUERIES {
                 let query = random.query(world, &logs.model);
                 pages += u64::from(logs.compare(&mut random, &query).await);
-                conditions += u64::from(logs.condition(&mut random, &query).await);
+                // Many queries that can be read are refused to a decision.
+                for _ in 0..4 {
+                    let query = random.query(world, &logs.model);
+                    if logs.condition(&mut random, &query).await {
+                        conditions += 1;
+                        break;
+                    }
+                }
             }
             logs.stack.check_fences().await;
         }
