@@ -56,11 +56,12 @@ impl Slice for CreateInvoice {
 pub fn cases() -> Vec<Case<CreateInvoice>> {
     use ringfence::NewEvent;
 
-    let created = |invoice_number, foo: &str| InvoiceCreated {
+    let created = |invoice_number, text: &str| InvoiceCreated {
         invoice_number,
-        invoice_data: [("foo", foo)].into_iter().collect(),
+        invoice_data: [("text", text)].into_iter().collect(),
     };
-    let create = |foo: &str| CreateInvoice { invoice_data: [("foo", foo)].into_iter().collect() };
+    let create =
+        |text: &str| CreateInvoice { invoice_data: [("text", text)].into_iter().collect() };
     let twelve = (1..=12).map(|number| NewEvent::from(created(number, "bar")));
     vec![
         given([]).when(create("bar")).then([created(1, "bar")]),

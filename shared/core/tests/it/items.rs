@@ -143,7 +143,7 @@ fn an_event_has_one_value_of_its_partition() {
 fn a_command_reads_a_type_alone_when_no_tag_finds_it() {
     let query = |tags: Vec<Tag>, consumed| Query::of_command(&[], tags, consumed, &catalog()).items;
     let alone = item(&[], &["Numbered"]);
-    assert_eq!(query(vec![], &["Numbered"]), [alone.clone()]);
+    assert_eq!(query(vec![], &["Numbered"]), std::slice::from_ref(&alone));
     let depot = [("depot", "x")];
     let expected = [item(&depot, &["Arrived"]), alone];
     assert_eq!(query(vec![Tag::new("depot", "x")], &["Arrived", "Numbered"]), expected);

@@ -51,6 +51,7 @@ impl Random {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a longer run is asked for from outside")]
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }

@@ -322,6 +322,7 @@ impl<'w> Logs<'w> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a longer run is asked for from outside")]
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
@@ -341,7 +342,14 @@ async fn reads_and_conditions_are_those_of_the_specification() {
             for _ in 0..WORLD_QUERIES {
                 let query = random.query(world, &logs.model);
                 pages += u64::from(logs.compare(&mut random, &query).await);
-                conditions += u64::from(logs.condition(&mut random, &query).await);
+                // Many queries that can be read are refused to a decision.
+                for _ in 0..4 {
+                    let query = random.query(world, &logs.model);
+                    if logs.condition(&mut random, &query).await {
+                        conditions += 1;
+                        break;
+                    }
+                }
             }
             logs.stack.check_fences().await;
         }
