@@ -50,9 +50,13 @@ impl Table {
 /// The events of every context of the stack; a new context adds its own.
 fn catalog() -> Result<Catalog, CatalogError> {
     Catalog::compose([
+        ringfence_accounts::catalog()?,
         ringfence_catalog::catalog()?,
         ringfence_courses::catalog()?,
+        ringfence_invoices::catalog()?,
         ringfence_ordering::catalog()?,
+        ringfence_pricing::catalog()?,
+        ringfence_signups::catalog()?,
     ])
 }
 
