@@ -146,6 +146,15 @@ pub enum LogError {
         /// How often it was tried.
         attempts: u32,
     },
+    /// The store gave no answer to a read; nothing is written.
+    #[error("no answer after {attempts} attempts")]
+    Unavailable {
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The last answer was lost. Repeat the command with the same idempotency key.
     #[error("outcome unknown after {attempts} attempts")]
     OutcomeUnknown {

@@ -94,6 +94,9 @@ pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> LogError {
         Failure::Throttled { .. } => LogError::Throttled { attempts },
         Failure::Contended { .. } => LogError::Contention { attempts },
         Failure::Cancelled(_) if failure.is_transient() => LogError::Contention { attempts },
+        failure @ Failure::Unknown { .. } => {
+            LogError::Unavailable { attempts, source: failure.into() }
+        }
         failure => LogError::Failed { operation, source: failure.into() },
     }
 }

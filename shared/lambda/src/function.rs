@@ -209,10 +209,13 @@ fn answer_to_caller(answer: Result<Value, Problem>, http: bool) -> Value {
 }
 
 fn attempts(error: &HandleError) -> u32 {
-    use ringfence::LogError::{Contention, OutcomeUnknown, Throttled};
+    use ringfence::LogError::{Contention, OutcomeUnknown, Throttled, Unavailable};
     match error {
         HandleError::Log(
-            Contention { attempts } | Throttled { attempts } | OutcomeUnknown { attempts, .. },
+            Contention { attempts }
+            | Throttled { attempts }
+            | Unavailable { attempts, .. }
+            | OutcomeUnknown { attempts, .. },
         ) => *attempts,
         _ => 1,
     }

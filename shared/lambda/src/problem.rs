@@ -19,6 +19,10 @@ pub(crate) struct Problem {
     extension: Value,
 }
 
+/// What to do when an attempt came to nothing.
+const AGAIN: &str =
+    "this attempt wrote nothing; send the command again, with its Idempotency-Key if it has one";
+
 /// Seconds after which a busy boundary is worth another try.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -81,14 +85,14 @@ impl Problem {
                 409,
                 "contention",
                 "Others keep changing what the command depends on",
-                "nothing is written; send the command again".to_owned(),
+                AGAIN.to_owned(),
             ),
-            LogError::Throttled { .. } => Self::new(
-                503,
-                "throttled",
-                "The event table is busy",
-                "nothing is written; send the command again".to_owned(),
-            ),
+            LogError::Throttled { .. } => {
+                Self::new(503, "throttled", "The event table is busy", AGAIN.to_owned())
+            }
+            LogError::Unavailable { .. } => {
+                Self::new(503, "unavailable", "The event table does not answer", AGAIN.to_owned())
+            }
             LogError::OutcomeUnknown { .. } => Self::new(
                 504,
                 "outcome-unknown",

@@ -272,9 +272,7 @@ fn nothing_was_written(error: &HandleError) -> Option<bool> {
     match error {
         HandleError::Log(LogError::OutcomeUnknown { .. }) => Some(false),
         HandleError::Log(
-            LogError::Contention { .. }
-            | LogError::Throttled { .. }
-            | LogError::Failed { operation: "reading events" | "reading fences", .. },
+            LogError::Contention { .. } | LogError::Throttled { .. } | LogError::Unavailable { .. },
         ) => Some(true),
         _ => None,
     }

@@ -231,6 +231,15 @@ async fn reads_are_sent_again_too() {
 }
 
 #[tokio::test]
+async fn a_read_without_any_answer_says_that_nothing_is_written() {
+    let stack = shop().await;
+    (0..8).for_each(|_| stack.wire.inject("Query", 0, Fault::error("InternalServerError")));
+    let end = stack.run(&add()).await.expect_err("no answer at all");
+    assert!(matches!(end, HandleError::Log(LogError::Unavailable { attempts: 8, .. })), "{end:?}");
+    assert!(stack.wire.is_spent());
+}
+
+#[tokio::test]
 async fn a_read_is_not_repeated_past_the_commands_deadline() {
     let stack = shop().await;
     let throttled = Fault::error("ThrottlingException");
