@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
 };
 
@@ -52,15 +52,18 @@ fn model(factor: u32) -> bool {
     println!("| who | environment | scenarios | states | transitions | broken |");
     println!("|---|---|---|---|---|---|");
     let (mut sum, mut fine) = (0, true);
+    let terminal = io::stderr().is_terminal();
     for run in full_runs(factor) {
         let all = run.scenarios.len();
         let totals = run.explore(Protocol::RINGFENCE, &|done| {
-            if done % PROGRESS_SCENARIOS == 0 {
+            if terminal && done % PROGRESS_SCENARIOS == 0 {
                 eprint!("\r{}, {}: {done} of {all} scenarios", run.name, run.environment.name);
                 io::stderr().flush().unwrap_or_default();
             }
         });
-        eprint!("\r\x1b[K");
+        if terminal {
+            eprint!("\r\x1b[K");
+        }
         let (states, transitions, broken) =
             (totals.states, totals.transitions, totals.broken.len());
         let name = run.environment.name;
