@@ -147,8 +147,10 @@ pub enum LogError {
         attempts: u32,
     },
     /// The store gave no answer to a read; nothing is written.
-    #[error("no answer after {attempts} attempts")]
+    #[error("{operation}: no answer after {attempts} attempts")]
     Unavailable {
+        /// What was tried.
+        operation: &'static str,
         /// How often it was tried.
         attempts: u32,
         /// The last failure.

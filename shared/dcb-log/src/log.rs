@@ -95,7 +95,7 @@ pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> LogError {
         Failure::Contended { .. } => LogError::Contention { attempts },
         Failure::Cancelled(_) if failure.is_transient() => LogError::Contention { attempts },
         failure @ Failure::Unknown { .. } => {
-            LogError::Unavailable { attempts, source: failure.into() }
+            LogError::Unavailable { operation, attempts, source: failure.into() }
         }
         failure => LogError::Failed { operation, source: failure.into() },
     }
