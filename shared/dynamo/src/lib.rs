@@ -24,8 +24,7 @@ pub use meter::{Kind, Meter, Units, Usage};
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
 pub use size::{
-    Consistency, attribute_bytes, item_bytes, read_units, transact_read_units,
-    transact_write_units, write_units,
+    Consistency, attribute_bytes, item_bytes, read_units, transact_write_units, write_units,
 };
 
 /// One item as the SDK has it: attribute names and values.

@@ -81,12 +81,6 @@ pub fn read_units(bytes: usize, consistency: Consistency) -> f64 {
     if consistency == Consistency::Strong { strong } else { strong / 2.0 }
 }
 
-/// Units to read one item of `bytes` in a transaction.
-#[must_use]
-pub fn transact_read_units(bytes: usize) -> f64 {
-    2.0 * read_units(bytes, Consistency::Strong)
-}
-
 /// Whole steps, at least one: an absent item and an empty page cost as much as a small one.
 fn steps(bytes: usize, step: usize) -> f64 {
     let steps = bytes.div_ceil(step).max(1);
@@ -152,7 +146,6 @@ mod tests {
             let eventual = read_units(bytes, Consistency::Eventual);
             assert!((eventual - strong / 2.0).abs() < f64::EPSILON, "{bytes}");
             assert!((read_units(bytes, Consistency::Strong) - strong).abs() < f64::EPSILON);
-            assert!((transact_read_units(bytes) - 2.0 * strong).abs() < f64::EPSILON, "{bytes}");
         }
     }
 }
