@@ -30,6 +30,11 @@ async fn the_walk_through_the_shop_succeeds() {
     demo::walk(&stack).await.unwrap();
 }
 
+/// The event table's name.
+fn event_table(stack: &Stack) -> &str {
+    &stack.tables().iter().find(|table| table.id == "EventTable").unwrap().name
+}
+
 struct Api {
     stack: Stack,
     client: reqwest::Client,
@@ -49,7 +54,7 @@ impl Api {
     /// How many items the event table holds, of whatever kind.
     async fn items(&self) -> i32 {
         let client = Wire::default().client(self.stack.dynamo());
-        client.scan().table_name(self.stack.table()).send().await.unwrap().count()
+        client.scan().table_name(event_table(&self.stack)).send().await.unwrap().count()
     }
 
     /// Expects a problem whose detail names `names`, each of them.

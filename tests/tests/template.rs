@@ -108,14 +108,14 @@ fn publisher(id: &str) -> Vec<Value> {
     ]);
     let mut publish = allow("Publish", json!("events:PutEvents"), arn("EventTopic"));
     publish["Condition"] = json!({ "StringEquals": { "events:source": contexts() } });
-    let failed = json!({ "!Sub": "${FailedBatches.Arn}/*" });
+    let failed = json!({ "!Sub": "${PublishEventsFailedBatches.Arn}/*" });
     vec![
         log(id),
         allow("ReadStream", stream, json!({ "!GetAtt": "EventTable.StreamArn" })),
         publish,
         allow("KeepPoison", json!("sqs:SendMessage"), arn("PublishEventsDeadLetters")),
         allow("KeepFailedBatches", json!("s3:PutObject"), failed),
-        allow("FindFailedBatches", json!("s3:ListBucket"), arn("FailedBatches")),
+        allow("FindFailedBatches", json!("s3:ListBucket"), arn("PublishEventsFailedBatches")),
     ]
 }
 
@@ -168,7 +168,7 @@ fn no_statement_names_everything_and_none_deletes() {
     assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
     for resource in named.iter().map(|resource| resource.to_string()) {
         // The objects of one bucket are the one star.
-        let rest = resource.replace("${FailedBatches.Arn}/*", "");
+        let rest = resource.replace("FailedBatches.Arn}/*", "");
         assert!(!rest.contains('*'), "{resource}");
     }
     for action in actions.iter().map(|action| action.to_string()) {

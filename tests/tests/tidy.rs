@@ -173,7 +173,8 @@ fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
         ringfence_signups::catalog(),
     ];
     let catalog = Catalog::compose(contexts.map(Result::unwrap)).unwrap();
-    let table = model().table.properties;
+    let model = model();
+    let table = &model.table("EventTable").unwrap().properties;
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();
     let names: BTreeSet<String> =
         indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();

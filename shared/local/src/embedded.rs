@@ -14,10 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::{
-    engine::Engine,
-    template::{Template, TemplateError},
-};
+use crate::engine::Engine;
 
 /// Where files live in memory on Linux; elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
@@ -75,9 +72,6 @@ pub enum EmbeddedError {
         /// The table's name.
         table: String,
     },
-    /// The template has no such table.
-    #[error("the table cannot be taken from the template")]
-    Template(#[from] TemplateError),
 }
 
 /// A DynamoDB of its own, gone when dropped.
@@ -123,19 +117,8 @@ impl Embedded {
         &self.endpoint
     }
 
-    /// Creates the template's event table under `name`: keys, indexes, stream and TTL attribute.
-    ///
-    /// # Errors
-    /// When the template has no table, or the engine refuses it.
-    pub async fn create_event_table(
-        &self,
-        template: &Template,
-        name: &str,
-    ) -> Result<(), EmbeddedError> {
-        self.create_table(&template.event_table()?, name)
-    }
-
-    /// Creates a table from the properties of an `AWS::DynamoDB::Table`.
+    /// Creates a table from the properties of an `AWS::DynamoDB::Table`: keys, indexes, stream and
+    /// TTL attribute.
     ///
     /// # Errors
     /// When the engine refuses it.
