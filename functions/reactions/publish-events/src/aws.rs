@@ -28,6 +28,14 @@ impl Topic {
         Self { client, bus }
     }
 
+    /// Opens the connection, credentials and TLS included, so that the first batch need not wait for
+    /// it. A call without entries is refused, and any answer will do.
+    pub async fn open(&self) {
+        let answer = self.client.put_events().set_entries(Some(Vec::new())).send().await;
+        let answered = answer.is_ok_and(|_| true);
+        tracing::debug!(answered, "the connection to the bus is open");
+    }
+
     fn request_entry(&self, entry: &Entry) -> PutEventsRequestEntry {
         let ms = i64::try_from(entry.position.ms()).unwrap_or(i64::MAX);
         PutEventsRequestEntry::builder()

@@ -33,8 +33,10 @@ async fn serve() -> Result<(), Error> {
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
     let config = config.load().await;
+    let topic = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
+    topic.open().await;
     let publisher = &Publisher {
-        bus: Topic::new(aws_sdk_eventbridge::Client::new(&config), bus),
+        bus: topic,
         dead_letters: Queue::new(aws_sdk_sqs::Client::new(&config), queue),
     };
     let clock = &Clock::system();

@@ -84,91 +84,110 @@ pub struct Publisher<B, D> {
     pub dead_letters: D,
 }
 
-/// A record on its way: one of a batch.
-struct Pending<'r> {
-    record: &'r Value,
+/// A batch and how far it is.
+struct Batch<'r> {
+    records: &'r [Value],
+    /// Records that are on the bus, in the queue, or no events, in the order of `records`.
+    done: Vec<bool>,
+    published: usize,
+    dead_letters: usize,
+    /// Why the latest call left records undone.
+    cause: Option<String>,
+}
+
+/// A record on its way.
+struct Pending {
+    /// Its place in the batch.
+    record: usize,
     entry: Entry,
 }
 
+/// Records are left, and Lambda has to deliver them again.
+struct Stopped;
+
 impl<B: Bus, D: DeadLetters> Publisher<B, D> {
-    /// Publishes the records of a batch in their order, one call at a time, within `time`.
+    /// Publishes the records of a batch in their order within `time`. One call at a time, so that the
+    /// events of a partition are never in two. Whatever the time cuts off, an answered call counts
+    /// and an unanswered one does not.
     pub async fn publish(&self, records: &[Value], time: Duration) -> Report {
-        let mut report = Report::default();
-        let retry = Retry::default().within(time);
+        let mut batch = Batch::new(records);
+        let run = self.run(&mut batch, Retry::default().within(time));
+        if tokio::time::timeout(time, run).await.is_err() {
+            let before = batch.cause.take().map(|cause| format!(", after {cause}"));
+            batch.cause = Some(format!("no time is left{}", before.unwrap_or_default()));
+        }
+        batch.report()
+    }
+
+    async fn run(&self, batch: &mut Batch<'_>, retry: Retry) -> Result<(), Stopped> {
         let mut call = Vec::new();
         let mut bytes = 0;
-        for record in records {
-            let entry = match Entry::of_record(record) {
-                Ok(None) => continue,
+        for (record, json) in batch.records.iter().enumerate() {
+            let entry = match Entry::of_record(json) {
+                Ok(None) => {
+                    batch.done[record] = true;
+                    continue;
+                }
                 Ok(Some(entry)) => entry,
                 Err(error) => {
-                    // What lies before it is sent first: a failure is reported by the lowest
-                    // sequence number, and everything after that is delivered again.
-                    if !self.send(std::mem::take(&mut call), retry, &mut report).await
-                        || !self.bury(record, ringfence_lambda::chain(&error), &mut report).await
-                    {
-                        return report;
-                    }
+                    // Those before it go first: they need not wait for a queue that takes nothing.
+                    self.send(std::mem::take(&mut call), retry, batch).await?;
                     bytes = 0;
+                    self.bury(record, ringfence_lambda::chain(&error), batch).await?;
                     continue;
                 }
             };
             if call.len() == CALL_ENTRIES_MAX || bytes + entry.bytes() > CALL_BYTES_MAX {
-                if !self.send(std::mem::take(&mut call), retry, &mut report).await {
-                    return report;
-                }
+                self.send(std::mem::take(&mut call), retry, batch).await?;
                 bytes = 0;
             }
             bytes += entry.bytes();
             call.push(Pending { record, entry });
         }
-        self.send(call, retry, &mut report).await;
-        report
+        self.send(call, retry, batch).await
     }
 
-    /// Sends one call's entries, and those that the bus puts off again and again. False when some
-    /// are left: the report then names the first.
-    async fn send(&self, mut call: Vec<Pending<'_>>, retry: Retry, report: &mut Report) -> bool {
+    /// Sends one call's entries, and those that the bus puts off again and again.
+    async fn send(
+        &self,
+        mut call: Vec<Pending>,
+        retry: Retry,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), Stopped> {
         for sends in 1.. {
             if call.is_empty() {
-                return true;
+                break;
             }
             let entries: Vec<&Entry> = call.iter().map(|pending| &pending.entry).collect();
-            let verdicts = self.put(&entries).await;
+            let verdicts = match self.put(&entries).await {
+                Ok(verdicts) => verdicts,
+                Err(error) => vec![Verdict::Later(ringfence_lambda::chain(&error)); call.len()],
+            };
             let mut left = Vec::new();
-            let mut cause = String::new();
-            match verdicts {
-                Err(error) => {
-                    cause = ringfence_lambda::chain(&error);
-                    left = call;
-                }
-                Ok(verdicts) => {
-                    for (pending, verdict) in call.into_iter().zip(verdicts) {
-                        match verdict {
-                            Verdict::Sent => report.published += 1,
-                            Verdict::Later(code) => {
-                                cause = code;
-                                left.push(pending);
-                            }
-                            Verdict::Never(why) => {
-                                if !self.bury(pending.record, why, report).await {
-                                    cause = report.cause.take().unwrap_or_default();
-                                    report.failed_from = None;
-                                    left.push(pending);
-                                }
-                            }
+            for (pending, verdict) in call.into_iter().zip(verdicts) {
+                match verdict {
+                    Verdict::Sent => {
+                        batch.done[pending.record] = true;
+                        batch.published += 1;
+                    }
+                    Verdict::Later(why) => {
+                        batch.cause = Some(why);
+                        left.push(pending);
+                    }
+                    // A queue that takes nothing is asked again with the entry's next send.
+                    Verdict::Never(why) => {
+                        if self.bury(pending.record, why, batch).await.is_err() {
+                            left.push(pending);
                         }
                     }
                 }
             }
             call = left;
             if !call.is_empty() && (sends == SENDS_MAX || !retry.pause(sends).await) {
-                report.failed_from = call.first().map(|pending| sequence_number(pending.record));
-                report.cause = Some(cause);
-                return false;
+                return Err(Stopped);
             }
         }
-        true
+        Ok(())
     }
 
     /// One call; where the bus refuses the call as a whole, one call for each entry, to find those that
@@ -194,19 +213,42 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
         Ok(verdicts)
     }
 
-    /// Keeps a record that can't be published. False when the queue does not take it.
-    async fn bury(&self, record: &Value, cause: String, report: &mut Report) -> bool {
-        let letter = DeadLetter { record: record.clone(), cause };
+    /// Keeps a record that can't be published.
+    async fn bury(
+        &self,
+        record: usize,
+        cause: String,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), Stopped> {
+        let letter = DeadLetter { record: batch.records[record].clone(), cause };
         match self.dead_letters.keep(&letter).await {
             Ok(()) => {
-                report.dead_letters += 1;
-                true
+                batch.done[record] = true;
+                batch.dead_letters += 1;
+                Ok(())
             }
             Err(error) => {
-                report.failed_from = Some(sequence_number(record));
-                report.cause = Some(ringfence_lambda::chain(&error));
-                false
+                batch.cause = Some(ringfence_lambda::chain(&error));
+                Err(Stopped)
             }
+        }
+    }
+}
+
+impl<'r> Batch<'r> {
+    fn new(records: &'r [Value]) -> Self {
+        let done = vec![false; records.len()];
+        Self { records, done, published: 0, dead_letters: 0, cause: None }
+    }
+
+    /// Lambda delivers again from the lowest record that is not done, those behind it included.
+    fn report(self) -> Report {
+        let left = self.done.iter().position(|done| !done);
+        Report {
+            published: self.published,
+            dead_letters: self.dead_letters,
+            failed_from: left.map(|record| sequence_number(&self.records[record])),
+            cause: left.and(self.cause),
         }
     }
 }
@@ -217,5 +259,7 @@ fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
 }
 
+#[cfg(test)]
+mod crashes;
 #[cfg(test)]
 mod tests;
