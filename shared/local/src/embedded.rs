@@ -7,6 +7,7 @@ use dynoxide::{
     actions::{
         describe_stream::DescribeStreamRequest, describe_table::DescribeTableRequest,
         get_records::GetRecordsRequest, get_shard_iterator::GetShardIteratorRequest,
+        scan::ScanRequest,
     },
 };
 use rusqlite::Connection;
@@ -124,6 +125,30 @@ impl Embedded {
     /// When the engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
         Engine(self.database.clone()).create_table(properties, name)
+    }
+
+    /// Every item of a table, as DynamoDB's JSON has it, of at most 1 MB together.
+    ///
+    /// # Errors
+    /// When the engine refuses to read.
+    pub fn items(&self, table: &str) -> Result<Vec<Value>, EmbeddedError> {
+        let request: ScanRequest = message("request", json!({ "TableName": table }))?;
+        let answer = self
+            .database
+            .scan(request)
+            .map_err(|source| EmbeddedError::Database { action: "scan the table", source })?;
+        let items = serde_json::to_value(answer.items)
+            .map_err(|source| EmbeddedError::Shape { what: "items", source })?;
+        message("items", items)
+    }
+
+    /// Deletes every item whose time to live is over, as DynamoDB does by itself; returns how many.
+    ///
+    /// # Errors
+    /// When the engine refuses to.
+    pub fn expire(&self) -> Result<usize, EmbeddedError> {
+        let swept = self.database.sweep_ttl();
+        swept.map_err(|source| EmbeddedError::Database { action: "delete what expired", source })
     }
 
     /// Opens a table's stream at its oldest record.

@@ -160,6 +160,15 @@ impl Stack {
         &self.model.tables
     }
 
+    /// Every item of the table of this logical id, of at most 1 MB together.
+    ///
+    /// # Errors
+    /// When there is no such table or it can't be read.
+    pub fn items(&self, table: &str) -> Result<Vec<Value>> {
+        let table = self.model.table(table).context("the template has no such table")?;
+        Ok(self.dynamo.items(&table.name)?)
+    }
+
     /// The API's routes.
     #[must_use]
     pub fn routes(&self) -> &[Route] {
