@@ -141,16 +141,13 @@ fn indexer(id: &str) -> Vec<Value> {
     reader(id, "EventTable", own)
 }
 
-fn read_index() -> Value {
-    allow("ReadIndex", json!(["dynamodb:GetItem", "dynamodb:Query"]), arn("IndexTable"))
-}
-
 fn projector(id: &str) -> Vec<Value> {
-    let read = json!(["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"]);
+    let index = json!(["dynamodb:GetItem", "dynamodb:Query"]);
+    let read = json!(["dynamodb:BatchGetItem", "dynamodb:GetItem"]);
     let write = json!(["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]);
     let move_readers = allow("MoveReaders", json!("dynamodb:UpdateItem"), arn("ViewTable"));
     let own = vec![
-        read_index(),
+        allow("ReadIndex", index, arn("IndexTable")),
         allow("ReadRows", read, arn("ViewTable")),
         enclosed("WriteRows", write, "ViewTable", "TransactWriteItems"),
         leading(move_readers, &["$ReaderCheckpoint-*", "$View-*"]),
@@ -160,7 +157,8 @@ fn projector(id: &str) -> Vec<Value> {
 
 fn query(id: &str) -> Vec<Value> {
     let read = json!(["dynamodb:GetItem", "dynamodb:Query"]);
-    vec![log(id), read_index(), allow("ReadRows", read, arn("ViewTable"))]
+    let index = allow("ReadIndex", json!("dynamodb:GetItem"), arn("IndexTable"));
+    vec![log(id), index, allow("ReadRows", read, arn("ViewTable"))]
 }
 
 #[test]
