@@ -211,8 +211,9 @@ impl DcbLog {
             query = query.expression_attribute_values(":from", text(from));
         }
         if !whole {
-            query =
-                query.projection_expression("#event").expression_attribute_names("#event", EVENT);
+            query = query
+                .projection_expression("#event, #position")
+                .expression_attribute_names("#event", EVENT);
         }
         self.meter.sent(Kind::Read);
         let page = query
