@@ -24,6 +24,7 @@ mod indexer;
 mod item;
 mod read;
 mod round;
+mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX};
 pub use checkpoints::Checkpoints;
@@ -32,3 +33,4 @@ pub use filter::Filter;
 pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use index::{Entry, Index, Until};
 pub use indexer::{Indexer, Outcome};
+pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

@@ -148,11 +148,16 @@ impl<'a> Round<'a> {
     /// Reads what is new in partitions whose queue is empty, until enough is held.
     async fn fill(&mut self) {
         let Self { indexer, retry, queues, marks, .. } = &*self;
-        let reads = iter(marks).map(|(partition, mark)| async move {
-            let after = &queues[partition].indexed.progress;
-            (partition.clone(), indexer.log.news(partition, after, mark, *retry).await)
-        });
-        let mut reads = reads.buffer_unordered(READS_AT_ONCE);
+        let read = |(partition, mark): (&BoundaryId, &Mark)| {
+            let (partition, mark) = (partition.clone(), mark.clone());
+            let after = queues[&partition].indexed.progress.clone();
+            async move {
+                let news = indexer.log.news(&partition, &after, &mark, *retry).await;
+                (partition, news)
+            }
+        };
+        let reads: Vec<_> = marks.iter().map(read).collect();
+        let mut reads = iter(reads).buffer_unordered(READS_AT_ONCE);
         let mut all = Vec::new();
         let mut held = 0;
         while held < HELD_BYTES_MAX
