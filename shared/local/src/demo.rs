@@ -96,8 +96,8 @@ impl Demo<'_> {
             let found = answer.pointer(field).unwrap_or(&Value::Null);
             ensure!(*found == expected, "{path}: {field} is {found}, not {expected}");
         }
-        let (page, entry) = self.entry(&placed)?;
-        println!("  index: {page}, {}", entry["event"]["S"].as_str().unwrap_or_default());
+        let (page, event) = self.entry(&placed)?;
+        println!("  index: {event} on {page}");
         Ok(())
     }
 
@@ -166,15 +166,17 @@ impl Demo<'_> {
         Ok(body)
     }
 
-    /// The page and entry of the index that hold this event.
-    fn entry(&self, event: &Value) -> Result<(Value, Value)> {
+    /// The page of the index that holds this event, and the type that the entry has there.
+    fn entry(&self, event: &Value) -> Result<(String, String)> {
         let mut found = Vec::new();
         for page in self.stack.items("IndexTable")? {
             let entries = page["e"]["L"].as_array().cloned().unwrap_or_default();
             let entries = entries.into_iter().map(|entry| entry["M"].clone());
             let entries = entries.filter(|entry| entry["position"]["S"] == event["position"]);
-            let place = json!({ "p": page["p"]["S"], "i": page["i"]["N"] });
-            found.extend(entries.map(|entry| (place.clone(), entry)));
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (key, first) = (text(&page["p"]["S"]), text(&page["i"]["N"]));
+            let page = format!("page {first} of {key}");
+            found.extend(entries.map(|entry| (page.clone(), text(&entry["event"]["S"]))));
         }
         ensure!(found.len() == 1, "the index has the order {} times", found.len());
         Ok(found.remove(0))

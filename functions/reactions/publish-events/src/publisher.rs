@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use ringfence_dynamo::Retry;
-use serde_json::Value;
+use ringfence_lambda::{
+    chain,
+    reactions::{Letters, sequence_number},
+};
+use serde_json::{Value, json};
 
 use crate::entry::Entry;
 
@@ -12,6 +16,8 @@ use crate::entry::Entry;
 pub const CALL_ENTRIES_MAX: usize = 10;
 /// Most bytes a PutEvents call takes, all entries together.
 pub const CALL_BYTES_MAX: usize = 1_000_000;
+/// Most bytes of a message that every Region's SQS takes: 256 KB.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// How often an entry is sent before the batch ends and Lambda delivers it again.
 const SENDS_MAX: u32 = 4;
 
@@ -26,7 +32,7 @@ pub enum Verdict {
     Never(String),
 }
 
-/// A call of the bus or the queue failed as a whole.
+/// A call of the bus failed as a whole.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} failed")]
 pub struct Unreachable {
@@ -48,21 +54,6 @@ pub trait Bus: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>>;
 }
 
-/// Keeps what can never be published.
-pub trait DeadLetters: Send + Sync {
-    /// Keeps one record with its cause.
-    fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>>;
-}
-
-/// A record that can never be published, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeadLetter {
-    /// The stream record as it came.
-    pub record: Value,
-    /// Why it can't be published.
-    pub cause: String,
-}
-
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -77,11 +68,11 @@ pub struct Report {
 }
 
 /// Publishes batches of stream records.
-pub struct Publisher<B, D> {
+pub struct Publisher<B, L> {
     /// Where events go.
     pub bus: B,
-    /// Where poison goes.
-    pub dead_letters: D,
+    /// Where poison goes: `{cause, record}`.
+    pub letters: L,
 }
 
 /// A batch and how far it is.
@@ -105,7 +96,7 @@ struct Pending {
 /// Records are left, and Lambda has to deliver them again.
 struct Stopped;
 
-impl<B: Bus, D: DeadLetters> Publisher<B, D> {
+impl<B: Bus, L: Letters> Publisher<B, L> {
     /// Publishes the records of a batch in their order within `time`. One call at a time, so that the
     /// events of a partition are never in two. Whatever the time cuts off, an answered call counts
     /// and an unanswered one does not.
@@ -133,7 +124,7 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
                     // Those before it go first: they need not wait for a queue that takes nothing.
                     self.send(std::mem::take(&mut call), retry, batch).await?;
                     bytes = 0;
-                    self.bury(record, ringfence_lambda::chain(&error), batch).await?;
+                    self.bury(record, chain(&error), batch).await?;
                     continue;
                 }
             };
@@ -161,7 +152,7 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
             let entries: Vec<&Entry> = call.iter().map(|pending| &pending.entry).collect();
             let verdicts = match self.put(&entries).await {
                 Ok(verdicts) => verdicts,
-                Err(error) => vec![Verdict::Later(ringfence_lambda::chain(&error)); call.len()],
+                Err(error) => vec![Verdict::Later(chain(&error)); call.len()],
             };
             let mut left = Vec::new();
             for (pending, verdict) in call.into_iter().zip(verdicts) {
@@ -198,16 +189,16 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
             answer => return answer,
         };
         if entries.len() == 1 {
-            return Ok(vec![Verdict::Never(ringfence_lambda::chain(&refused))]);
+            return Ok(vec![Verdict::Never(chain(&refused))]);
         }
         let mut verdicts = Vec::with_capacity(entries.len());
         for entry in entries {
             match self.bus.put(&[entry]).await {
                 Ok(verdict) => verdicts.extend(verdict),
                 Err(error) if error.refused => {
-                    verdicts.push(Verdict::Never(ringfence_lambda::chain(&error)));
+                    verdicts.push(Verdict::Never(chain(&error)));
                 }
-                Err(error) => verdicts.push(Verdict::Later(ringfence_lambda::chain(&error))),
+                Err(error) => verdicts.push(Verdict::Later(chain(&error))),
             }
         }
         Ok(verdicts)
@@ -220,15 +211,14 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
         cause: String,
         batch: &mut Batch<'_>,
     ) -> Result<(), Stopped> {
-        let letter = DeadLetter { record: batch.records[record].clone(), cause };
-        match self.dead_letters.keep(&letter).await {
+        match self.letters.keep(letter(&batch.records[record], &cause)).await {
             Ok(()) => {
                 batch.done[record] = true;
                 batch.dead_letters += 1;
                 Ok(())
             }
             Err(error) => {
-                batch.cause = Some(ringfence_lambda::chain(&error));
+                batch.cause = Some(format!("no letter is kept: {}", chain(&*error)));
                 Err(Stopped)
             }
         }
@@ -253,10 +243,19 @@ impl<'r> Batch<'r> {
     }
 }
 
-/// An empty identifier makes Lambda deliver the whole batch again, which is right for a record
-/// without a number.
-fn sequence_number(record: &Value) -> String {
-    record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
+/// The record and its cause; of a record that no message holds, its key: the table has the event.
+fn letter(record: &Value, cause: &str) -> Value {
+    let letter = json!({ "cause": cause, "record": record });
+    if letter.to_string().len() <= MESSAGE_BYTES_MAX {
+        return letter;
+    }
+    let change = &record["dynamodb"];
+    let (id, position) = (&change["NewImage"]["id"], &change["NewImage"]["position"]);
+    json!({
+        "cause": cause,
+        "key": { "id": id, "position": position },
+        "sequenceNumber": change["SequenceNumber"],
+    })
 }
 
 #[cfg(test)]

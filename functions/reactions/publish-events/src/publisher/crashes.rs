@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    error::Error,
     future::pending,
     sync::{
         Mutex,
@@ -151,10 +152,11 @@ impl Bus for &World {
     }
 }
 
-impl DeadLetters for &World {
-    fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>> {
-        let keep = || self.kept.lock().unwrap().insert(sequence_number(&letter.record));
-        self.call(keep).map(|kept| kept.map(|_| ())).boxed()
+impl Letters for &World {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let number = sequence_number(&letter["record"]);
+        let keep = || drop(self.kept.lock().unwrap().insert(number));
+        async move { self.call(keep).await.map_err(Into::into) }.boxed()
     }
 }
 
@@ -166,7 +168,7 @@ async fn run(number: u64) {
     let poisoned: BTreeSet<usize> = (0..records).filter(|_| random.chance(10)).collect();
     let faults = random.below(FAULTS_MAX);
     let world = World::new(random, faults);
-    let publisher = Publisher { bus: &world, dead_letters: &world };
+    let publisher = Publisher { bus: &world, letters: &world };
     let batch: Vec<Value> = (0..records)
         .map(|n| if poisoned.contains(&n) { poison(n) } else { record(n, 1) })
         .collect();

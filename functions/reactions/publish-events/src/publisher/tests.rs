@@ -1,9 +1,8 @@
 //! Batches against a bus and a queue that fail.
 
-use std::sync::Mutex;
+use std::{error::Error, sync::Mutex};
 
 use futures::FutureExt;
-use serde_json::json;
 
 use super::*;
 
@@ -12,7 +11,7 @@ use super::*;
 struct Scripted {
     script: Mutex<Vec<Answer>>,
     sent: Mutex<Vec<String>>,
-    kept: Mutex<Vec<DeadLetter>>,
+    kept: Mutex<Vec<Value>>,
     calls: Mutex<Vec<usize>>,
 }
 
@@ -53,9 +52,9 @@ impl Bus for &Scripted {
     }
 }
 
-impl DeadLetters for &Scripted {
-    fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>> {
-        self.kept.lock().unwrap().push(letter.clone());
+impl Letters for &Scripted {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        self.kept.lock().unwrap().push(letter);
         async { Ok(()) }.boxed()
     }
 }
@@ -95,7 +94,7 @@ fn publish(world: &Scripted, records: &[Value]) -> Report {
         .start_paused(true)
         .build()
         .unwrap();
-    let publisher = Publisher { bus: world, dead_letters: world };
+    let publisher = Publisher { bus: world, letters: world };
     runtime.block_on(publisher.publish(records, Duration::from_secs(600)))
 }
 
@@ -152,8 +151,9 @@ fn one_poison_record_holds_up_nobody() {
     assert_eq!((report.published, report.dead_letters, report.failed_from), (999, 1, None));
     let kept = world.kept.lock().unwrap();
     let [letter] = kept.as_slice() else { panic!("{} letters", kept.len()) };
-    assert_eq!(letter.record, records[500]);
-    assert!(letter.cause.contains("nowhere"), "the cause names what is wrong: {}", letter.cause);
+    assert_eq!(letter["record"], records[500]);
+    let cause = letter["cause"].as_str().unwrap();
+    assert!(cause.contains("nowhere"), "the cause names what is wrong: {cause}");
 }
 
 #[test]
@@ -176,6 +176,17 @@ fn a_call_refused_as_a_whole_is_tried_entry_by_entry() {
     let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));
     let kept = world.kept.lock().unwrap();
-    let kept: Vec<_> = kept.iter().map(|letter| sequence_number(&letter.record)).collect();
+    let kept: Vec<_> = kept.iter().map(|letter| sequence_number(&letter["record"])).collect();
     assert_eq!(kept, ["2"]);
+}
+
+#[test]
+fn a_letter_always_fits_a_message() {
+    let (small, large) = (record(7, 5), record(7, MESSAGE_BYTES_MAX));
+    assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
+    let letter = letter(&large, "refused");
+    assert!(letter.to_string().len() <= MESSAGE_BYTES_MAX);
+    let key = json!({ "id": { "S": "orderId:o1" }, "position": { "S": position(7) } });
+    let expected = json!({ "cause": "refused", "key": key, "sequenceNumber": "7" });
+    assert_eq!(letter, expected);
 }
