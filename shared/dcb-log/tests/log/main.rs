@@ -15,4 +15,5 @@ mod records;
 mod render;
 mod repair;
 mod stack;
+mod unindexed;
 mod verify;
