@@ -8,7 +8,6 @@ mod examples;
 mod faults;
 mod items;
 mod limits;
-mod queries;
 mod races;
 mod reads;
 mod records;
