@@ -155,7 +155,9 @@ impl Bus for &World {
 impl Letters for &World {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
         let number = sequence_number(&letter["record"]);
-        let keep = || drop(self.kept.lock().unwrap().insert(number));
+        let keep = || {
+            self.kept.lock().unwrap().insert(number);
+        };
         async move { self.call(keep).await.map_err(Into::into) }.boxed()
     }
 }
