@@ -144,7 +144,12 @@ fn indexer(id: &str) -> Vec<Value> {
 fn projector(id: &str) -> Vec<Value> {
     let index = json!(["dynamodb:GetItem", "dynamodb:Query"]);
     let read = json!(["dynamodb:BatchGetItem", "dynamodb:GetItem"]);
-    let write = json!(["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]);
+    let write = json!([
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+    ]);
     let move_readers = allow("MoveReaders", json!("dynamodb:UpdateItem"), arn("ViewTable"));
     let own = vec![
         allow("ReadIndex", index, arn("IndexTable")),
