@@ -90,6 +90,11 @@ impl Line {
                     metric("write_units", "Count"),
                     metric("duration_ms", "Milliseconds"),
                 ],
+            }, {
+                // Of all slices together, for an alarm that needs no change with a new one.
+                "Namespace": "Ringfence",
+                "Dimensions": [[]],
+                "Metrics": [metric("contention", "Count")],
             }],
         });
         line
