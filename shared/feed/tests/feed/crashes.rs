@@ -39,7 +39,7 @@ async fn survive(seed: u64) {
         let weather = Weather::new(&[seed, crash], percent, Some(at));
         let indexer = world.indexer(world.directed(Arc::new(weather.clone())), INDEX);
         weather.over(indexer.index(due, Retry::default())).await;
-        if random.chance(10) {
+        if random.chance(5) {
             // What is still on its way arrives.
             sleep(Duration::from_secs(10)).await;
             world.index_all(INDEX).await;

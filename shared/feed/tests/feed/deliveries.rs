@@ -6,7 +6,7 @@ use ringfence_feed::IndexError;
 use crate::world::{INDEX, World, any, by_partition, changed, run};
 
 /// Deliveries in all.
-const DELIVERIES: usize = 100_000;
+const DELIVERIES: u64 = 100_000;
 /// Worlds that they are delivered in.
 const WORLDS: u64 = 100;
 /// The index that gets every record once, in order.
@@ -25,18 +25,19 @@ fn shuffled_and_repeated_deliveries_make_the_index_of_ordered_ones() {
             );
             let mut records = Vec::new();
             let mut delivered = 0;
-            while delivered < DELIVERIES / WORLDS as usize {
+            while delivered < DELIVERIES / WORLDS {
                 let events = (0..=random.below(4)).map(|_| any(&mut random, 6)).collect();
                 let new: Vec<_> = world.append(events).await;
                 let new: Vec<_> = new.into_iter().map(|event| event.partition).collect();
                 ordered.index(new.clone(), Retry::default()).await;
                 records.extend(new);
                 // Any records so far, any number of times, in any order.
-                let batch = usize::try_from(random.below(200)).unwrap_or(0);
-                let batch: Vec<_> = (0..batch)
-                    .map(|_| records[random.below(records.len() as u64) as usize].clone())
+                let length = random.below(200);
+                let any_of = |n: u64| usize::try_from(n).expect("an index");
+                let batch: Vec<_> = (0..length)
+                    .map(|_| records[any_of(random.below(records.len() as u64))].clone())
                     .collect();
-                delivered += batch.len();
+                delivered += length;
                 for outcome in shuffled.index(batch, Retry::default()).await.into_values() {
                     outcome.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
                 }

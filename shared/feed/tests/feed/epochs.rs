@@ -45,9 +45,9 @@ fn an_epoch_is_sealed_exactly_full_and_never_changes() {
         let epochs = entries.len() / 7;
         assert_eq!(before.values().filter(|page| sealed(page)).count(), epochs);
         for epoch in 0..epochs {
-            let of_epoch =
+            let mut of_epoch =
                 before.iter().filter(|((p, _), _)| *p == format!("$AppendsEpoch-0_{epoch}"));
-            let last = of_epoch.last().expect("a page").1;
+            let last = of_epoch.next_back().expect("a page").1;
             assert_eq!((last["n"].as_n().map(String::as_str), sealed(last)), (Ok("7"), true));
         }
     });

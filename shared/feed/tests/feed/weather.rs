@@ -59,7 +59,7 @@ impl Director for Weather {
         let mut state = self.state();
         let latency = Duration::from_millis(state.random.below(8));
         let mut faults = vec![Fault::Delay(latency)];
-        if operation == "Query" && state.random.chance(50) {
+        if operation == "Query" && state.random.chance(20) {
             faults.push(Fault::page(1 + state.random.below(3)));
         }
         if operation == "Query" && request["TableName"] == EVENTS && state.percent > 0 {
