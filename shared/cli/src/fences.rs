@@ -1,23 +1,28 @@
 //! `ringfence verify` and `ringfence repair`.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence_dcb_log::{Difference, Options, Report, Stage, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, Options, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
-use crate::Table;
+use crate::progress;
+use crate::tables::{Dynamo, EventTable};
 
 /// Progress is shown after so many items.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  ringfence verify --table ringfence-prod-events
+  ringfence repair --json")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    table: Table,
+    table: EventTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
     json: bool,
@@ -32,27 +37,28 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn options(&self) -> Options<'static> {
         let settle = Duration::from_secs(self.settle_seconds);
-        Options { settle, passes: self.passes, progress: progress() }
+        Options { settle, passes: self.passes, progress: &show }
+    }
+
+    async fn log(&self) -> Result<DcbLog> {
+        self.table.log(self.dynamo.client().await)
     }
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let log = arguments.table.log().await?;
+    let log = arguments.log().await?;
     let report = log.verify_fences(&arguments.options()).await;
     end(arguments, report?)
 }
 
 pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
-    let log = arguments.table.log().await?;
+    let log = arguments.log().await?;
     let report = log.repair_fences(&arguments.options()).await;
     end(arguments, report?)
 }
 
 fn end(arguments: &Arguments, report: Report) -> Result<ExitCode> {
-    if stderr().is_terminal() {
-        // Over the line of progress.
-        eprint!("\r\x1b[K");
-    }
+    progress::clear();
     if arguments.json {
         println!("{}", json(&report));
     } else {
@@ -61,21 +67,15 @@ fn end(arguments: &Arguments, report: Report) -> Result<ExitCode> {
     Ok(if report.in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// One line that is written over, on a terminal; nothing elsewhere.
-fn progress() -> &'static (dyn Fn(Stage, u64) + Send + Sync) {
-    if !stderr().is_terminal() {
-        return &|_, _| {};
-    }
-    &|stage, done| {
-        let what = match stage {
-            Stage::Fences => "fences read",
-            Stage::Events => "events counted",
-            Stage::Confirming => "events counted again",
-            Stage::Mending => "fences mended",
-        };
-        if done % PROGRESS_ITEMS == 0 || stage == Stage::Mending {
-            eprint!("\r\x1b[K{done} {what}");
-        }
+fn show(stage: Stage, done: u64) {
+    let what = match stage {
+        Stage::Fences => "fences read",
+        Stage::Events => "events counted",
+        Stage::Confirming => "events counted again",
+        Stage::Mending => "fences mended",
+    };
+    if done.is_multiple_of(PROGRESS_ITEMS) || stage == Stage::Mending {
+        progress::show(format_args!("{done} {what}"));
     }
 }
 

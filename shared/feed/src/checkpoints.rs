@@ -1,6 +1,7 @@
 //! Where named readers are, beside the views.
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::{
     ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -17,6 +18,17 @@ const ID: &str = "id";
 const READER: &str = "$ReaderCheckpoint-";
 const READER_ID: &str = "CHECKPOINT";
 const UPDATED_AT: &str = "updatedAt";
+
+/// A named reader of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// Its name.
+    pub name: String,
+    /// Behind what it is done with.
+    pub checkpoint: Checkpoint,
+    /// When it came there: RFC 3339, UTC.
+    pub updated_at: String,
+}
 
 /// The checkpoints of named readers, in the table of the views. It has no stream, so that a system
 /// at rest does not feed itself.
@@ -47,9 +59,37 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn load(&self, reader: &str) -> Result<Option<Checkpoint>, FeedError> {
+        Ok(self.reader(reader).await?.map(|reader| reader.checkpoint))
+    }
+
+    /// A reader, with the time of its checkpoint; `None` before its first. A strong read.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn reader(&self, reader: &str) -> Result<Option<Reader>, FeedError> {
         let get = || self.get(reader);
         let item = Retry::default().run(get).await.map_err(failed("reading a checkpoint"))?;
-        item.as_ref().map(checkpoint_of).transpose()
+        item.as_ref().map(reader_of).transpose()
+    }
+
+    /// Every reader, in no order: for people. It reads, and pays for, the whole table.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn readers(&self) -> Result<Vec<Reader>, FeedError> {
+        let mut readers = Vec::new();
+        let mut start = None;
+        loop {
+            let scan = || self.scan(start.clone());
+            let page = Retry::default().run(scan).await.map_err(failed("reading checkpoints"))?;
+            for item in page.items() {
+                readers.push(reader_of(item)?);
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(readers);
+            }
+        }
     }
 
     /// Moves a reader that is at `from`.
@@ -156,6 +196,25 @@ impl Checkpoints {
         Ok(())
     }
 
+    async fn scan(&self, start: Option<Item>) -> Result<ScanOutput, Failure> {
+        self.meter.sent(Kind::Read);
+        let page = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            .filter_expression("#id = :id AND begins_with(#view, :reader)")
+            .expression_attribute_names("#id", ID)
+            .expression_attribute_names("#view", VIEW)
+            .expression_attribute_values(":id", text(READER_ID))
+            .expression_attribute_values(":reader", text(READER))
+            .set_exclusive_start_key(start)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.meter.consumed(Kind::Read, page.consumed_capacity());
+        Ok(page)
+    }
+
     async fn get(&self, reader: &str) -> Result<Option<Item>, Failure> {
         self.meter.sent(Kind::Read);
         let answer = self
@@ -175,6 +234,14 @@ impl Checkpoints {
 fn key(reader: &str) -> Item {
     let view = text(format!("{READER}{reader}"));
     Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(READER_ID))])
+}
+
+fn reader_of(item: &Item) -> Result<Reader, FeedError> {
+    let value = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    let view = value(VIEW).unwrap_or_default();
+    let name = view.strip_prefix(READER).unwrap_or(&view).to_owned();
+    let updated_at = value(UPDATED_AT).unwrap_or_default();
+    Ok(Reader { name, checkpoint: checkpoint_of(item)?, updated_at })
 }
 
 fn checkpoint_of(item: &Item) -> Result<Checkpoint, FeedError> {

@@ -27,7 +27,7 @@ mod round;
 mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX};
-pub use checkpoints::Checkpoints;
+pub use checkpoints::{Checkpoints, Reader};
 pub use error::{FeedError, IndexError};
 pub use filter::Filter;
 pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};

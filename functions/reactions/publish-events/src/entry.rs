@@ -50,7 +50,12 @@ impl Entry {
     /// The entry of an event that a replay of this name sends again: marked in its source, so that
     /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
     pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {
-        Self::of_event(event, Some(replay))
+        Self::new(event, Some(replay))
+    }
+
+    /// The entry of a new event.
+    pub fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
+        Self::new(event, None)
     }
 
     /// The entry of a stream record; `None` for a record of something other than an event.
@@ -61,11 +66,11 @@ impl Entry {
         let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record)?;
         match event_of_image(image.into())? {
             None => Ok(None),
-            Some(event) => Self::of_event(event, None).map(Some),
+            Some(event) => Self::of_event(event).map(Some),
         }
     }
 
-    fn of_event(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
+    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
         if event.context.is_empty() {
             return Err(EntryError::NoContext);
         }

@@ -1,0 +1,110 @@
+//! `ringfence checkpoint`.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use ringfence_feed::{Checkpoint, Checkpoints, Reader};
+use serde_json::json;
+
+use crate::place::Place;
+use crate::tables::{Dynamo, IndexTable, ViewTable};
+
+#[derive(Args)]
+#[command(after_help = "Without a reader's name it reads, and pays for, the whole table of views.
+
+Example:
+  ringfence checkpoint show orders#1")]
+pub(crate) struct Show {
+    #[command(flatten)]
+    tables: Tables,
+    /// The reader: a name of `tail`, `replay.<name>`, or `<view>#<generation>`.
+    reader: Option<String>,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Stop the reader before; one that is at work notices and ends with an error.
+
+Example:
+  ringfence checkpoint set audit 1000"
+)]
+pub(crate) struct Set {
+    #[command(flatten)]
+    tables: Tables,
+    /// The reader.
+    reader: String,
+    /// Where to: a number, `start` or `end`.
+    checkpoint: Place,
+}
+
+#[derive(Args)]
+struct Tables {
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    views: ViewTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+}
+
+pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
+    let Tables { index, views, dynamo } = &arguments.tables;
+    let client = dynamo.client().await;
+    let checkpoints = Checkpoints::new(client.clone(), &views.view_table);
+    let mut readers = match &arguments.reader {
+        None => checkpoints.readers().await?,
+        Some(name) => Vec::from_iter(checkpoints.reader(name).await?),
+    };
+    if let Some(name) = &arguments.reader {
+        ensure!(!readers.is_empty(), "no reader {name} has kept a checkpoint");
+    }
+    readers.sort_by(|a, b| a.name.cmp(&b.name));
+    let end = index.index(client).end().await?;
+    if arguments.json {
+        let readers = readers.iter().map(|Reader { name, checkpoint, updated_at }| {
+            json!({ "reader": name, "checkpoint": checkpoint, "updatedAt": updated_at })
+        });
+        let readers = readers.collect::<serde_json::Value>();
+        println!("{}", json!({ "end": end, "readers": readers }));
+    } else {
+        for Reader { name, checkpoint, updated_at } in &readers {
+            println!("{name}  {checkpoint}  {}  {updated_at}", behind(*checkpoint, end));
+        }
+        println!("the index ends at {end}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The generation of a view that is no longer served lies behind every event.
+fn behind(at: Checkpoint, end: Checkpoint) -> String {
+    match i64::from(end) - i64::from(at) {
+        0 => "up to date".to_owned(),
+        events @ 1.. => format!("{events} behind"),
+        _ => "retired".to_owned(),
+    }
+}
+
+pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
+    let Set { tables, reader, checkpoint } = arguments;
+    if let Some((view, _)) = reader.split_once('#') {
+        // Rows folded twice, or never, would be wrong for ever.
+        anyhow::bail!(
+            "{reader} is a view, whose checkpoint moves with its rows only; \
+             to fold it anew: ringfence replay view {view}"
+        );
+    }
+    let client = tables.dynamo.client().await;
+    let checkpoints = Checkpoints::new(client.clone(), &tables.views.view_table);
+    let to = checkpoint.checkpoint(&tables.index.index(client)).await?;
+    let from = checkpoints.load(reader).await?;
+    checkpoints.set(reader, to).await?;
+    match from {
+        Some(from) => println!("{reader}: {from} -> {to}"),
+        None => println!("{reader}: new -> {to}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

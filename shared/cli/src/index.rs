@@ -1,0 +1,144 @@
+//! `ringfence index`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use ringfence_feed::{Indexer, Report, Stage, Wrong};
+use serde_json::{Value, json};
+
+use crate::progress;
+use crate::tables::{Dynamo, EventTable, IndexTable};
+
+/// Progress is shown after so many items.
+const PROGRESS_ITEMS: u64 = 1_000;
+
+#[derive(Args)]
+#[command(after_help = "\
+Reads both tables whole, the events strongly, and takes some hundred bytes of memory for each partition.
+Events that were appended a moment ago may not be indexed yet: on a stack that is in use, what `repair`
+says is what counts. It can be broken off, and begun again.
+
+Examples:
+  ringfence index verify --table ringfence-prod-events --index-table ringfence-prod-index
+  ringfence index repair --json")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    table: EventTable,
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a repair has done to a partition: how many events it has indexed, or why it could not.
+type Repaired = Vec<(String, Result<u64, String>)>;
+
+impl Arguments {
+    async fn indexer(&self) -> Result<Indexer> {
+        let client = self.dynamo.client().await;
+        let log = self.table.log(client.clone())?;
+        Ok(Indexer::new(log, client, &self.index.index_table))
+    }
+}
+
+pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
+    let report = arguments.indexer().await?.verify(&show).await?;
+    let agree = report.behind.is_empty() && report.wrong.is_empty();
+    Ok(end(arguments, &report, None, agree))
+}
+
+pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
+    let (report, outcomes) = arguments.indexer().await?.repair(&show).await?;
+    let outcomes = outcomes.into_iter().map(|(partition, outcome)| {
+        let outcome = outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
+        (partition.to_string(), outcome)
+    });
+    let repaired: Repaired = outcomes.collect();
+    let agree = report.wrong.is_empty() && repaired.iter().all(|(_, outcome)| outcome.is_ok());
+    Ok(end(arguments, &report, Some(&repaired), agree))
+}
+
+fn show(stage: Stage, done: u64) {
+    let what = match stage {
+        Stage::Entries => "entries of the index read",
+        Stage::Events => "events of the table read",
+        Stage::Indexing => "partitions indexed",
+    };
+    if done.is_multiple_of(PROGRESS_ITEMS) || stage == Stage::Indexing {
+        progress::show(format_args!("{done} {what}"));
+    }
+}
+
+fn end(
+    arguments: &Arguments,
+    report: &Report,
+    repaired: Option<&Repaired>,
+    agree: bool,
+) -> ExitCode {
+    progress::clear();
+    if arguments.json {
+        println!("{}", json(report, repaired, agree));
+    } else {
+        print(report, repaired, agree);
+    }
+    if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(report: &Report, repaired: Option<&Repaired>, agree: bool) {
+    match repaired {
+        None => {
+            for (partition, events) in &report.behind {
+                println!("behind   {partition}: {events} events are not indexed");
+            }
+        }
+        Some(repaired) => {
+            for (partition, outcome) in repaired {
+                match outcome {
+                    Ok(events) => println!("indexed  {partition}: {events} events"),
+                    Err(cause) => println!("fails    {partition}: {cause}"),
+                }
+            }
+        }
+    }
+    for wrong in &report.wrong {
+        println!("wrong    {wrong}");
+    }
+    let Report { entries, events, .. } = report;
+    let end = if agree { "all in order" } else { "not in order" };
+    println!("{entries} entries, {events} events: {end}");
+}
+
+fn json(report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
+    let behind = report
+        .behind
+        .iter()
+        .map(|(partition, events)| json!({ "partition": partition.as_str(), "events": events }));
+    let repaired = repaired.into_iter().flatten().map(|(partition, outcome)| match outcome {
+        Ok(events) => json!({ "partition": partition, "indexed": events }),
+        Err(cause) => json!({ "partition": partition, "cause": cause }),
+    });
+    json!({
+        "entries": report.entries,
+        "events": report.events,
+        "inOrder": agree,
+        "behind": behind.collect::<Value>(),
+        "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
+        "repaired": repaired.collect::<Value>(),
+    })
+}
+
+fn wrong(wrong: &Wrong) -> Value {
+    match wrong {
+        Wrong::Differs { partition, indexed, stored } => json!({
+            "wrong": "differs", "partition": partition.as_str(),
+            "indexed": indexed, "stored": stored,
+        }),
+        Wrong::Order { partition, checkpoint } => json!({
+            "wrong": "order", "partition": partition.as_str(), "checkpoint": checkpoint,
+        }),
+    }
+}

@@ -1,0 +1,110 @@
+//! Where what failed is kept: a dead-letter queue or a bucket of failed batches.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use anyhow::{Context, Result};
+use aws_config::BehaviorVersion;
+
+use crate::letter::{Letter, To};
+
+/// Messages of one call at most, as SQS has it.
+const MESSAGES_MAX: i32 = 10;
+/// A received message is hidden from others for so long, in seconds, also from the next redrive.
+const HIDDEN_SECONDS: i32 = 30;
+/// A call waits for messages so long, in seconds; one that does not wait may miss some.
+const WAIT_SECONDS: i32 = 2;
+
+/// One message or object.
+pub(crate) struct Kept {
+    /// The message's id or the object's key.
+    pub(crate) name: String,
+    /// What deletes it.
+    handle: String,
+    /// What it asks for; an error for what asks for nothing that can be done.
+    pub(crate) letter: Result<Letter>,
+}
+
+pub(crate) enum Store {
+    Queue { client: aws_sdk_sqs::Client, url: String, seen: BTreeSet<String> },
+    Bucket { client: aws_sdk_s3::Client, name: String, to: To, keys: VecDeque<String> },
+}
+
+impl Store {
+    pub(crate) async fn queue(url: &str) -> Self {
+        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+        let client = aws_sdk_sqs::Client::new(&config);
+        Self::Queue { client, url: url.to_owned(), seen: BTreeSet::new() }
+    }
+
+    /// The bucket with the objects that it has now, in the order of keys, which is that of time.
+    pub(crate) async fn bucket(name: &str, to: To) -> Result<Self> {
+        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+        let client = aws_sdk_s3::Client::new(&config);
+        let mut pages = client.list_objects_v2().bucket(name).into_paginator().send();
+        let mut keys = VecDeque::new();
+        while let Some(page) = pages.next().await {
+            let page = page.with_context(|| format!("listing bucket {name}"))?;
+            keys.extend(page.contents.unwrap_or_default().into_iter().filter_map(|o| o.key));
+        }
+        Ok(Self::Bucket { client, name: name.to_owned(), to, keys })
+    }
+
+    /// Some of what this command has not seen yet; none when it has seen all.
+    pub(crate) async fn next(&mut self) -> Result<Vec<Kept>> {
+        match self {
+            Self::Queue { client, url, seen } => messages(client, url, seen).await,
+            Self::Bucket { client, name, to, keys } => match keys.pop_front() {
+                Some(key) => Ok(vec![object(client, name, *to, key).await?]),
+                None => Ok(Vec::new()),
+            },
+        }
+    }
+
+    pub(crate) async fn delete(&self, kept: &Kept) -> Result<()> {
+        match self {
+            Self::Queue { client, url, .. } => {
+                let delete = client.delete_message().queue_url(url).receipt_handle(&kept.handle);
+                delete.send().await.context("it is done, and the message can't be deleted")?;
+            }
+            Self::Bucket { client, name, .. } => {
+                let delete = client.delete_object().bucket(name).key(&kept.handle);
+                delete.send().await.context("it is done, and the object can't be deleted")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Those that failed come back when they are hidden no longer, and were seen.
+async fn messages(
+    client: &aws_sdk_sqs::Client,
+    url: &str,
+    seen: &mut BTreeSet<String>,
+) -> Result<Vec<Kept>> {
+    let receive = client
+        .receive_message()
+        .queue_url(url)
+        .max_number_of_messages(MESSAGES_MAX)
+        .visibility_timeout(HIDDEN_SECONDS)
+        .wait_time_seconds(WAIT_SECONDS);
+    let received = receive.send().await.with_context(|| format!("receiving from {url}"))?;
+    let mut all = Vec::new();
+    for message in received.messages.unwrap_or_default() {
+        let name = message.message_id.unwrap_or_default();
+        if seen.insert(name.clone()) {
+            let letter = Letter::of_message(&message.body.unwrap_or_default());
+            let handle = message.receipt_handle.unwrap_or_default();
+            all.push(Kept { name, handle, letter });
+        }
+    }
+    Ok(all)
+}
+
+/// One at a time: a batch can have megabytes.
+async fn object(client: &aws_sdk_s3::Client, bucket: &str, to: To, key: String) -> Result<Kept> {
+    let reading = || format!("reading object {key}");
+    let object = client.get_object().bucket(bucket).key(&key).send().await;
+    let body = object.with_context(reading)?.body.collect().await.with_context(reading)?;
+    let letter = Letter::of_object(&String::from_utf8_lossy(&body.into_bytes()), to);
+    Ok(Kept { name: key.clone(), handle: key, letter })
+}

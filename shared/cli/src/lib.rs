@@ -1,0 +1,108 @@
+//! `ringfence`: the command of those who run a stack. On AWS or on one machine, by the environment
+//! and the same flags.
+
+mod checkpoint;
+mod fences;
+mod index;
+mod kept;
+mod letter;
+mod place;
+mod progress;
+mod redrive;
+mod replay;
+mod tables;
+mod tail;
+mod topic;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use futures::FutureExt;
+
+/// The status of a command that could not do its work.
+const FAILED: u8 = 2;
+
+/// Ringfence: event sourcing with dynamic consistency boundaries.
+///
+/// Tables and bus come from flags or from the variables that the functions have (EVENT_TABLE,
+/// INDEX_TABLE, VIEW_TABLE, EVENT_BUS); Region, credentials and endpoints from the environment, as
+/// for every AWS tool. For the stack that `cargo local` runs, source the file that it names.
+#[derive(Parser)]
+#[command(name = "ringfence", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compares every fence with the events. Status 0: all agree, 1: some differ, 2: error.
+    Verify(fences::Arguments),
+    /// Mends the fences that differ; writers may go on. Status 0: all agree now, 1: not all, 2: error.
+    Repair(fences::Arguments),
+    /// Prints the events of the index, from any checkpoint on, in their order.
+    Tail(tail::Arguments),
+    /// Sends events of the index again: to the bus, marked as a replay, or into a view.
+    #[command(subcommand)]
+    Replay(Replay),
+    /// The index of all events against the table of the events.
+    #[command(subcommand)]
+    Index(Index),
+    /// Where the named readers of the index are.
+    #[command(subcommand)]
+    Checkpoint(Checkpoint),
+    /// Does again what failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
+    /// failed again and stay, 2: error.
+    Redrive(redrive::Arguments),
+}
+
+#[derive(Subcommand)]
+enum Replay {
+    /// To the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some, 2: error.
+    Bus(replay::Arguments),
+    /// Into a view: builds it anew beside the one that is served, then serves the new one.
+    View(view::Arguments),
+}
+
+#[derive(Subcommand)]
+enum Index {
+    /// Compares the index with the table. Status 0: they agree, 1: they differ, 2: error.
+    Verify(index::Arguments),
+    /// Indexes what the index has not; writers may go on. Status 0: they agree now, 1: not yet, 2: error.
+    Repair(index::Arguments),
+}
+
+#[derive(Subcommand)]
+enum Checkpoint {
+    /// Shows one reader, or every reader.
+    Show(checkpoint::Show),
+    /// Puts a reader elsewhere: back, to read events again, or forward, to skip some.
+    Set(checkpoint::Set),
+}
+
+/// Does what the command line asks for.
+pub async fn run() -> ExitCode {
+    let command = Arguments::parse().command;
+    // Boxed: together they nest deeper than the compiler computes layouts.
+    let ended = match &command {
+        Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
+        Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
+        Command::Tail(arguments) => tail::tail(arguments).boxed_local(),
+        Command::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
+        Command::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
+        Command::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),
+        Command::Index(Index::Repair(arguments)) => index::repair(arguments).boxed_local(),
+        Command::Checkpoint(Checkpoint::Show(arguments)) => {
+            checkpoint::show(arguments).boxed_local()
+        }
+        Command::Checkpoint(Checkpoint::Set(arguments)) => checkpoint::set(arguments).boxed_local(),
+        Command::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
+    };
+    let ended = ended.await;
+    progress::clear();
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(FAILED)
+    })
+}

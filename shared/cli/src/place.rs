@@ -1,0 +1,65 @@
+//! Where to begin in the index, and which events.
+
+use std::str::FromStr;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use ringfence::Tag;
+use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
+
+/// A checkpoint, or a name for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Start,
+    End,
+    At(Checkpoint),
+}
+
+impl FromStr for Place {
+    type Err = CheckpointError;
+
+    fn from_str(text: &str) -> Result<Self, CheckpointError> {
+        match text {
+            "start" => Ok(Self::Start),
+            "end" => Ok(Self::End),
+            number => number.parse().map(Self::At),
+        }
+    }
+}
+
+impl Place {
+    /// The checkpoint; one behind the end would skip events that are yet to come.
+    pub(crate) async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
+        match self {
+            Self::Start => Ok(Checkpoint::START),
+            Self::End => Ok(index.end().await?),
+            Self::At(at) => {
+                let end = index.end().await?;
+                ensure!(at <= end, "checkpoint {at} lies behind the end of the index, {end}");
+                Ok(at)
+            }
+        }
+    }
+}
+
+/// Which events.
+#[derive(Args)]
+pub(crate) struct Wanted {
+    /// Only events of this type; given several times, of any of them.
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only events with this tag; given several times, with all of them.
+    #[arg(long = "tag", value_name = "KEY:VALUE", value_parser = tag)]
+    tags: Vec<Tag>,
+}
+
+impl Wanted {
+    pub(crate) fn filter(&self) -> Filter {
+        Filter { types: self.types.iter().cloned().collect(), tags: self.tags.clone() }
+    }
+}
+
+fn tag(text: &str) -> Result<Tag, &'static str> {
+    let (key, value) = text.split_once(':').ok_or("a tag is KEY:VALUE, such as orderId:ord-1")?;
+    Ok(Tag::new(key.to_owned(), value))
+}

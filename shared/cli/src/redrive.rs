@@ -1,0 +1,221 @@
+//! `ringfence redrive`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail};
+use aws_sdk_dynamodb::types::AttributeValue;
+use clap::Args;
+use publish_events::{Entry, Topic};
+use ringfence::BoundaryId;
+use ringfence_dynamo::Retry;
+use ringfence_feed::Indexer;
+use serde_json::{Value, json};
+
+use crate::kept::{Kept, Store};
+use crate::letter::{To, Work};
+use crate::progress;
+use crate::tables::{self, Dynamo};
+use crate::topic::{Refused, send, topic};
+
+#[derive(Args)]
+#[command(after_help = "\
+Remove the cause first. A message or object is deleted after its work is done; what fails again stays, with
+its cause printed. Nothing is lost or done twice by running it again: consumers know events by their id,
+and the index takes each event once.
+
+A queue of publish-events or index-events, and the queue of an automation: each message says what it
+asks for. Events of an automation's queue go to the bus again as they were, so that every rule that takes
+them gets them. Messages that stay are hidden from others for 30 seconds.
+
+A bucket of failed batches: `--to bus` for those of publish-events, `--to index` for those of
+index-events. Batches of project-views hold nothing that the next event would not bring: delete them.
+
+Examples:
+  ringfence redrive --queue-url \"$QUEUE_URL\" --dry-run
+  ringfence redrive --queue-url \"$QUEUE_URL\"
+  ringfence redrive --bucket \"$BUCKET\" --to bus")]
+#[group(id = "store", required = true)]
+pub(crate) struct Arguments {
+    /// A dead-letter queue.
+    #[arg(long, group = "store", value_name = "URL")]
+    queue_url: Option<String>,
+    /// A bucket of failed batches.
+    #[arg(long, group = "store", value_name = "NAME", requires = "to")]
+    bucket: Option<String>,
+    /// Where the records of failed batches go.
+    #[arg(long, conflicts_with = "queue_url")]
+    to: Option<To>,
+    /// The bus, for what goes there.
+    #[arg(long, env = "EVENT_BUS")]
+    bus: Option<String>,
+    /// The table of the events, for what goes into the index.
+    #[arg(long, env = "EVENT_TABLE")]
+    table: Option<String>,
+    /// The table of the index, for what goes there.
+    #[arg(long, env = "INDEX_TABLE")]
+    index_table: Option<String>,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Shows what is kept and why, and does nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What stays where it is kept.
+struct Stays {
+    name: String,
+    /// Why it was kept.
+    kept: Option<String>,
+    /// Why it stays; none in a dry run.
+    cause: Option<String>,
+}
+
+pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
+    let mut store = match (&arguments.queue_url, &arguments.bucket, arguments.to) {
+        (Some(url), ..) => Store::queue(url).await,
+        (None, Some(bucket), Some(to)) => Store::bucket(bucket, to).await?,
+        _ => bail!("name a queue, or a bucket and where its records go"),
+    };
+    let mut does = Does::new(arguments).await?;
+    let (mut done, mut left) = (0_u64, Vec::new());
+    loop {
+        let some = store.next().await?;
+        if some.is_empty() {
+            break;
+        }
+        for kept in some {
+            match does.redrive(&store, kept, arguments.dry_run).await {
+                None => done += 1,
+                Some(stays) => left.push(stays),
+            }
+            progress::show(format_args!("{done} done, {} stay", left.len()));
+        }
+    }
+    progress::clear();
+    print(arguments, done, &left);
+    let ended = left.is_empty() || arguments.dry_run;
+    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
+    if arguments.json {
+        let left = left.iter().map(
+            |Stays { name, kept, cause }| json!({ "name": name, "kept": kept, "cause": cause }),
+        );
+        println!("{}", json!({ "done": done, "left": left.collect::<Value>() }));
+        return;
+    }
+    for Stays { name, kept, cause } in left {
+        let kept = kept.as_deref().unwrap_or("it does not say why");
+        match cause {
+            Some(cause) => println!("stays  {name}: {cause} (kept: {kept})"),
+            None => println!("kept   {name}: {kept}"),
+        }
+    }
+    println!("{done} done, {} left", left.len());
+}
+
+/// Who does the work, as far as the flags name what it needs.
+struct Does {
+    client: aws_sdk_dynamodb::Client,
+    table: Option<String>,
+    topic: Option<Topic>,
+    indexer: Option<Indexer>,
+}
+
+impl Does {
+    async fn new(arguments: &Arguments) -> Result<Self> {
+        let client = arguments.dynamo.client().await;
+        let topic = match &arguments.bus {
+            Some(bus) => Some(topic(bus).await),
+            None => None,
+        };
+        let table = arguments.table.clone();
+        let indexer = match (&table, &arguments.index_table) {
+            (Some(table), Some(index)) => {
+                let log = tables::log(client.clone(), table)?;
+                Some(Indexer::new(log, client.clone(), index))
+            }
+            _ => None,
+        };
+        Ok(Self { client, table, topic, indexer })
+    }
+
+    /// Does what was kept and deletes it; what stays if it can't, or should not.
+    async fn redrive(&mut self, store: &Store, mut kept: Kept, dry_run: bool) -> Option<Stays> {
+        let letter = std::mem::replace(&mut kept.letter, Err(anyhow!("it is under way")));
+        let (why, done) = match letter {
+            Ok(letter) if dry_run => (letter.cause, Ok(())),
+            Ok(letter) => (letter.cause, self.work(letter.work).await),
+            Err(error) => (None, Err(error)),
+        };
+        let done = match done {
+            Ok(()) if !dry_run => store.delete(&kept).await,
+            done => done,
+        };
+        let cause = done.err().map(|error| format!("{error:#}"));
+        (dry_run || cause.is_some()).then_some(Stays { name: kept.name, kept: why, cause })
+    }
+
+    async fn work(&self, work: Work) -> Result<()> {
+        match work {
+            Work::Publish(records) => self.publish(&records).await,
+            Work::PublishKey { id, position } => {
+                let image = self.event(id, position).await?;
+                self.publish(&[json!({ "dynamodb": { "NewImage": image } })]).await
+            }
+            Work::Repeat(entry) => all_sent(send(self.topic()?, &[entry], None).await?),
+            Work::Index(partitions) => self.index(partitions).await,
+        }
+    }
+
+    fn topic(&self) -> Result<&Topic> {
+        self.topic.as_ref().context("it goes to the bus: --bus (or EVENT_BUS) is missing")
+    }
+
+    /// Sends the events of the records that have one, and fails if one of them can't be sent.
+    async fn publish(&self, records: &[Value]) -> Result<()> {
+        let topic = self.topic()?;
+        let (mut entries, mut failed) = (Vec::new(), Vec::new());
+        for record in records {
+            match Entry::of_record(record) {
+                Ok(entry) => entries.extend(entry),
+                Err(error) => failed.push(error),
+            }
+        }
+        all_sent(send(topic, &entries, None).await?)?;
+        failed.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    async fn index(&self, partitions: BTreeSet<BoundaryId>) -> Result<()> {
+        let missing = "it goes into the index: --table or --index-table is missing";
+        let indexer = self.indexer.as_ref().context(missing)?;
+        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.with_context(|| format!("partition {partition}"))?;
+        }
+        Ok(())
+    }
+
+    /// The image of the event with this key.
+    async fn event(&self, id: String, position: String) -> Result<Value> {
+        let table = self.table.as_ref().context("the table has its event: --table is missing")?;
+        let key = [("id", id.clone()), ("position", position.clone())];
+        let key = key.map(|(name, value)| (name.to_owned(), AttributeValue::S(value)));
+        let key = HashMap::from(key);
+        let get = || async {
+            let get = self.client.get_item().table_name(table).set_key(Some(key.clone()));
+            get.consistent_read(true).send().await.map_err(Into::into)
+        };
+        let item = Retry::default().run(get).await.context("reading the event")?.item;
+        let item = item.with_context(|| format!("there is no event {position} in {id}"))?;
+        Ok(serde_json::to_value(serde_dynamo::Item::from(item))?)
+    }
+}
+
+fn all_sent(refused: Refused) -> Result<()> {
+    refused.into_values().next().map_or(Ok(()), |cause| Err(anyhow!(cause)))
+}

@@ -1,0 +1,179 @@
+//! `ringfence replay bus`.
+
+use std::future::ready;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use futures::TryStreamExt;
+use publish_events::{Entry, Topic};
+use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
+use serde_json::{Value, json};
+
+use crate::place::{Place, Wanted};
+use crate::progress;
+use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::topic::{send, topic};
+
+/// Entries of the index after which the checkpoint is kept; so many at most are sent again when a
+/// replay is broken off.
+const KEEP_ENTRIES: usize = 100;
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+#[derive(Args)]
+#[command(after_help = "\
+An entry of a replay has the source `replay.<context>` and the replay's name in its detail, so that
+no rule that names a context takes it. A rule that wants replays matches the source by the prefix
+`replay.`; a replay that no rule wants has no effect.
+
+A replay keeps its checkpoint under the reader `replay.<name>`. Broken off, it goes on from there with
+the same command, and at most 100 events are sent twice. `ringfence checkpoint set replay.<name> start`
+begins it anew.
+
+Example:
+  ringfence replay bus --name new-search --type CatalogProductAdded --from 0 --rate 200")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    views: ViewTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// The bus.
+    #[arg(long, env = "EVENT_BUS")]
+    bus: String,
+    /// What the replay is called: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    #[arg(long, value_parser = name)]
+    name: String,
+    /// Where a new replay begins: behind this checkpoint, at `start` or at the `end`.
+    #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
+    from: Place,
+    /// The last checkpoint; the present end unless it is given.
+    #[arg(long, value_name = "CHECKPOINT")]
+    until: Option<Checkpoint>,
+    /// Sends the events as if they were new: those between `--from` and `--until` that have never been on
+    /// the bus, because publish-events was off. Every rule takes them.
+    #[arg(long, requires_all = ["from", "until"])]
+    as_new: bool,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Events a second, at most. A bus takes 400 to 10,000 a second, depending on the Region, and needs
+    /// most of them for what happens meanwhile.
+    #[arg(long, default_value = "100")]
+    rate: NonZeroU32,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let right = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(allowed);
+    right.then(|| text.to_owned()).ok_or("a name has 1 to 64 of A-Z a-z 0-9 . _ -")
+}
+
+/// A replay that is under way.
+struct Replay<'a> {
+    arguments: &'a Arguments,
+    topic: Topic,
+    filter: Filter,
+    done: Done,
+}
+
+#[derive(Default)]
+struct Done {
+    read: u64,
+    sent: u64,
+    refused: Vec<(String, String)>,
+}
+
+pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.dynamo.client().await;
+    let index = arguments.index.index(client.clone());
+    let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
+    let reader = format!("replay.{}", arguments.name);
+    let end = index.end().await?;
+    let until = arguments.until.unwrap_or(end);
+    ensure!(until <= end, "--until {until} lies behind the end of the index, {end}");
+    let begun = checkpoints.load(&reader).await?;
+    let from = match begun {
+        Some(at) => at,
+        None => arguments.from.checkpoint(&index).await?,
+    };
+    if begun.is_some() {
+        eprintln!("replay {} goes on behind checkpoint {from}", arguments.name);
+    }
+    let mut replay = Replay {
+        arguments,
+        topic: topic(&arguments.bus).await,
+        filter: arguments.wanted.filter(),
+        done: Done::default(),
+    };
+    let total = i64::from(until).saturating_sub(i64::from(from)).max(0);
+    let mut chunks = index
+        .read(from, Until::Present)
+        .try_take_while(|entry| ready(Ok(entry.checkpoint <= until)))
+        .try_chunks(KEEP_ENTRIES);
+    let mut at = begun;
+    while let Some(chunk) = chunks.try_next().await.map_err(|error| error.1)? {
+        let behind = chunk.last().map(|entry| entry.checkpoint);
+        let kept = || format!("broken off behind checkpoint {}", at.unwrap_or(from));
+        replay.send(chunk).await.with_context(kept)?;
+        if let Some(to) = behind {
+            checkpoints.advance(&reader, at, to).await?;
+            at = Some(to);
+        }
+        let Done { read, sent, .. } = &replay.done;
+        progress::show(format_args!("{read} of {total} events read, {sent} sent"));
+    }
+    Ok(replay.end(at.unwrap_or(from)))
+}
+
+impl Replay<'_> {
+    async fn send(&mut self, chunk: Vec<feed::Entry>) -> Result<()> {
+        let Self { arguments, topic, filter, done } = self;
+        let (mut ids, mut entries) = (Vec::new(), Vec::new());
+        done.read += chunk.len() as u64;
+        for feed::Entry { event, .. } in chunk {
+            if !filter.matches(&event) {
+                continue;
+            }
+            let id = event.position.to_string();
+            let entry = match arguments.as_new {
+                true => Entry::of_event(event),
+                false => Entry::of_replay(event, &arguments.name),
+            };
+            match entry {
+                Ok(entry) => {
+                    ids.push(id);
+                    entries.push(entry);
+                }
+                Err(error) => done.refused.push((id, format!("{:#}", anyhow::Error::new(error)))),
+            }
+        }
+        let refused = send(topic, &entries, Some(arguments.rate)).await?;
+        done.sent += (entries.len() - refused.len()) as u64;
+        let refused = refused.into_iter().map(|(place, cause)| (ids[place].clone(), cause));
+        done.refused.extend(refused);
+        Ok(())
+    }
+
+    fn end(&self, at: Checkpoint) -> ExitCode {
+        progress::clear();
+        let Done { read, sent, refused } = &self.done;
+        if self.arguments.json {
+            let refused = refused.iter().map(|(id, cause)| json!({ "id": id, "cause": cause }));
+            let refused: Value = refused.collect();
+            let done = json!({ "read": read, "sent": sent, "refused": refused, "checkpoint": at });
+            println!("{done}");
+        } else {
+            for (id, cause) in refused {
+                println!("refused  {id}: {cause}");
+            }
+            println!("{read} events read, {sent} sent, at checkpoint {at}");
+        }
+        if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}

@@ -1,0 +1,130 @@
+//! `ringfence tail`.
+
+use std::io::{ErrorKind, Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use futures::StreamExt;
+use ringfence_dynamo::rfc3339;
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, Filter, Until};
+use serde_json::json;
+
+use crate::place::{Place, Wanted};
+use crate::tables::{Dynamo, IndexTable};
+
+/// Entries after which a named reader keeps its checkpoint, if more wait.
+const KEEP_ENTRIES: usize = 100;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringfence tail --type OrderPlaced --tag orderId:ord-1
+  ringfence tail --from start --until-present --json > events.jsonl
+  ringfence tail --reader audit --json | ./audit")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    index: IndexTable,
+    /// The table of the readers' checkpoints, for `--reader`.
+    #[arg(long, env = "VIEW_TABLE")]
+    view_table: Option<String>,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Begins behind this checkpoint: a number, `start` or `end`.
+    #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
+    from: Place,
+    /// Goes on where the reader of this name is, and keeps its checkpoint behind what is printed; a new
+    /// one begins at the start. An event can be printed twice, after an interruption.
+    #[arg(long, requires = "view_table", conflicts_with = "from")]
+    reader: Option<String>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Ends behind the last event there is, instead of waiting for more.
+    #[arg(long)]
+    until_present: bool,
+    /// Prints a line of JSON for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A reader that keeps where it is.
+struct Reader<'a> {
+    name: &'a str,
+    checkpoints: Checkpoints,
+    at: Option<Checkpoint>,
+}
+
+pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.dynamo.client().await;
+    let index = arguments.index.index(client.clone());
+    let mut reader = match (&arguments.reader, &arguments.view_table) {
+        (Some(name), Some(table)) => {
+            let checkpoints = Checkpoints::new(client, table);
+            let at = checkpoints.load(name).await?;
+            Some(Reader { name, checkpoints, at })
+        }
+        _ => None,
+    };
+    let from = match &reader {
+        Some(reader) => reader.at.unwrap_or(Checkpoint::START),
+        None => arguments.from.checkpoint(&index).await?,
+    };
+    let until = if arguments.until_present { Until::Present } else { Until::Forever };
+    let filter = arguments.wanted.filter();
+    // What waits is printed, and kept, together.
+    let mut entries = index.read(from, until).ready_chunks(KEEP_ENTRIES);
+    while let Some(chunk) = entries.next().await {
+        let mut behind = None;
+        let mut failed = None;
+        for entry in chunk {
+            match entry {
+                Ok(entry) => {
+                    behind = Some(entry.checkpoint);
+                    if !print(&entry, &filter, arguments.json)? {
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        stdout().flush()?;
+        if let (Some(reader), Some(to)) = (&mut reader, behind) {
+            reader.checkpoints.advance(reader.name, reader.at, to).await?;
+            reader.at = Some(to);
+        }
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// False when nobody reads any more, as behind `| head`.
+fn print(entry: &Entry, filter: &Filter, as_json: bool) -> Result<bool> {
+    if !filter.matches(&entry.event) {
+        return Ok(true);
+    }
+    let line = if as_json { json_line(entry) } else { line(entry) };
+    match writeln!(stdout(), "{line}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => Ok(written.map(|()| true)?),
+    }
+}
+
+fn line(Entry { checkpoint, event }: &Entry) -> String {
+    let time = rfc3339(event.position.ms());
+    format!("{checkpoint:>9}  {time}  {}  {}  {}", event.event_type, event.partition, event.data)
+}
+
+fn json_line(Entry { checkpoint, event }: &Entry) -> String {
+    json!({
+        "checkpoint": checkpoint,
+        "id": event.position,
+        "type": event.event_type,
+        "context": event.context,
+        "partition": event.partition.as_str(),
+        "tags": event.tags,
+        "data": event.data,
+        "meta": event.metadata,
+    })
+    .to_string()
+}

@@ -1,0 +1,125 @@
+//! Entries to the bus, each until it is there or refused, and not too fast.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use aws_config::BehaviorVersion;
+use futures::future::join;
+use publish_events::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
+use ringfence_dynamo::Retry;
+
+/// How often a call is sent: half a minute in all, after which somebody should look.
+const SENDS_MAX: u32 = 30;
+
+/// The bus of this name.
+pub(crate) async fn topic(bus: &str) -> Topic {
+    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    Topic::new(aws_sdk_eventbridge::Client::new(&config), bus.to_owned())
+}
+
+/// Entries that the bus refuses for good, by their place among those sent, and why.
+pub(crate) type Refused = BTreeMap<usize, String>;
+
+/// Sends entries in their order, one call at a time. With a rate, a call of n entries takes n of its
+/// parts of a second at least: what a slow bus loses is not caught up with a burst.
+pub(crate) async fn send(
+    bus: &impl Bus,
+    entries: &[Entry],
+    per_second: Option<NonZeroU32>,
+) -> Result<Refused> {
+    let mut refused = Refused::new();
+    for call in calls(entries) {
+        let least = per_second.map_or(Duration::ZERO, |rate| {
+            let entries = u32::try_from(call.len()).unwrap_or(u32::MAX);
+            Duration::from_secs(1) * entries / rate.get()
+        });
+        let put = put(bus, entries, call.collect(), &mut refused);
+        let (put, ()) = join(put, tokio::time::sleep(least)).await;
+        put?;
+    }
+    Ok(refused)
+}
+
+/// As many as a call takes, again and again.
+fn calls(entries: &[Entry]) -> Vec<Range<usize>> {
+    let mut calls: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (place, entry) in entries.iter().enumerate() {
+        match calls.last_mut() {
+            Some(call)
+                if call.len() < CALL_ENTRIES_MAX && bytes + entry.bytes() <= CALL_BYTES_MAX =>
+            {
+                call.end += 1;
+                bytes += entry.bytes();
+            }
+            _ => {
+                calls.push(place..place + 1);
+                bytes = entry.bytes();
+            }
+        }
+    }
+    calls
+}
+
+/// One call, and again those that the bus puts off.
+async fn put(
+    bus: &impl Bus,
+    entries: &[Entry],
+    mut left: Vec<usize>,
+    refused: &mut Refused,
+) -> Result<()> {
+    let mut attempts = Retry::default().attempts_max(SENDS_MAX).start();
+    loop {
+        let verdicts = verdicts(bus, entries, &left).await;
+        let mut later = None;
+        let mut put_off = Vec::new();
+        for (place, verdict) in left.into_iter().zip(verdicts) {
+            match verdict {
+                Verdict::Sent => {}
+                Verdict::Never(cause) => drop(refused.insert(place, cause)),
+                Verdict::Later(cause) => {
+                    put_off.push(place);
+                    later = Some(cause);
+                }
+            }
+        }
+        let Some(cause) = later else { return Ok(()) };
+        if !attempts.again().await {
+            bail!("the bus takes no events after {} attempts: {cause}", attempts.made());
+        }
+        left = put_off;
+    }
+}
+
+/// One verdict for each place. Where the bus refuses a call as a whole, each entry is sent alone, to
+/// find those that it means.
+async fn verdicts(bus: &impl Bus, entries: &[Entry], places: &[usize]) -> Vec<Verdict> {
+    let all: Vec<&Entry> = places.iter().map(|place| &entries[*place]).collect();
+    match bus.put(&all).await {
+        Ok(verdicts) => verdicts,
+        Err(error) if error.refused && all.len() > 1 => {
+            let mut verdicts = Vec::with_capacity(all.len());
+            for entry in all {
+                let alone = bus.put(&[entry]).await;
+                verdicts.push(alone.map_or_else(failed, |mut alone| alone.remove(0)));
+            }
+            verdicts
+        }
+        Err(error) => {
+            let verdict = failed(error);
+            vec![verdict; all.len()]
+        }
+    }
+}
+
+fn failed(error: Unreachable) -> Verdict {
+    let refused = error.refused;
+    let cause = format!("{:#}", anyhow::Error::new(error));
+    if refused { Verdict::Never(cause) } else { Verdict::Later(cause) }
+}
+
+#[cfg(test)]
+mod tests;

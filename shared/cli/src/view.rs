@@ -1,0 +1,73 @@
+//! `ringfence replay view`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ringfence_dynamo::Clock;
+use ringfence_views::{Definition, Projector, Step};
+use serde_json::json;
+
+use crate::progress;
+use crate::tables::{Dynamo, IndexTable, ViewTable};
+
+#[derive(Args)]
+#[command(after_help = "\
+The new generation is folded from the first event on, by the views of this build: deploy the changed
+view first. Broken off, it goes on from there with the same command. The one that is served stays current
+until the new one has caught up with it; then its rows are deleted.
+
+Example:
+  ringfence replay view product-demand")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    views: ViewTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// The view.
+    #[arg(value_parser = definition)]
+    view: Definition,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+fn definition(name: &str) -> Result<Definition, String> {
+    let views = project_views::views();
+    let found = views.iter().find(|view| view.name == name).copied();
+    let names: Vec<_> = views.iter().map(|view| view.name).collect();
+    found.ok_or_else(|| format!("the views are {}", names.join(", ")))
+}
+
+pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.dynamo.client().await;
+    let index = arguments.index.index(client.clone());
+    let end = index.end().await?;
+    let table = &arguments.views.view_table;
+    let projector = Projector::new(client, index, table, Clock::system());
+    let view = &arguments.view;
+    let told = |step| match step {
+        Step::Built(generation, at) => progress::show(format_args!(
+            "{} generation {generation}: at checkpoint {at} of about {end}",
+            view.name
+        )),
+        Step::Flipped(generation) => {
+            progress::show(format_args!("{} generation {generation} is served", view.name));
+        }
+        Step::Deleted(generation, rows) => progress::show(format_args!(
+            "{} generation {generation}: {rows} old rows deleted",
+            view.name
+        )),
+    };
+    let generation =
+        projector.rebuild(view, &told).await.context("the same command goes on from there")?;
+    progress::clear();
+    if arguments.json {
+        println!("{}", json!({ "view": view.name, "live": generation.0 }));
+    } else {
+        println!("{}: generation {generation} is served", view.name);
+    }
+    Ok(ExitCode::SUCCESS)
+}

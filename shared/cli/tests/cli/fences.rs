@@ -1,0 +1,51 @@
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::json;
+
+use crate::world::{EVENTS, World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_are_verified_and_repaired() {
+    let world = World::start().await;
+    world.demand("p1", "o1").await;
+
+    let run =
+        |command, more: &[&str]| world.run(&[&[command, "--settle-seconds", "0"], more].concat());
+    let right = (0, "1 events, 2 fences: all in order\n".to_owned());
+    assert_eq!(run("verify", &[]), right);
+
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let update = world.client.update_item().table_name(EVENTS).key("position", text("FENCE"));
+    let update = update.key("id", text("fence#productId:p1")).update_expression("REMOVE #count");
+    let update = update.expression_attribute_names("#count", "cnt#ProductDemandRecorded");
+    update.send().await.unwrap();
+
+    let differs = "productId:p1: counts 0 ProductDemandRecorded, found 1\n";
+    let wrong = format!("differs  {differs}1 events, 2 fences: not in order\n");
+    assert_eq!(run("verify", &["--passes", "2"]), (1, wrong));
+    let count = json!({
+        "wrong": "count", "type": "ProductDemandRecorded", "counted": 0, "found": 1,
+    });
+    let expected = json!({
+        "events": 1,
+        "fences": 2,
+        "inOrder": false,
+        "differences": [{ "boundary": "productId:p1", "wrong": [count] }],
+        "unindexed": {},
+        "mended": [],
+        "indexed": {},
+    });
+    assert_eq!(world.json(&["verify", "--settle-seconds", "0"]), (1, expected));
+
+    let mended = format!("mended   {differs}{}", right.1);
+    assert_eq!(run("repair", &[]), (0, mended));
+    assert_eq!(run("repair", &[]), right);
+    assert_eq!(run("verify", &[]), right);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_done_has_a_status_of_its_own() {
+    let world = World::start().await;
+    // The flag counts more than the environment, and nobody listens there.
+    let said = world.error(&["verify", "--endpoint-url", "no endpoint"]);
+    assert!(said.starts_with("error: scanning the table: no answer after 8 attempts: "), "{said}");
+}

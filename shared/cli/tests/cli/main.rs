@@ -1,0 +1,9 @@
+//! The `ringfence` command as it is started.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod feed;
+mod fences;
+mod flags;
+mod redrive;
+mod replay;
+mod world;

@@ -1,0 +1,146 @@
+use std::sync::Arc;
+
+use ringfence_feed::{Index, Until};
+use serde_json::{Value, json};
+
+use crate::world::{BUCKET, INDEX, QUEUE, World};
+
+/// The event that the bus delivers of a stream record's image.
+fn bus_event(record: &Value, order: &str) -> Value {
+    let image = &record["dynamodb"]["NewImage"];
+    json!({
+        "version": "0",
+        "id": "of the bus",
+        "source": "catalog",
+        "detail-type": "ProductDemandRecorded",
+        "detail": { "position": image["position"]["S"], "data": { "orderId": order } },
+    })
+}
+
+fn orders(events: &[Arc<Value>]) -> Vec<&str> {
+    events.iter().map(|event| event["detail"]["data"]["orderId"].as_str().unwrap()).collect()
+}
+
+/// A record that says that it is an event, and is not whole.
+fn poison() -> Value {
+    json!({ "dynamodb": {
+        "Keys": { "id": { "S": "productId:p9" } },
+        "NewImage": { "id": { "S": "productId:p9" }, "event": { "S": "X" } },
+    }})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_emptied_of_what_succeeds_now() {
+    let mut world = World::start().await;
+    for order in ["o1", "o2"] {
+        world.demand("p1", order).await;
+    }
+    let records = world.records();
+    let image = &records[1]["dynamodb"]["NewImage"];
+    let key = json!({ "id": image["id"], "position": image["position"] });
+    let letters = [
+        json!({ "cause": "the bus refuses the entry", "record": records[0] }),
+        json!({ "cause": "too large", "key": key, "sequenceNumber": "7" }),
+        json!({ "cause": "not an event", "record": poison() }),
+        json!({ "cause": "counts differ", "partition": "productId:p1" }),
+        bus_event(&records[0], "o3"),
+        json!({
+            "requestContext": { "condition": "RetriesExhausted" },
+            "responsePayload": { "errorMessage": "no table" },
+            "requestPayload": bus_event(&records[0], "o4"),
+        }),
+        json!("hello"),
+    ];
+    for letter in &letters {
+        world.queues.send(QUEUE, letter.to_string()).unwrap();
+    }
+    let url = world.queue_url();
+    let redrive = ["redrive", "--queue-url", &url];
+    let (status, printed) = world.run(&redrive);
+    assert_eq!(status, 1, "{printed}");
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!(lines.len(), 3, "{printed}");
+    assert!(lines[0].starts_with("stays  "), "{printed}");
+    assert!(lines[0].contains(": not an event: the image is no event: "), "{printed}");
+    assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
+    assert!(lines[1].contains("the message is neither a letter of this stack nor"), "{printed}");
+    assert_eq!(lines[2], "5 done, 2 left");
+
+    let left: Vec<_> = world.queues.messages()[QUEUE].iter().map(|m| m.body.clone()).collect();
+    assert_eq!(left, [letters[2].to_string(), letters[6].to_string()]);
+    let events = world.on_the_bus();
+    assert_eq!(orders(&events), ["o1", "o2", "o3", "o4"]);
+    assert_eq!(events[0]["source"], "catalog");
+    assert_eq!(events[0]["detail"].get("replay"), None);
+    assert_eq!(Index::new(world.client.clone(), INDEX).end().await.map(i64::from).unwrap(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_only_shows() {
+    let mut world = World::start().await;
+    world.demand("p1", "o1").await;
+    let letter = json!({ "cause": "why", "record": world.records()[0] });
+    world.queues.send(QUEUE, letter.to_string()).unwrap();
+    let (status, shown) = world.json(&["redrive", "--dry-run", "--queue-url", &world.queue_url()]);
+    assert_eq!((status, &shown["done"]), (0, &json!(0)));
+    assert_eq!(shown["left"][0]["kept"], "why");
+    assert_eq!(shown["left"][0]["cause"], Value::Null);
+    assert!(world.on_the_bus().is_empty());
+    assert_eq!(world.queues.messages()[QUEUE].len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_batches_are_published_or_indexed() {
+    let mut world = World::start().await;
+    for order in ["o1", "o2"] {
+        world.demand("p1", order).await;
+    }
+    let records = world.records();
+    let object = |records: &[Value]| {
+        let payload = json!({ "Records": records }).to_string();
+        json!({ "requestContext": { "condition": "EventAgeExceeded" }, "payload": payload })
+    };
+    let buckets = world.buckets.clone();
+    let put = |key: &str, records: &[Value]| {
+        buckets.put(BUCKET, key, object(records).to_string().as_bytes()).unwrap();
+    };
+    let keys = |world: &World| -> Vec<String> {
+        world.buckets.list(BUCKET).unwrap().into_iter().map(|object| object.key).collect()
+    };
+    put("aws/a", &records[..1]);
+    put("aws/b", &[poison(), records[1].clone()]);
+    put("aws/c", &records);
+    let redrive = ["redrive", "--bucket", BUCKET, "--to", "bus"];
+    let (status, done) = world.json(&redrive);
+    assert_eq!((status, &done["done"]), (1, &json!(2)));
+    assert_eq!(done["left"][0]["name"], "aws/b");
+    assert_eq!(done["left"][0]["kept"], "EventAgeExceeded");
+    let cause = done["left"][0]["cause"].as_str().unwrap();
+    assert!(cause.starts_with("not an event: the image is no event: "), "{cause}");
+    assert_eq!(keys(&world), ["aws/b"]);
+    assert_eq!(orders(&world.on_the_bus()), ["o1", "o2", "o1", "o2"]);
+
+    put("aws/b", &records);
+    let (status, printed) = world.run(&["redrive", "--bucket", BUCKET, "--to", "index"]);
+    assert_eq!((status, &*printed), (0, "1 done, 0 left\n"));
+    assert!(keys(&world).is_empty() && world.on_the_bus().is_empty());
+    let index = Index::new(world.client.clone(), INDEX);
+    let entries = futures::TryStreamExt::try_collect::<Vec<_>>(
+        index.read(ringfence_feed::Checkpoint::START, Until::Present),
+    );
+    assert_eq!(entries.await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_stays_when_a_flag_that_it_needs_is_missing() {
+    let world = World::start().await;
+    let letter = json!({ "cause": "why", "partition": "productId:p1" }).to_string();
+    world.queues.send(QUEUE, letter).unwrap();
+    let url = world.queue_url();
+    let mut redrive = world.command(&["redrive", "--queue-url", &url]);
+    let printed = redrive.env_remove("INDEX_TABLE").output().unwrap().stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let missing = "it goes into the index: --table or --index-table is missing";
+    assert!(printed.contains(missing), "{printed}");
+    assert_eq!(world.queues.messages()[QUEUE].len(), 1);
+}

@@ -1,0 +1,130 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_feed::Checkpoint;
+use serde_json::{Value, json};
+
+use crate::world::{VIEWS, World, demand};
+
+fn ids(events: &[Arc<Value>]) -> Vec<String> {
+    events.iter().map(|event| event["detail"]["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_sends_marked_entries_once() {
+    let mut world = World::start().await;
+    let mut appended = Vec::new();
+    for (product, order) in [("p1", "o1"), ("p2", "o1"), ("p1", "o2")] {
+        appended.push(world.indexed_demand(product, order).await.position.to_string());
+    }
+    let replay = ["replay", "bus", "--name", "search", "--rate", "10000"];
+    let (status, printed) = world.run(&[&replay[..], &["--until", "2"]].concat());
+    assert_eq!((status, &*printed), (0, "2 events read, 2 sent, at checkpoint 2\n"));
+    let events = world.on_the_bus();
+    assert_eq!(ids(&events), appended[..2]);
+    assert_eq!(events[0]["source"], "replay.catalog");
+    assert_eq!(events[0]["detail-type"], "ProductDemandRecorded");
+    assert_eq!(events[0]["detail"]["replay"], "search");
+    assert_eq!(events[0]["detail"]["data"], json!({ "productId": "p1", "orderId": "o1" }));
+
+    let rest = json!({ "read": 1, "sent": 1, "refused": [], "checkpoint": 3 });
+    assert_eq!(world.json(&replay), (0, rest));
+    let nothing = json!({ "read": 0, "sent": 0, "refused": [], "checkpoint": 3 });
+    assert_eq!(world.json(&replay), (0, nothing));
+    assert_eq!(ids(&world.on_the_bus()), appended[2..]);
+
+    // Another name begins anew, where it is told to.
+    let other = ["replay", "bus", "--name", "o", "--from", "1", "--tag", "productId:p1"];
+    let some = json!({ "read": 2, "sent": 1, "refused": [], "checkpoint": 3 });
+    assert_eq!(world.json(&other), (0, some));
+    assert_eq!(ids(&world.on_the_bus()), appended[2..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_is_killed_goes_on() {
+    let mut world = World::start().await;
+    let mut appended = BTreeSet::new();
+    for n in 0..6 {
+        let events = (0..40).flat_map(|m| demand("p1", &format!("o{n}-{m}"))).collect();
+        let events = world.append(events).await;
+        world.index(&[&events[0].partition]).await;
+        appended.extend(events.into_iter().map(|event| event.position.to_string()));
+    }
+    let replay = ["replay", "bus", "--name", "all"];
+    let mut first = world.command(&[&replay[..], &["--rate", "100"]].concat()).spawn().unwrap();
+    let checkpoints = world.checkpoints();
+    let kept = loop {
+        if let Some(at) = checkpoints.load("replay.all").await.unwrap() {
+            break i64::from(at);
+        }
+        tokio::task::yield_now().await;
+    };
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(kept, 100);
+    let before = world.on_the_bus();
+    assert!((100..240).contains(&before.len()), "{} before it was killed", before.len());
+
+    let kept = i64::from(checkpoints.load("replay.all").await.unwrap().unwrap());
+    let (status, done) = world.json(&[&replay[..], &["--rate", "10000"]].concat());
+    assert_eq!((status, done["sent"].as_i64()), (0, Some(240 - kept)));
+    let after = world.on_the_bus();
+    let mut sent = ids(&before);
+    sent.extend(ids(&after));
+    assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), appended);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_never_reached_the_bus_are_sent_as_new() {
+    let mut world = World::start().await;
+    let mut appended = Vec::new();
+    for order in ["o1", "o2", "o3"] {
+        appended.push(world.indexed_demand("p1", order).await.position.to_string());
+    }
+    let replay = ["replay", "bus", "--name", "outage", "--as-new", "--from", "1", "--until", "2"];
+    assert_eq!(world.run(&replay).0, 0);
+    let events = world.on_the_bus();
+    assert_eq!(ids(&events), appended[1..2]);
+    assert_eq!(events[0]["source"], "catalog");
+    assert_eq!(events[0]["detail"].get("replay"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_bus_refuses_is_named() {
+    let mut world = World::start().await;
+    let id = world.indexed_demand("p1", "o1").await.position.to_string();
+    let (status, printed) = world.run(&["replay", "bus", "--name", "x", "--bus", "nowhere"]);
+    let refused = "the bus refuses the entry: InvalidArgument: Event bus nowhere does not exist.";
+    let expected = format!("refused  {id}: {refused}\n1 events read, 0 sent, at checkpoint 1\n");
+    assert_eq!((status, printed), (1, expected));
+    assert!(world.on_the_bus().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_is_rebuilt_beside_the_live_one() {
+    let world = World::start().await;
+    world.indexed_demand("p1", "o1").await;
+    let rebuild = ["replay", "view", "product-demand"];
+    let rebuilt = world.run(&rebuild);
+    assert_eq!(rebuilt, (0, "product-demand: generation 2 is served\n".to_owned()));
+    world.indexed_demand("p1", "o2").await;
+    let rebuilt = world.json(&rebuild);
+    assert_eq!(rebuilt, (0, json!({ "view": "product-demand", "live": 3 })));
+
+    let row = async |generation: &str| {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let row = world.client.get_item().table_name(VIEWS).key("id", text("p1"));
+        let row = row.key("view", text(&format!("product-demand#{generation}")));
+        row.send().await.unwrap().item
+    };
+    let row_3 = row("3").await.unwrap();
+    let open = row_3["row"].as_m().unwrap()["open"].as_n().unwrap();
+    assert_eq!(open, "2");
+    assert_eq!(row("2").await, None, "the old generation's rows are gone");
+    let at = world.checkpoints().load("product-demand#3").await.unwrap();
+    assert_eq!(at.map(i64::from), Some(2));
+    assert_ne!(at, Some(Checkpoint::START));
+    let (_, shown) = world.run(&["checkpoint", "show", "product-demand#2"]);
+    assert!(shown.contains("  retired  "), "{shown}");
+}

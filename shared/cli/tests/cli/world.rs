@@ -1,0 +1,208 @@
+//! The tables, the bus, a queue and a bucket, and the command beside them.
+
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::Client;
+use ringfence::{
+    Append, Appended, BoundaryId, Envelope, EventLog, NewEvent, SequencedEvent, events, kit::id,
+};
+use ringfence_catalog::{OrderId, ProductDemandRecorded, ProductId};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{Clock, Retry, wire::Wire};
+use ringfence_feed::{Checkpoints, Indexer};
+use ringfence_local::{
+    buckets::Buckets,
+    bus::Bus,
+    destinations::Destinations,
+    embedded::Embedded,
+    invoke::{Invoke, InvokeError},
+    notices::{Notice, Notices},
+    queues::Queues,
+    services::{self, Services},
+    template::{Model, Template},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::broadcast::Receiver;
+
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const INDEX: &str = "index";
+pub(crate) const VIEWS: &str = "views";
+pub(crate) const QUEUE: &str = "dead";
+pub(crate) const BUCKET: &str = "lost";
+
+/// No rule invokes anybody here.
+struct Nobody;
+
+impl Invoke for Nobody {
+    async fn invoke(&self, function: &str, _payload: &Value) -> Result<Value, InvokeError> {
+        Err(InvokeError::Unknown { function: function.to_owned() })
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) dynamo: Embedded,
+    pub(crate) client: Client,
+    pub(crate) log: DcbLog,
+    pub(crate) queues: Queues,
+    pub(crate) buckets: Buckets,
+    topic: Receiver<Notice>,
+    services: String,
+    _folder: TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let dynamo = Embedded::start().await.unwrap();
+        let template = Template::of_workspace().unwrap();
+        for (id, name) in [("EventTable", EVENTS), ("IndexTable", INDEX), ("ViewTable", VIEWS)] {
+            dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
+        }
+        let client = Wire::default().client(dynamo.endpoint());
+        let log = log(&client);
+        let folder = tempfile::tempdir().unwrap();
+        let queues = Queues::new([QUEUE.to_owned()]);
+        let buckets = Buckets::new(folder.path().to_owned(), vec![BUCKET.to_owned()]);
+        let notices = Notices::default();
+        let topic = notices.watch();
+        let services = serve(&queues, &buckets, notices).await;
+        Self { dynamo, client, log, queues, buckets, topic, services, _folder: folder }
+    }
+
+    /// The command with the environment of the stack.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        command.args(arguments).stdin(Stdio::null());
+        command.envs([
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.dynamo.endpoint()),
+            ("AWS_ENDPOINT_URL_EVENTBRIDGE", &self.services),
+            ("AWS_ENDPOINT_URL_SQS", &self.services),
+            ("AWS_ENDPOINT_URL_S3", &self.services),
+            ("EVENT_TABLE", EVENTS),
+            ("INDEX_TABLE", INDEX),
+            ("VIEW_TABLE", VIEWS),
+            ("EVENT_BUS", "topic"),
+        ]);
+        command
+    }
+
+    /// Runs the command; its status and what it prints.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
+        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        let status = status.code().unwrap();
+        assert!(status != 2, "{arguments:?}: {stderr}");
+        (status, String::from_utf8(stdout).unwrap())
+    }
+
+    /// Runs the command with `--json`.
+    pub(crate) fn json(&self, arguments: &[&str]) -> (i32, Value) {
+        let (status, printed) = self.run(&[arguments, &["--json"]].concat());
+        (status, serde_json::from_str(&printed).unwrap())
+    }
+
+    /// Runs a command that can't do its work, and returns its error.
+    pub(crate) fn error(&self, arguments: &[&str]) -> String {
+        let Output { status, stderr, .. } = self.command(arguments).output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
+        stderr
+    }
+
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+        let envelope = Envelope::default();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        match self.log.append(append).await.unwrap() {
+            Appended::Committed(events) => events,
+            Appended::Repeated(_) => unreachable!("without a record"),
+        }
+    }
+
+    /// An order's demand for a product, appended.
+    pub(crate) async fn demand(&self, product: &str, order: &str) -> SequencedEvent {
+        self.append(demand(product, order)).await.remove(0)
+    }
+
+    pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
+        let indexer = Indexer::new(log(&self.client), self.client.clone(), INDEX);
+        let partitions = partitions.iter().copied().cloned();
+        for (_, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap();
+        }
+    }
+
+    /// The same, in the index.
+    pub(crate) async fn indexed_demand(&self, product: &str, order: &str) -> SequencedEvent {
+        let event = self.demand(product, order).await;
+        self.index(&[&event.partition]).await;
+        event
+    }
+
+    pub(crate) fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.client.clone(), VIEWS)
+    }
+
+    /// What has come to the bus since this was last called.
+    pub(crate) fn on_the_bus(&mut self) -> Vec<Arc<Value>> {
+        let mut events = Vec::new();
+        while let Ok(notice) = self.topic.try_recv() {
+            match notice {
+                Notice::Event(event) => events.push(event),
+                Notice::Trouble(trouble) => panic!("{trouble}"),
+            }
+        }
+        events
+    }
+
+    pub(crate) fn queue_url(&self) -> String {
+        format!("{}/000000000000/{QUEUE}", self.services)
+    }
+
+    /// The stream's records of events.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        let mut records = self.dynamo.stream(EVENTS).unwrap().read().unwrap();
+        records.retain(|record| record["dynamodb"]["NewImage"]["event"].is_object());
+        records
+    }
+}
+
+fn log(client: &Client) -> DcbLog {
+    let catalog = ringfence_catalog::catalog().unwrap();
+    DcbLog::new(client.clone(), EVENTS, catalog, Clock::system())
+}
+
+pub(crate) fn demand(product: &str, order: &str) -> Vec<NewEvent> {
+    let (product_id, order_id): (ProductId, OrderId) = (id(product), id(order));
+    events![ProductDemandRecorded { product_id, order_id }]
+}
+
+async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
+    let model = Model {
+        tables: Vec::new(),
+        functions: Vec::new(),
+        routes: Vec::new(),
+        mappings: Vec::new(),
+        buses: vec!["topic".to_owned()],
+        rules: Vec::new(),
+        queues: Vec::new(),
+        buckets: Vec::new(),
+    };
+    let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
+    let router = services::router(Services {
+        bus: Bus::new(&model, Arc::new(Nobody), destinations, notices.clone()),
+        queues: queues.clone(),
+        buckets: buckets.clone(),
+        notices,
+        routes: Vec::new(),
+        api: String::new(),
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
