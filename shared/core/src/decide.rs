@@ -52,7 +52,13 @@ pub async fn handle<S: Slice, L: EventLog>(
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
     let query = command.query(catalog);
-    let plan = Plan::new(&query, catalog)?;
+    let plan = Plan::new(&query, catalog).map_err(|error| match error {
+        // The types have tags to be read by; it is this command that names no value.
+        PlanError::TypeAlone(_) if !command.shape().is_empty() && command.tags().is_empty() => {
+            PlanError::Nothing
+        }
+        error => error,
+    })?;
     let key = envelope.idempotency_key.as_deref();
     check_size(&plan, key.is_some())?;
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));

@@ -3,6 +3,7 @@
 
 mod decide;
 mod derive;
+mod filtered;
 mod items;
 mod names;
 mod plan;
