@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use ringfence::{
     BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LogError, Outcome,
-    PlanError, handle, kit::id, prelude::*,
+    PlanError, SliceError, handle, kit::id, prelude::*,
 };
 use serde::Serialize;
 
@@ -132,4 +132,45 @@ fn a_command_whose_tags_have_no_value_depends_on_nothing() {
     let error = run(&log, &Open { guest_ids: vec![] }, None).unwrap_err();
     assert!(matches!(error, HandleError::Plan(PlanError::Nothing)), "{error:?}");
     assert_eq!(log.calls(), "");
+}
+
+/// Withdraws a review, of a room that need not be named.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Withdraw {
+    review_id: String,
+    room_id: Option<RoomId>,
+}
+
+#[derive(Reads)]
+enum Reviews {
+    Rated,
+}
+
+impl Slice for Withdraw {
+    const NAME: &'static str = "withdraw";
+    const CONTEXT: &'static str = "rooms";
+    type Reads = Reviews;
+    type State = ();
+    type Writes = Opened;
+    type Rejection = Never;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve((): (), _: Reviews) {}
+
+    fn decide((): &(), _: &Self, _: &Context) -> Result<Vec<Opened>, Never> {
+        Ok(vec![])
+    }
+}
+
+#[test]
+fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
+    let error = Withdraw::check(&catalog().unwrap()).unwrap_err();
+    let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
+    let keys = "reviewId".to_owned();
+    assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated", keys });
+    assert_eq!(without, "roomId");
+    assert!(error.to_string().starts_with("withdraw, when a command has no roomId: no read"));
 }

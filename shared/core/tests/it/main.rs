@@ -8,3 +8,4 @@ mod items;
 mod names;
 mod plan;
 mod shop;
+mod written;
