@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::{Get, ReturnConsumedCapacity, TransactGetItem};
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
-use ringfence_dynamo::{Failure, Item, Kind};
+use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
@@ -54,15 +54,8 @@ pub(crate) async fn verify(
     let boundaries: Vec<_> = seen.iter().collect();
     let mut conflict = None;
     for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
-        let fences = log
-            .retry(envelope)
-            .run(|| snapshot(log, chunk.iter().map(|(boundary, _)| *boundary)))
-            .await
-            .map_err(|gave_up| failed("reading fences", gave_up))?;
-        if fences.len() != chunk.len() {
-            let source = format!("{} answers to {} keys", fences.len(), chunk.len()).into();
-            return Err(LogError::Failed { operation: "reading fences", source });
-        }
+        let boundaries = chunk.iter().map(|(boundary, _)| *boundary);
+        let fences = snapshot(log, log.retry(envelope), boundaries).await?;
         for ((boundary, types), fence) in chunk.iter().zip(&fences) {
             let differs = difference(boundary, *types, fence.as_ref())?;
             conflict = conflict.or(differs);
@@ -74,17 +67,31 @@ pub(crate) async fn verify(
 /// The fences at one moment, in the order of `boundaries`; at most [`TRANSACTION_ACTIONS_MAX`].
 pub(crate) async fn snapshot(
     log: &DcbLog,
+    retry: Retry,
     boundaries: impl Iterator<Item = &BoundaryId>,
-) -> Result<Vec<Option<Item>>, Failure> {
-    let gets = boundaries.map(|boundary| {
+) -> Result<Vec<Option<Item>>, LogError> {
+    const OPERATION: &str = "reading fences";
+    let get = |boundary| {
         let get = Get::builder().table_name(&log.table).set_key(Some(fence_key(boundary))).build();
         TransactGetItem::builder().get(get.expect("table and key are set")).build()
-    });
+    };
+    let gets: Vec<TransactGetItem> = boundaries.map(get).collect();
+    let fences = retry.run(|| send(log, gets.clone())).await;
+    let fences = fences.map_err(|gave_up| failed(OPERATION, gave_up))?;
+    if fences.len() != gets.len() {
+        // Fewer would pass for fences that are not there.
+        let source = format!("{} answers to {} keys", fences.len(), gets.len()).into();
+        return Err(LogError::Failed { operation: OPERATION, source });
+    }
+    Ok(fences)
+}
+
+async fn send(log: &DcbLog, gets: Vec<TransactGetItem>) -> Result<Vec<Option<Item>>, Failure> {
     log.meter.sent(Kind::Read);
     let answer = log
         .client
         .transact_get_items()
-        .set_transact_items(Some(gets.collect()))
+        .set_transact_items(Some(gets))
         .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
         .send()
         .await?;
