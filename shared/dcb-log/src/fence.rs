@@ -1,12 +1,12 @@
 //! Fences: where they are, and what they say now.
 
-use aws_sdk_dynamodb::types::{Get, ReturnConsumedCapacity, TransactGetItem};
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::{Item, Retry};
 
+use crate::get::get_together;
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 /// The sort key of every fence.
 pub(crate) const FENCE: &str = "FENCE";
@@ -70,33 +70,5 @@ pub(crate) async fn snapshot(
     retry: Retry,
     boundaries: impl Iterator<Item = &BoundaryId>,
 ) -> Result<Vec<Option<Item>>, LogError> {
-    const OPERATION: &str = "reading fences";
-    let get = |boundary| {
-        let get = Get::builder().table_name(&log.table).set_key(Some(fence_key(boundary))).build();
-        TransactGetItem::builder().get(get.expect("table and key are set")).build()
-    };
-    let gets: Vec<TransactGetItem> = boundaries.map(get).collect();
-    let fences = retry.run(|| send(log, gets.clone())).await;
-    let fences = fences.map_err(|gave_up| failed(OPERATION, gave_up))?;
-    if fences.len() != gets.len() {
-        // Fewer would pass for fences that are not there.
-        let source = format!("{} answers to {} keys", fences.len(), gets.len()).into();
-        return Err(LogError::Failed { operation: OPERATION, source });
-    }
-    Ok(fences)
-}
-
-async fn send(log: &DcbLog, gets: Vec<TransactGetItem>) -> Result<Vec<Option<Item>>, Failure> {
-    log.meter.sent(Kind::Read);
-    let answer = log
-        .client
-        .transact_get_items()
-        .set_transact_items(Some(gets))
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Read, answer.consumed_capacity());
-    // A fence that is not there comes back as nothing or as an item without attributes; both
-    // count zero.
-    Ok(answer.responses.unwrap_or_default().into_iter().map(|response| response.item).collect())
+    get_together(log, retry, boundaries.map(fence_key)).await
 }

@@ -5,7 +5,6 @@ mod decide;
 mod derive;
 mod filtered;
 mod items;
-mod names;
 mod plan;
 mod shop;
 mod written;

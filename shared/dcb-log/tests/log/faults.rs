@@ -285,7 +285,7 @@ async fn a_snapshot_that_lacks_fences_is_no_answer() {
     stack.wire.inject("TransactGetItems", 0, lacks());
     let end = stack.run(&add()).await.expect_err("nothing is known of the fence");
     let HandleError::Log(LogError::Failed { operation, source }) = end else { panic!("{end:?}") };
-    assert_eq!((operation, &*source.to_string()), ("reading fences", "0 answers to 1 keys"));
+    assert_eq!((operation, &*source.to_string()), ("reading items", "0 answers to 1 keys"));
 }
 
 #[tokio::test]
