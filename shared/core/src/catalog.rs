@@ -102,6 +102,14 @@ pub enum FilingError {
         /// The tag key.
         key: &'static str,
     },
+    /// A tag that has one value an event has several.
+    #[error("{event_type} has several values of the tag {key}, of which an event has one")]
+    SeveralValues {
+        /// The event type.
+        event_type: &'static str,
+        /// The tag key.
+        key: String,
+    },
     /// A boundary's name is longer than a DynamoDB key.
     #[error("tag {key} makes a boundary of {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
     BoundaryTooLong {
@@ -188,7 +196,29 @@ impl Catalog {
             .collect()
     }
 
-    /// Where `event` is filed: the same for decisions and imports, whoever writes it.
+    /// Where a new event is filed. One that was made by hand may have several values of a tag that has
+    /// one: its fences would count them all, and its partition or index show one of them.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::filing`], and several values.
+    pub fn filing_of_new(&self, event: &NewEvent) -> Result<Filing, FilingError> {
+        let filing = self.filing(event)?;
+        let event_type = event.event_type;
+        let schema = self.schema(event_type);
+        let many = |key: &str| {
+            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(s, t));
+            schema.is_some_and(has)
+        };
+        let mut values: BTreeMap<&str, &str> = BTreeMap::new();
+        for Tag { key, value } in &event.tags {
+            if *values.entry(key).or_insert(value) != value && !many(key) {
+                return Err(FilingError::SeveralValues { event_type, key: key.to_string() });
+            }
+        }
+        Ok(filing)
+    }
+
+    /// Where `event` is filed: the same for decisions and imports, whoever wrote it.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let schema = self
             .schema(event.event_type)

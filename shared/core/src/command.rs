@@ -38,7 +38,8 @@ impl CommandRecord {
     }
 }
 
-/// JSON with sorted keys and no white space: equal values have equal texts.
+/// JSON with sorted keys, without nulls and without white space: equal values have equal texts, and a
+/// new field that is `None` changes nothing. Nulls in a list have a place and stay.
 pub fn canonical_json(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("commands are maps with text keys");
     sorted(value).to_string()
@@ -49,11 +50,26 @@ pub fn canonical_json(value: &impl Serialize) -> String {
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let mut entries: Vec<_> = map.into_iter().collect();
+            let mut entries: Vec<_> =
+                map.into_iter().filter(|(_, value)| !value.is_null()).collect();
             entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
             entries.into_iter().map(|(key, value)| (key, sorted(value))).collect()
         }
         Value::Array(values) => values.into_iter().map(sorted).collect(),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_null_is_what_is_not_there() {
+        let check = |value: Value, expected: &str| assert_eq!(canonical_json(&value), expected);
+        check(json!({ "b": { "d": null, "c": 1 }, "a": null }), r#"{"b":{"c":1}}"#);
+        check(json!({ "b": [{ "a": null }, null, 1] }), r#"{"b":[{},null,1]}"#);
     }
 }

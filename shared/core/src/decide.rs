@@ -6,9 +6,9 @@ use futures::TryStreamExt;
 use serde_json::Value;
 
 use crate::{
-    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
-    EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError, Settled, Slice, Writes,
-    cache::Model,
+    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
+    EventError, EventLog, EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError,
+    Position, Seen, Settled, Slice, Writes, cache::Model,
 };
 
 /// How often a command is decided before it gives up with [`LogError::Contention`].
@@ -35,6 +35,9 @@ pub enum HandleError {
     /// The command can't be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The slice decided on an event that can't be read back; nothing is written.
+    #[error(transparent)]
+    Event(#[from] EventError),
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -52,7 +55,13 @@ pub async fn handle<S: Slice, L: EventLog>(
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
     let query = command.query(catalog);
-    let plan = Plan::new(&query, catalog)?;
+    let plan = Plan::new(&query, catalog).map_err(|error| match error {
+        // The types have tags to be read by; it is this command that names no value.
+        PlanError::TypeAlone(_) if !command.shape().is_empty() && command.tags().is_empty() => {
+            PlanError::Nothing
+        }
+        error => error,
+    })?;
     let key = envelope.idempotency_key.as_deref();
     check_size(&plan, key.is_some())?;
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
@@ -142,10 +151,21 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
             .await
     }
 
-    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, LogError> {
-        let outcome = match S::decide(&model.state, self.command, &self.envelope.context) {
+    /// What the decision may know: an event that it has read, and whose time a fold can show, is not
+    /// in its future, whichever writer's clock is ahead.
+    fn context(&self, seen: &Seen) -> Context {
+        let context = self.envelope.context.clone();
+        let newest = seen.newest().map_or(0, Position::ms);
+        Context { now_ms: context.now_ms.max(newest), ..context }
+    }
+
+    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, HandleError> {
+        let context = self.context(&model.seen);
+        let outcome = match S::decide(&model.state, self.command, &context) {
             Ok(events) if !events.is_empty() => {
-                return self.append(model, events.into_iter().map(Writes::into_event)).await;
+                let events = events.into_iter().map(Writes::into_event);
+                let events = events.collect::<Result<_, _>>()?;
+                return Ok(self.append(model, events).await?);
             }
             Ok(_) => Outcome::Accepted(Vec::new()),
             Err(rejection) => Outcome::Rejected {
@@ -169,10 +189,10 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
     async fn append(
         &self,
         model: Model<S>,
-        events: impl Iterator<Item = NewEvent>,
+        events: Vec<NewEvent>,
     ) -> Result<Result<Decided<S>, Conflict>, LogError> {
         let append = Append {
-            events: events.collect(),
+            events,
             seen: Some(&model.seen),
             record: self.record,
             envelope: self.envelope,

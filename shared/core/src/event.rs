@@ -27,7 +27,8 @@ pub struct EventSchema {
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
     pub read_as_composite: bool,
-    /// Whether some decision reads the type alone, whatever the tags. All of its events then share
+    /// Whether some decision reads the type alone, whatever the tags: one whose command has no tag that
+    /// the type carries. All of its events then share
     /// one hot fence: about a thousand appends a second at most, each of which conflicts with every
     /// decision under way.
     pub read_by_type: bool,
@@ -62,13 +63,38 @@ pub struct NewEvent {
     pub data: Value,
 }
 
-impl<E: Event> From<E> for NewEvent {
-    fn from(event: E) -> Self {
+/// An event that would be in the log for ever and that nobody could read.
+#[derive(Debug, thiserror::Error)]
+#[error("an event of type {event_type} can't be read back from its JSON")]
+pub struct EventError {
+    /// The event type.
+    pub event_type: &'static str,
+    /// Why it can't be written as JSON, or its JSON not be read.
+    pub source: serde_json::Error,
+}
+
+impl NewEvent {
+    /// The event as it is written: its JSON is read back first, since JSON does not hold every value
+    /// (NaN becomes null, an integer has 64 bits) and a log keeps what it has taken.
+    ///
+    /// # Errors
+    /// The event can't be read back.
+    pub fn new<E: Event>(event: &E) -> Result<Self, EventError> {
+        let event_type = E::SCHEMA.name;
+        let error = |source| EventError { event_type, source };
+        let data = serde_json::to_value(event).map_err(error)?;
+        E::deserialize(&data).map_err(error)?;
         let mut tags = event.tags();
         let mut seen = HashSet::new();
         tags.retain(|tag| seen.insert(tag.clone()));
-        let data = serde_json::to_value(&event).expect("derived events are maps with text keys");
-        Self { event_type: E::SCHEMA.name, tags, data }
+        Ok(Self { event_type, tags, data })
+    }
+}
+
+/// For facts that are stated in code, as in cases. Panics when the event can't be read back.
+impl<E: Event> From<E> for NewEvent {
+    fn from(event: E) -> Self {
+        Self::new(&event).unwrap_or_else(|error| panic!("{error}: {}", error.source))
     }
 }
 

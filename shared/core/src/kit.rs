@@ -82,6 +82,26 @@ impl Given {
     }
 }
 
+/// Members of the problem document that answers a rejection.
+const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "repeated"];
+
+/// A rejection is answered as a problem document, its fields beside the document's own members.
+#[track_caller]
+fn check_rejection(rejection: &Value) {
+    assert!(
+        rejection["code"].is_string(),
+        "a rejection is an object with a `code`: derive Serialize for an enum of struct variants and \
+         mark it #[serde(tag = \"code\")]; this one is {rejection}"
+    );
+    for member in PROBLEM_MEMBERS {
+        assert!(
+            rejection.get(member).is_none(),
+            "field `{member}` of the rejection {rejection} is a member of the problem document that \
+             answers it: give the field another name"
+        );
+    }
+}
+
 impl<S: Slice> When<S> {
     /// What the decision knows besides the events.
     pub fn with(self, context: Context) -> Self {
@@ -91,7 +111,8 @@ impl<S: Slice> When<S> {
     /// The command is accepted and writes exactly these events.
     #[track_caller]
     pub fn then(self, events: impl IntoIterator<Item = S::Writes>) -> Case<S> {
-        let events: Vec<NewEvent> = events.into_iter().map(Writes::into_event).collect();
+        let events: Result<Vec<NewEvent>, _> = events.into_iter().map(Writes::into_event).collect();
+        let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
         assert!(!events.is_empty(), "no events: say then_nothing()");
         self.case(Then::Events(events))
     }
@@ -106,6 +127,7 @@ impl<S: Slice> When<S> {
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
         let rejection = serde_json::to_value(&rejection).expect("a rejection is a map");
+        check_rejection(&rejection);
         self.case(Then::Rejected(rejection))
     }
 

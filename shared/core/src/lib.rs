@@ -35,7 +35,7 @@ pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{CommandRecord, Envelope, canonical_json};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
-pub use event::{Event, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
 pub use log::{
     Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,
 };

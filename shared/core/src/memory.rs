@@ -63,7 +63,7 @@ impl MemoryLog {
         let filings: Vec<Filing> = append
             .events
             .iter()
-            .map(|event| self.catalog.filing(event))
+            .map(|event| self.catalog.filing_of_new(event))
             .collect::<Result<_, _>>()?;
         let mut state = self.state();
         if let Some(record) = append.record

@@ -22,7 +22,8 @@ impl Query {
     /// The query of a command: scalar tags make one AND clause; a tagged list makes one clause per
     /// element and one per scalar; a cross-partition tag makes a clause of its own. Each clause
     /// keeps the consumed types that can carry its tags; a clause without any is dropped. A consumed
-    /// type that no clause keeps is read alone, if it is declared so.
+    /// type that no clause keeps is read alone, if it is declared so: a type that carries one of the
+    /// command's tags is read by the tag, and then only its events with that value are.
     pub fn of_command(
         shape: &[TagSchema],
         mut tags: Vec<Tag>,

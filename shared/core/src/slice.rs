@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Catalog, CatalogError, Consistency, EventSchema, NewEvent, Plan, PlanError, Position, Query,
-    SequencedEvent, Tag, TagSchema,
+    Catalog, CatalogError, Consistency, EventError, EventSchema, NewEvent, Plan, PlanError,
+    Position, Query, SequencedEvent, Tag, TagSchema,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
-/// that the command does not have is refused.
+/// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
+/// so equal commands have equal JSON: use `Vec` or `BTreeSet`, whose order stays, and no `HashSet`.
 pub trait Command: Serialize + DeserializeOwned + Send + Sync {
     /// The tags of each variant; a struct has one.
     const SHAPES: &'static [&'static [TagSchema]];
@@ -37,11 +38,15 @@ pub trait Writes {
     const SCHEMAS: &'static [EventSchema];
 
     /// The event, ready for a log.
-    fn into_event(self) -> NewEvent;
+    ///
+    /// # Errors
+    /// It can't be read back.
+    fn into_event(self) -> Result<NewEvent, EventError>;
 }
 
 /// Why a decision refuses a command, for a person (`Display`) and for a program: serialised with
-/// `#[serde(tag = "code")]`.
+/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so none has the name
+/// of a member that is there already; the kit's cases say so.
 pub trait Rejection: std::error::Error + Serialize + Send {}
 
 impl<R: std::error::Error + Serialize + Send> Rejection for R {}
@@ -53,7 +58,8 @@ pub enum Never {}
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Milliseconds since 1970, as the writer's clock says.
+    /// Milliseconds since 1970, as the writer's clock says, and never below the time of an event that
+    /// the decision has read, so that differences to a `#[time]` field are not negative.
     pub now_ms: u64,
     /// Names this command.
     pub command_id: String,
@@ -140,7 +146,8 @@ pub trait Slice: Command {
         Ok(None)
     }
 
-    /// The query of a command.
+    /// The query of a command. A slice that needs another than its tags say, such as every event of a
+    /// type although the command has one of its tags, writes its own.
     fn query(&self, catalog: &Catalog) -> Query {
         Query::of_command(self.shape(), self.tags(), Self::Reads::TYPES, catalog)
     }
@@ -152,6 +159,7 @@ pub trait Slice: Command {
         for shape in Self::SHAPES {
             check_scopes::<Self>(shape, catalog)?;
             check_routes::<Self>(shape, catalog)?;
+            check_omissions::<Self>(shape, catalog)?;
         }
         Ok(())
     }
@@ -184,6 +192,16 @@ pub enum SliceError {
         catalog: &'static str,
         /// What to write.
         fix: &'static str,
+    },
+    /// A command that lacks values for some of its tags can't be planned.
+    #[error("{slice}, when a command has no {without}: {reason}")]
+    Omitted {
+        /// The slice.
+        slice: &'static str,
+        /// The tags without a value.
+        without: String,
+        /// Why there is no plan.
+        reason: PlanError,
     },
     /// No read returns a consumed type.
     #[error("{slice}: {source}")]
@@ -225,6 +243,43 @@ fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), 
         if tag.partition && !S::Writes::SCHEMAS.iter().all(partitions) {
             let fix = "mark the field that partitions the written events #[tag(partition)]";
             return Err(error(tag.key, "not the partition of what is written", fix));
+        }
+    }
+    Ok(())
+}
+
+/// Options and lists of a command of which every set is tried without values; of more than these each
+/// alone and all together are.
+const OMITTED_SETS_MAX: usize = 6;
+
+/// The sets of tags, by their places, that a command of this shape may have no value for.
+fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
+    let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
+    if optional.len() > OMITTED_SETS_MAX {
+        return optional.iter().map(|n| vec![*n]).chain([optional.clone()]).collect();
+    }
+    let mut sets = vec![vec![]];
+    for n in optional {
+        sets.extend(sets.clone().iter().map(|set| [&set[..], &[n]].concat()));
+    }
+    sets
+}
+
+/// Plans a made-up command of this shape without some of its options and lists. What is read by a tag
+/// without a value is not read then, but the tags that are left must have a route.
+fn check_omissions<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+    for omitted in omissions(shape) {
+        let left = (0..shape.len()).filter(|n| !omitted.contains(n));
+        let tags: Vec<Tag> = left.map(|n| Tag::new(shape[n].key, "any")).collect();
+        // Without any value, the command is refused to its caller.
+        if tags.is_empty() {
+            continue;
+        }
+        let query = Query::of_command(shape, tags, S::Reads::TYPES, catalog);
+        if let Err(reason) = Plan::new(&query, catalog) {
+            let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
+            let without = without.join(" and no ");
+            return Err(SliceError::Omitted { slice: S::NAME, without, reason });
         }
     }
     Ok(())

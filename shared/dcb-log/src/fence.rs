@@ -1,12 +1,12 @@
 //! Fences: where they are, and what they say now.
 
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
-use ringfence_dynamo::{Failure, Item};
+use ringfence_dynamo::{Item, Retry};
 
 use crate::get::get_together;
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 /// The sort key of every fence.
 pub(crate) const FENCE: &str = "FENCE";
@@ -54,15 +54,8 @@ pub(crate) async fn verify(
     let boundaries: Vec<_> = seen.iter().collect();
     let mut conflict = None;
     for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
-        let fences = log
-            .retry(envelope)
-            .run(|| snapshot(log, chunk.iter().map(|(boundary, _)| *boundary)))
-            .await
-            .map_err(|gave_up| failed("reading fences", gave_up))?;
-        if fences.len() != chunk.len() {
-            let source = format!("{} answers to {} keys", fences.len(), chunk.len()).into();
-            return Err(LogError::Failed { operation: "reading fences", source });
-        }
+        let boundaries = chunk.iter().map(|(boundary, _)| *boundary);
+        let fences = snapshot(log, log.retry(envelope), boundaries).await?;
         for ((boundary, types), fence) in chunk.iter().zip(&fences) {
             let differs = difference(boundary, *types, fence.as_ref())?;
             conflict = conflict.or(differs);
@@ -74,7 +67,8 @@ pub(crate) async fn verify(
 /// The fences at one moment, in the order of `boundaries`; at most [`TRANSACTION_ACTIONS_MAX`].
 pub(crate) async fn snapshot(
     log: &DcbLog,
+    retry: Retry,
     boundaries: impl Iterator<Item = &BoundaryId>,
-) -> Result<Vec<Option<Item>>, Failure> {
-    get_together(log, boundaries.map(fence_key)).await
+) -> Result<Vec<Option<Item>>, LogError> {
+    get_together(log, retry, boundaries.map(fence_key)).await
 }

@@ -6,6 +6,7 @@ use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
 use crate::log::{DcbLog, failed};
 
+const OPERATION: &str = "reading items";
 /// The most keys of a BatchGetItem.
 pub(crate) const KEYS_MAX: usize = 100;
 
@@ -21,7 +22,7 @@ pub(crate) async fn get_all(
     while !keys.is_empty() {
         let asked = keys.len();
         let batch = retry.run(|| batch(log, keys.clone(), strong)).await;
-        let (found, left) = batch.map_err(|gave_up| failed("reading items", gave_up))?;
+        let (found, left) = batch.map_err(|gave_up| failed(OPERATION, gave_up))?;
         items.extend(found);
         keys = left;
         // 16 MB end a batch too, so only one without progress counts as throttled.
@@ -58,17 +59,30 @@ async fn batch(
 /// and 4 MB of them.
 pub(crate) async fn get_together(
     log: &DcbLog,
+    retry: Retry,
     keys: impl Iterator<Item = Item>,
-) -> Result<Vec<Option<Item>>, Failure> {
-    let gets = keys.map(|key| {
+) -> Result<Vec<Option<Item>>, LogError> {
+    let get = |key| {
         let get = Get::builder().table_name(&log.table).set_key(Some(key)).build();
         TransactGetItem::builder().get(get.expect("table and key are set")).build()
-    });
+    };
+    let gets: Vec<TransactGetItem> = keys.map(get).collect();
+    let items = retry.run(|| together(log, gets.clone())).await;
+    let items = items.map_err(|gave_up| failed(OPERATION, gave_up))?;
+    if items.len() != gets.len() {
+        // What lacks at the end would pass for items that are not there.
+        let source = format!("{} answers to {} keys", items.len(), gets.len()).into();
+        return Err(LogError::Failed { operation: OPERATION, source });
+    }
+    Ok(items)
+}
+
+async fn together(log: &DcbLog, gets: Vec<TransactGetItem>) -> Result<Vec<Option<Item>>, Failure> {
     log.meter.sent(Kind::Read);
     let answer = log
         .client
         .transact_get_items()
-        .set_transact_items(Some(gets.collect()))
+        .set_transact_items(Some(gets))
         .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
         .send()
         .await?;

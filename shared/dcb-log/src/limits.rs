@@ -11,6 +11,8 @@ pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
 /// event fits a page of the feed.
 pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
+/// Any item, in bytes.
+const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// The text of one expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 4_096;
 /// Operators and functions of one expression.
@@ -50,6 +52,11 @@ pub(crate) fn transaction(bytes: usize) -> Result<(), LimitExceeded> {
 pub(crate) fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "keep large payloads elsewhere and refer to them";
     check(event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
+}
+
+pub(crate) fn record(bytes: usize) -> Result<(), LimitExceeded> {
+    let advice = "refuse in fewer words, or send the command without an idempotency key";
+    check("the record of the command's outcome", "bytes", bytes, ITEM_BYTES_MAX, advice)
 }
 
 pub(crate) fn key(subject: &str, id: &str) -> Result<(), LimitExceeded> {

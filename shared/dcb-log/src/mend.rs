@@ -17,8 +17,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
     let repair = Some(log.clock.uuid().to_string());
     let mut attempts = Retry::default().start();
     loop {
-        let fence = Retry::default().run(|| snapshot(log, [&differs.boundary].into_iter())).await;
-        let fence = fence.map_err(|gave_up| failed("reading a fence", gave_up))?;
+        let fence = snapshot(log, Retry::default(), [&differs.boundary].into_iter()).await?;
         let fence = fence.into_iter().next().flatten().unwrap_or_default();
         let now = Counts::of(Some(&fence));
         let next = differs.mended(&now);

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
 use ringfence::{CommandRecord, Envelope, LogError, Outcome, Settled, escape};
-use ringfence_dynamo::{Failure, Item, Kind, from_attribute, rfc3339};
+use ringfence_dynamo::{Failure, Item, Kind, from_attribute, item_bytes, rfc3339};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -44,6 +44,7 @@ pub(crate) fn put(
         (RECORDED_AT.to_owned(), text(rfc3339(now_ms))),
         (EXPIRES_AT.to_owned(), number(now + COMMAND_KEPT_SECONDS)),
     ]);
+    limits::record(item_bytes(&item))?;
     let put = Put::builder()
         .table_name(table)
         .set_item(Some(item))

@@ -17,7 +17,7 @@ use ringfence_dynamo::{Item, Retry};
 
 use crate::get::{KEYS_MAX, get_all, get_together};
 use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key, tag_index, text};
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
 
 /// Index items that are read together: at [`crate::EVENT_BYTES_MAX`] each, 4 MB hold no more.
@@ -90,9 +90,8 @@ impl<'a> Unindexed<'a> {
             }
             return Ok(absent);
         }
-        let keys = || items.iter().map(|(_, item)| key_of(item));
-        let found = Retry::default().run(|| get_together(self.log, keys())).await;
-        let found = found.map_err(|gave_up| failed("reading index items", gave_up))?;
+        let keys = items.iter().map(|(_, item)| key_of(item));
+        let found = get_together(self.log, Retry::default(), keys).await?;
         for ((index, _), found) in items.iter().zip(found) {
             absent.extend(found.is_none().then(|| index.clone()));
         }

@@ -55,7 +55,7 @@ use crate::compare::{Counts, Difference, Found};
 use crate::fence::{FENCE_ID, snapshot};
 use crate::item::ID;
 use crate::limits::TRANSACTION_ACTIONS_MAX;
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
 use crate::scan::Of;
@@ -322,8 +322,7 @@ impl Check<'_> {
     async fn snapshots(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
         let mut fences = HashMap::new();
         for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
-            let items = Retry::default().run(|| snapshot(self.log, chunk.iter())).await;
-            let items = items.map_err(|gave_up| failed("reading fences", gave_up))?;
+            let items = snapshot(self.log, Retry::default(), chunk.iter()).await?;
             let counts = items.iter().map(|item| Counts::of(item.as_ref()));
             fences.extend(chunk.iter().cloned().zip(counts));
         }

@@ -13,7 +13,8 @@
 //! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
 //! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
 //! `#[event(separator = '|')]` changes what joins a composite partition. In [`Reads`], a field
-//! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says.
+//! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says; a
+//! decision's own time, `Context::now_ms`, is never below it.
 
 mod field;
 mod reads;

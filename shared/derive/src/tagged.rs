@@ -72,8 +72,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             const SCHEMAS: &'static [::ringfence::EventSchema] =
                 &[<Self as ::ringfence::Event>::SCHEMA];
 
-            fn into_event(self) -> ::ringfence::NewEvent {
-                self.into()
+            fn into_event(
+                self,
+            ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
+                ::ringfence::NewEvent::new(&self)
             }
         }
 

@@ -43,9 +43,6 @@ pub(crate) struct Surroundings {
     pub(crate) principal: Option<String>,
 }
 
-/// Length of a traceparent of version 00, in bytes.
-const TRACEPARENT_BYTES: usize = 55;
-
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: Value) -> Result<Self, Problem> {
         match payload {
@@ -135,6 +132,12 @@ fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
     })
 }
 
+/// Whether `text` has the form of a traceparent of version 00: four fields of hexadecimal digits.
+fn is_traceparent(text: &str) -> bool {
+    let hex = |c: char| matches!(c, '0'..='9' | 'a'..='f' | '-');
+    text.chars().all(hex) && text.split('-').map(str::len).eq([2, 32, 16, 2])
+}
+
 /// Who calls, as API Gateway's authorizer says.
 fn principal(request: &ApiGatewayV2httpRequest) -> Option<String> {
     let authorizer = request.request_context.authorizer.as_ref()?;
@@ -153,7 +156,7 @@ impl Surroundings {
             correlation_id: header("x-correlation-id"),
             causation_id: None,
             // One that is malformed is ignored, as the W3C's Trace Context has it.
-            traceparent: header("traceparent").filter(|t| t.len() == TRACEPARENT_BYTES),
+            traceparent: header("traceparent").filter(|text| is_traceparent(text)),
             principal: None,
         }
     }

@@ -54,7 +54,8 @@ impl Problem {
         Self::new(413, "too-large", "The command is too large", detail)
     }
 
-    /// 422: the domain refuses.
+    /// 422: the domain refuses. The kit's cases refuse a rejection whose fields would meet the
+    /// document's own members.
     pub(crate) fn rejected(message: String, mut rejection: Value, repeated: bool) -> Self {
         if repeated && rejection.is_object() {
             rejection["repeated"] = true.into();
@@ -81,7 +82,7 @@ impl Problem {
             HandleError::Plan(error @ (PlanError::Nothing | PlanError::TypeAlone(_))) => {
                 Self::malformed("tags", error)
             }
-            HandleError::Plan(_) => Self::internal(request_id),
+            HandleError::Plan(_) | HandleError::Event(_) => Self::internal(request_id),
             HandleError::Log(error) => Self::of_log(error, request_id),
         }
     }

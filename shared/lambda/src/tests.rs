@@ -144,6 +144,24 @@ fn bad_surroundings_are_refused() {
 }
 
 #[test]
+fn a_malformed_traceparent_is_ignored() {
+    let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let check = |text: &str, kept: Option<&str>| {
+        let shop = shop();
+        let headers = json!({ "traceparent": text });
+        let (status, _, body) = http(&shop, request(&order().to_string(), headers));
+        assert_eq!(status, 200, "{text}: {body}");
+        let events = shop.events();
+        assert_eq!(events.last().unwrap().metadata.text("traceparent"), kept, "{text}");
+    };
+    check(good, Some(good));
+    for malformed in ["", &good[1..], &good.replace('4', " "), &good.replace('4', "G")] {
+        check(malformed, None);
+    }
+    check(&good.replace('-', "0"), None);
+}
+
+#[test]
 fn a_direct_invoke_takes_a_command_with_or_without_surroundings() {
     let shop = shop();
     let bare = invoke(&shop, order());

@@ -12,8 +12,8 @@ use ringfence::{
 use crate::shop::{Book, book, booked, catalog};
 
 /// A memory log whose next reads miss events, and before whose next appends others append.
-struct Faulty {
-    log: MemoryLog,
+pub(crate) struct Faulty {
+    pub(crate) log: MemoryLog,
     /// How many of the next reads return nothing.
     stale_reads: Mutex<u32>,
     /// Appended by others just before the next appends of the log's user.
@@ -22,7 +22,7 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn new(given: impl IntoIterator<Item = NewEvent>) -> Self {
+    pub(crate) fn new(given: impl IntoIterator<Item = NewEvent>) -> Self {
         let log = MemoryLog::new(catalog().unwrap());
         given.into_iter().for_each(|event| append(&log, event));
         Self { log, stale_reads: 0.into(), intruders: Mutex::default(), calls: Mutex::default() }
@@ -32,7 +32,7 @@ impl Faulty {
         self.calls.lock().unwrap().push(call.to_owned());
     }
 
-    fn calls(&self) -> String {
+    pub(crate) fn calls(&self) -> String {
         std::mem::take(&mut *self.calls.lock().unwrap()).join(" ")
     }
 }

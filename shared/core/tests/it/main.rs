@@ -3,6 +3,8 @@
 
 mod decide;
 mod derive;
+mod filtered;
 mod items;
 mod plan;
 mod shop;
+mod written;

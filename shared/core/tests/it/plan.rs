@@ -53,6 +53,10 @@ fn clauses_on_one_boundary_share_a_read() {
 #[test]
 fn what_no_read_returns_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
+    // A clause of several tags asks for events that no other clause's read has to return.
+    let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);
+    let error = refused(&[item(&[("roomId", "r1")], &["Cleaned"]), pair]);
+    assert!(error.starts_with("no read returns Cleaned by helperId and shiftId"), "{error}");
     assert_eq!(
         refused(&[item(&[("helperId", "h1")], &["Cleaned"])]),
         "no read returns Cleaned by helperId: partition it by one of these tags, declare one \

@@ -8,7 +8,7 @@ use ringfence::kit::id;
 use ringfence::{Conflict, Envelope, EventLog, HandleError, LogError, events};
 use ringfence_catalog::{Money, ProductNameChanged};
 use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::{Exchange, Fault};
+use ringfence_dynamo::wire::{Edit, Exchange, Fault};
 use ringfence_ordering::ProductOrdered;
 use serde_json::{Value, json};
 
@@ -275,6 +275,17 @@ async fn more_fences_than_one_snapshot_holds_are_all_compared() {
     let conflict = log.verify(&seen, &envelope).await.expect("a comparison").expect("a conflict");
     assert_eq!(conflict.to_string(), "bookId:b149 holds 1 Noted, seen 0");
     assert_eq!(stack.take("TransactGetItems").len(), 4);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_lacks_fences_is_no_answer() {
+    let stack = shop().await;
+    stack.accept(add()).await;
+    let lacks = || Fault::Reply(Edit::new(|answer| answer["Responses"] = json!([])));
+    stack.wire.inject("TransactGetItems", 0, lacks());
+    let end = stack.run(&add()).await.expect_err("nothing is known of the fence");
+    let HandleError::Log(LogError::Failed { operation, source }) = end else { panic!("{end:?}") };
+    assert_eq!((operation, &*source.to_string()), ("reading items", "0 answers to 1 keys"));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use ringfence::{
 };
 use ringfence_dcb_log::event_of_image;
 
-use crate::reads::seen;
+use crate::reads::{put, read, seen};
 use crate::render::transaction;
 use crate::stack::{Stack, append, envelope};
 
@@ -121,4 +121,37 @@ async fn index_items_count_among_the_actions_of_a_transaction() {
          read and write fewer things in one decision"
     );
     assert!(stack.wire.take().is_empty(), "something was sent");
+}
+
+#[tokio::test]
+async fn an_undecodable_index_item_fails_the_read_if_its_type_is_consumed() {
+    let stack = Stack::start(catalog()).await;
+    let plan = plan(&stack, &[("depot", "x")]);
+    put(&stack, "tag#depot:x", "indexOf", "Unheard").await;
+    let appended = stack.seed(vec![moved("p", "x", "y")]).await;
+    assert_eq!(read(&stack, &plan).await.expect("a read"), appended);
+    put(&stack, "tag#depot:x", "indexOf", "Moved").await;
+    let error = read(&stack, &plan).await.expect_err("no tags");
+    assert_eq!(error.to_string(), "item tag#depot:x 1719100800000-x can't be decoded");
+}
+
+#[tokio::test]
+async fn an_index_item_is_in_no_index() {
+    #[derive(Clone, Debug, PartialEq, Event)]
+    #[event(read_by_type, read_as_composite)]
+    struct Sealed {
+        #[tag(partition)]
+        parcel_id: String,
+        #[tag(cross_partition)]
+        clerk_id: String,
+    }
+    let stack = Stack::start(Catalog::new("parcels", [Sealed::SCHEMA])).await;
+    stack.seed(events![Sealed { parcel_id: "p".to_owned(), clerk_id: "c".to_owned() }]).await;
+    let items = stack.items().await;
+    let indexes = |mark: &str| {
+        let marked: Vec<_> = items.iter().filter(|item| item.contains_key(mark)).collect();
+        let [item] = marked[..] else { panic!("not one item with {mark}") };
+        item.keys().filter(|name| name.starts_with("tag_")).count()
+    };
+    assert_eq!((indexes("event"), indexes("indexOf")), (2, 0));
 }

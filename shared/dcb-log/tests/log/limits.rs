@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    Append, Catalog, CatalogError, Envelope, Event, EventLog, EventSchema, LogError, NewEvent,
-    Plan, Query, QueryItem, events,
+    Append, Catalog, CatalogError, CommandRecord, Envelope, Event, EventLog, EventSchema, LogError,
+    NewEvent, Outcome, Plan, Query, QueryItem, Settled, events,
 };
 use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 use ringfence_dynamo::item_bytes;
@@ -52,6 +52,56 @@ async fn actions_of_a_transaction() {
              read and write fewer things in one decision"
         );
     }
+}
+
+/// Appends events under an idempotency key of so many bytes.
+async fn recorded(stack: &Stack, events: usize, key: usize) -> Result<(), String> {
+    let record = CommandRecord::new("write", &"k".repeat(key), &json!({}));
+    let events = (0..events).map(|_| written("p", 1).into()).collect();
+    let append = Append { events, seen: None, record: Some(&record), envelope: &envelope() };
+    let appended = stack.log().append(append).await;
+    appended.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn the_record_of_a_command_is_an_action_too() {
+    let stack = Stack::start(catalog()).await;
+    let error = recorded(&stack, TRANSACTION_ACTIONS_MAX - 1, 1).await.expect_err("101 actions");
+    assert!(error.starts_with("the command's transaction: 101 actions, limit 100"), "{error}");
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    recorded(&stack, TRANSACTION_ACTIONS_MAX - 2, 1).await.expect("100 actions");
+}
+
+#[tokio::test]
+async fn bytes_of_an_idempotency_key() {
+    let stack = Stack::start(catalog()).await;
+    let longest = 2_048 - "command#write#".len();
+    let error = recorded(&stack, 1, longest + 1).await.expect_err("a key of 2,049 bytes");
+    assert_eq!(error, "the idempotency key: 2049 bytes, limit 2048; use a shorter one");
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    recorded(&stack, 1, longest).await.expect("a key of 2,048 bytes");
+}
+
+#[tokio::test]
+async fn bytes_of_the_record_of_a_refusal() {
+    let stack = Stack::start(catalog()).await;
+    let record = CommandRecord::new("write", "k", &json!({}));
+    let settle = async |bytes| {
+        let rejection = json!({ "code": "x".repeat(bytes) });
+        let outcome = Outcome::Rejected { message: String::new(), rejection };
+        stack.log().settle(&record, &outcome, &envelope()).await
+    };
+    let too_large = settle(410_000).await;
+    let Err(LogError::Limit(limit)) = too_large else { panic!("{too_large:?}") };
+    let at = 410_000 - usize::try_from(limit.found - limit.limit).expect("a few bytes");
+    let error = settle(at + 1).await.expect_err("above the limit");
+    assert_eq!(
+        error.to_string(),
+        "the record of the command's outcome: 409601 bytes, limit 409600; \
+         refuse in fewer words, or send the command without an idempotency key"
+    );
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    assert_eq!(settle(at).await.expect("at the limit"), Settled::Now);
 }
 
 #[tokio::test]

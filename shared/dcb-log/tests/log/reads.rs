@@ -129,6 +129,40 @@ async fn an_index_of_keys_is_completed_from_the_table() {
 }
 
 #[tokio::test]
+async fn an_index_of_keys_is_completed_as_strongly_as_was_asked_for() {
+    let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
+    let stack = Stack::projecting(catalog(), &keys_only).await;
+    let appended = stack.seed(events![noted("b", "r", "one")]).await;
+    let plan = plan(&stack, &[&[("readerId", "r")]]);
+    for (consistency, strong) in [(Consistency::Eventual, false), (Consistency::Strong, true)] {
+        let log = stack.log();
+        let read = log.read(&plan, consistency, &envelope()).try_collect::<Vec<_>>().await;
+        assert_eq!(read.expect("a read"), appended);
+        let [batch] = &stack.take("BatchGetItem")[..] else { panic!("not one batch") };
+        assert_eq!(batch.request["RequestItems"][TABLE]["ConsistentRead"], strong);
+    }
+}
+
+#[tokio::test]
+async fn of_two_copies_the_tables_is_kept_also_when_the_index_is_named_first() {
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct Shelved {
+        #[tag(partition)]
+        shelf_id: String,
+        #[tag(cross_partition)]
+        book_id: String,
+    }
+    let stack = Stack::start(Catalog::new("library", [Shelved::SCHEMA])).await;
+    let shelved = Shelved { shelf_id: "s".to_owned(), book_id: "b".to_owned() };
+    let appended = stack.seed(events![shelved]).await;
+    let items = [("bookId", "b"), ("shelfId", "s")]
+        .map(|(key, value)| QueryItem { tags: vec![Tag::new(key, value)], types: vec!["Shelved"] });
+    let plan = Plan::new(&Query { items: items.to_vec() }, &stack.catalog).expect("two routes");
+    assert!(!plan.reads[0].access.is_of_table());
+    assert_eq!(read(&stack, &plan).await.expect("a read"), appended);
+}
+
+#[tokio::test]
 async fn unprocessed_keys_are_asked_for_again() {
     let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
     let stack = Stack::projecting(catalog(), &keys_only).await;
@@ -183,19 +217,20 @@ async fn opening_the_connection_asks_for_nothing_of_the_table() {
     assert_eq!(operations.collect::<Vec<_>>(), ["DescribeEndpoints"]);
 }
 
-/// Puts an event's item by hand, which no writer of this project would.
-async fn put(stack: &Stack, event_type: &str) {
+/// Puts an item by hand that says its type under `name` and has no tags, which no writer of this
+/// project would.
+pub(crate) async fn put(stack: &Stack, id: &str, name: &str, event_type: &str) {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = stack.client.put_item().table_name(TABLE);
-    let put = put.item("id", text("bookId:b")).item("position", text("1719100800000-x"));
-    let put = put.item("event", text(event_type)).item("data", text("x"));
+    let put = put.item("id", text(id)).item("position", text("1719100800000-x"));
+    let put = put.item(name, text(event_type)).item("data", text("x"));
     put.send().await.expect("a put");
 }
 
 #[tokio::test]
 async fn an_undecodable_event_of_a_consumed_type_fails_the_read_and_is_named() {
     let stack = Stack::start(catalog()).await;
-    put(&stack, "Noted").await;
+    put(&stack, "bookId:b", "event", "Noted").await;
     let error = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await.expect_err("no tags");
     assert_eq!(error.to_string(), "item bookId:b 1719100800000-x can't be decoded");
 }
@@ -203,7 +238,7 @@ async fn an_undecodable_event_of_a_consumed_type_fails_the_read_and_is_named() {
 #[tokio::test]
 async fn what_is_not_consumed_need_not_be_understood() {
     let stack = Stack::start(catalog()).await;
-    put(&stack, "Unheard").await;
+    put(&stack, "bookId:b", "event", "Unheard").await;
     let appended = stack.seed(vec![NewEvent::from(noted("b", "r", "one"))]).await;
     let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await;
     assert_eq!(read.expect("a read"), appended);

@@ -1,0 +1,176 @@
+//! Decisions on reads that return more than the query asks for, and on tags without a value.
+
+use futures::executor::block_on;
+use ringfence::{
+    BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LogError, Outcome,
+    PlanError, SliceError, handle, kit::id, prelude::*,
+};
+use serde::Serialize;
+
+use crate::decide::Faulty;
+use crate::shop::{Cleaned, GuestId, Opened, RoomId, catalog};
+
+/// A room is cleaned once a shift: the partition is read, and filtered by the shift.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Clean {
+    #[tag(partition)]
+    room_id: RoomId,
+    shift_id: u32,
+}
+
+#[derive(Reads)]
+enum Shifts {
+    Cleaned { shift_id: Option<u32> },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Rejection {
+    #[error("cleaned in shift {shift:?}")]
+    Clean { shift: Option<u32> },
+}
+
+impl Slice for Clean {
+    const NAME: &'static str = "clean";
+    const CONTEXT: &'static str = "rooms";
+    const CONSISTENCY: Consistency = Consistency::Strong;
+    type Reads = Shifts;
+    type State = Vec<Option<u32>>;
+    type Writes = Cleaned;
+    type Rejection = Rejection;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve(mut state: Self::State, event: Shifts) -> Self::State {
+        let Shifts::Cleaned { shift_id } = event;
+        state.push(shift_id);
+        state
+    }
+
+    fn decide(state: &Self::State, command: &Self, _: &Context) -> Result<Vec<Cleaned>, Rejection> {
+        match state.first() {
+            Some(shift) => Err(Rejection::Clean { shift: *shift }),
+            None => Ok(vec![cleaned(command.room_id.clone(), command.shift_id)]),
+        }
+    }
+}
+
+fn cleaned(room_id: RoomId, shift: u32) -> Cleaned {
+    Cleaned { room_id, helper_ids: vec![], shift_id: Some(shift) }
+}
+
+/// Opens a house for guests, whoever they are.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Open {
+    #[tag(cross_partition)]
+    guest_ids: Vec<GuestId>,
+}
+
+#[derive(Reads)]
+enum Bookings {
+    Booked,
+}
+
+impl Slice for Open {
+    const NAME: &'static str = "open";
+    const CONTEXT: &'static str = "rooms";
+    type Reads = Bookings;
+    type State = ();
+    type Writes = Opened;
+    type Rejection = Never;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve((): (), _: Bookings) {}
+
+    fn decide((): &(), _: &Self, _: &Context) -> Result<Vec<Opened>, Never> {
+        Ok(vec![Opened { name: "house".to_owned() }])
+    }
+}
+
+fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
+    S::check(&catalog().unwrap()).unwrap();
+    let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
+    block_on(handle(log, &catalog().unwrap(), &Decisions::new(0), command, &envelope))
+}
+
+#[test]
+fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
+    let log = Faulty::new([cleaned(id("r1"), 1).into(), cleaned(id("r1"), 2).into()]);
+    let accepted = run(&log, &Clean { room_id: id("r1"), shift_id: 3 }, None).unwrap();
+    assert_eq!(accepted.attempts, 1);
+    assert!(matches!(accepted.outcome, Outcome::Accepted(events) if events.len() == 1));
+    // The slice asks for strong reads, of the first attempt too.
+    assert_eq!(log.calls(), "read! append");
+    let refused = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
+    let Outcome::Rejected { message, .. } = refused.outcome else { panic!("{refused:?}") };
+    assert_eq!(message, "cleaned in shift Some(2)");
+}
+
+#[test]
+fn a_decision_has_as_many_boundaries_as_its_transaction_has_room_for() {
+    let open =
+        |guests: usize| Open { guest_ids: (0..guests).map(|n| id(&format!("g{n}"))).collect() };
+    for (key, most) in [(None, BOUNDARIES_MAX), (Some("k"), BOUNDARIES_MAX - 1)] {
+        let log = Faulty::new([]);
+        run(&log, &open(most), key).unwrap();
+        log.calls();
+        let error = run(&log, &open(most + 1), key).unwrap_err();
+        let HandleError::Log(LogError::Limit(limit)) = error else { panic!("{error:?}") };
+        assert_eq!((limit.found, limit.limit), (most as u64 + 1, most as u64));
+        assert_eq!(log.calls(), "", "it is refused before any read");
+    }
+}
+
+#[test]
+fn a_command_whose_tags_have_no_value_depends_on_nothing() {
+    let log = Faulty::new([]);
+    let error = run(&log, &Open { guest_ids: vec![] }, None).unwrap_err();
+    assert!(matches!(error, HandleError::Plan(PlanError::Nothing)), "{error:?}");
+    assert_eq!(log.calls(), "");
+}
+
+/// Withdraws a review, of a room that need not be named.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Withdraw {
+    review_id: String,
+    room_id: Option<RoomId>,
+}
+
+#[derive(Reads)]
+enum Reviews {
+    Rated,
+}
+
+impl Slice for Withdraw {
+    const NAME: &'static str = "withdraw";
+    const CONTEXT: &'static str = "rooms";
+    type Reads = Reviews;
+    type State = ();
+    type Writes = Opened;
+    type Rejection = Never;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve((): (), _: Reviews) {}
+
+    fn decide((): &(), _: &Self, _: &Context) -> Result<Vec<Opened>, Never> {
+        Ok(vec![])
+    }
+}
+
+#[test]
+fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
+    let error = Withdraw::check(&catalog().unwrap()).unwrap_err();
+    let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
+    let keys = "reviewId".to_owned();
+    assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated", keys });
+    assert_eq!(without, "roomId");
+    assert!(error.to_string().starts_with("withdraw, when a command has no roomId: no read"));
+}

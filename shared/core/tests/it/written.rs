@@ -1,0 +1,154 @@
+//! What a decision is given, and what it may write and refuse.
+
+use futures::executor::block_on;
+use ringfence::{
+    Decisions, Envelope, Event, EventLog, FilingError, HandleError, LogError, MemoryLog, NewEvent,
+    Tag, handle,
+    kit::{BEGIN_MS, check_in_memory},
+    prelude::*,
+};
+use serde::Serialize;
+
+use crate::shop::{Cleaned, RoomId, booked, catalog};
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Measured {
+    #[tag(partition)]
+    room_id: RoomId,
+    mean_age_ms: f64,
+}
+
+/// How long ago a room was booked, on average: of no bookings, not a number.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Measure {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+#[derive(Reads)]
+enum Bookings {
+    Booked {
+        #[time]
+        at_ms: u64,
+    },
+}
+
+#[derive(Debug, Serialize, thiserror::Error)]
+#[serde(untagged)]
+enum Refusal {
+    #[error("booked in the future")]
+    Future { code: &'static str },
+    #[error("has a field that the answer has")]
+    Clash { code: &'static str, title: &'static str },
+    #[error("is no object")]
+    Bare,
+}
+
+impl Slice for Measure {
+    const NAME: &'static str = "measure";
+    const CONTEXT: &'static str = "rooms";
+    type Reads = Bookings;
+    type State = Vec<u64>;
+    type Writes = Measured;
+    type Rejection = Refusal;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])
+    }
+
+    fn evolve(mut state: Self::State, event: Bookings) -> Self::State {
+        let Bookings::Booked { at_ms } = event;
+        state.push(at_ms);
+        state
+    }
+
+    fn decide(
+        state: &Self::State,
+        command: &Self,
+        context: &Context,
+    ) -> Result<Vec<Measured>, Refusal> {
+        let ages: Option<Vec<u64>> =
+            state.iter().map(|at_ms| context.now_ms.checked_sub(*at_ms)).collect();
+        let ages = ages.ok_or(Refusal::Future { code: "Future" })?;
+        let ages: Vec<f64> = ages.into_iter().map(|age| age as f64).collect();
+        let mean_age_ms = ages.iter().sum::<f64>() / ages.len() as f64;
+        Ok(vec![Measured { room_id: command.room_id.clone(), mean_age_ms }])
+    }
+}
+
+fn measure() -> Measure {
+    Measure { room_id: id("r1") }
+}
+
+#[test]
+fn an_event_that_nobody_could_read_is_not_written() {
+    let catalog = Measure::catalog().unwrap();
+    let log = MemoryLog::new(catalog.clone());
+    let envelope = Envelope::default();
+    let decisions = Decisions::new(0);
+    let error = block_on(handle(&log, &catalog, &decisions, &measure(), &envelope)).unwrap_err();
+    let HandleError::Event(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.to_string(), "an event of type Measured can't be read back from its JSON");
+    assert_eq!(error.source.to_string(), "invalid type: null, expected f64");
+    assert!(log.events().is_empty());
+}
+
+#[test]
+fn json_holds_no_integer_above_64_bits() {
+    #[derive(Event)]
+    struct Counted {
+        many: u128,
+    }
+    let counted = |many| NewEvent::new(&Counted { many });
+    assert_eq!(counted(u64::MAX.into()).unwrap().data["many"], u64::MAX);
+    assert_eq!(counted(u128::MAX).unwrap_err().source.to_string(), "number out of range");
+}
+
+#[test]
+fn the_time_of_a_decision_is_not_before_what_it_has_read() {
+    let behind = Context { now_ms: BEGIN_MS - 1_000, ..Context::default() };
+    let measured = |mean_age_ms| [Measured { room_id: id("r1"), mean_age_ms }];
+    let given = || given(events![booked("r1", "g1")]).wait(10).and(events![booked("r1", "g2")]);
+    check_in_memory(vec![
+        given().when(measure()).with(behind).then(measured(5.0)),
+        given().wait(1).when(measure()).then(measured(6.0)),
+    ]);
+}
+
+#[test]
+#[should_panic(expected = "a rejection is an object with a `code`")]
+fn a_rejection_has_a_code() {
+    given([]).when(measure()).then_rejected(Refusal::Bare);
+}
+
+#[test]
+#[should_panic(expected = "field `title` of the rejection")]
+fn a_rejection_leaves_the_members_of_its_answer_alone() {
+    given([]).when(measure()).then_rejected(Refusal::Clash { code: "Clash", title: "x" });
+}
+
+#[test]
+fn a_tag_with_one_value_has_one() {
+    let log = MemoryLog::new(catalog().unwrap());
+    let envelope = &Envelope::default();
+    let append = |event: NewEvent, key: &'static str, value: &str| {
+        let mut event = event;
+        event.tags.push(Tag::new(key, value));
+        let append = ringfence::Append { events: vec![event], seen: None, record: None, envelope };
+        block_on(log.append(append)).map(|_| ())
+    };
+    let booked = || NewEvent::from(booked("r1", "g1"));
+    for (key, value) in [("roomId", "r2"), ("guestId", "g2")] {
+        let error = append(booked(), key, value).unwrap_err();
+        let LogError::Filing(error) = error else { panic!("{error:?}") };
+        let several = FilingError::SeveralValues { event_type: "Booked", key: key.to_owned() };
+        assert_eq!(error, several);
+        // What is in a log already is filed as it was.
+        let mut stored = booked();
+        stored.tags.push(Tag::new(key, value));
+        catalog().unwrap().filing(&stored).unwrap();
+    }
+    append(booked(), "guestId", "g1").unwrap();
+    let cleaned = Cleaned { room_id: id("r1"), helper_ids: vec!["h1".to_owned()], shift_id: None };
+    append(cleaned.into(), "helperId", "h2").unwrap();
+}
