@@ -38,7 +38,8 @@ impl Prepared {
         let mut entries = Vec::new();
         let mut events = Vec::new();
         for (push, first) in group.iter().zip(firsts) {
-            for (version, event) in (*first..).zip(&push.events) {
+            for (event, offset) in push.events.iter().zip(0..) {
+                let version = first.saturating_add(offset);
                 limits::version(&push.key.to_string(), version)?;
                 let item = encode(&push.key, version, event, &timestamp, &push_id)?;
                 limits::event(&event.event_type, item_bytes(&item))?;
@@ -124,10 +125,10 @@ impl Place {
     /// The version of the first event; `newest` is what the aggregate has, if that had to be read.
     pub(crate) fn first(self, key: &AggregateKey, newest: Version) -> Result<u64, AggregateError> {
         match self {
-            Self::After(Version(read)) => Ok(read + 1),
-            Self::End => Ok(newest.0 + 1),
+            Self::After(Version(read)) => Ok(read.saturating_add(1)),
+            Self::End => Ok(newest.0.saturating_add(1)),
             Self::Forced(version) | Self::At(version @ ..=1) => Ok(version),
-            Self::At(version) if version > newest.0 + 1 => {
+            Self::At(version) if version > newest.0.saturating_add(1) => {
                 Err(AggregateError::Gap { key: key.clone(), version, newest })
             }
             Self::At(version) => Ok(version),

@@ -1,7 +1,8 @@
 //! What every log does, in memory and on DynamoDB alike.
 
 use ringfence_aggregate_log::{
-    AggregateError, AggregateLog, EVENT_BYTES_MAX, NewEvent, Place, Push, Range, Version,
+    AggregateError, AggregateLog, EVENT_BYTES_MAX, NewEvent, Place, Push, Range, VERSION_MAX,
+    Version,
 };
 use ringfence_dynamo::Clock;
 use serde_json::json;
@@ -238,9 +239,10 @@ async fn what_no_table_can_hold_is_refused(log: &impl AggregateLog, _: &Clock) {
         let refused = log.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
         assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
     }
-    let forced = Place::Forced(ringfence_aggregate_log::VERSION_MAX + 1);
-    let refused = log.push_event(&customer("1"), forced, added(1)).await;
-    assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    for version in [VERSION_MAX + 1, u64::MAX] {
+        let refused = log.push_event(&customer("1"), Place::Forced(version), added(1)).await;
+        assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    }
     assert!(versions(log, &customer("1"), Range::default()).await.is_empty());
     log.push_event_group(cards(100)).await.expect("at the limit");
 }

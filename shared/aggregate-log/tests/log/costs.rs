@@ -101,7 +101,7 @@ async fn the_last_event_of_a_hundred() {
 async fn a_group_of_five() {
     let (stack, log) = filled(0).await;
     let push = |n: u64| Push {
-        key: key(["CUSTOMERS", "CARDS"][usize::from(n % 2 == 0)], &n.to_string()),
+        key: key(["CUSTOMERS", "CARDS"][usize::from(n.is_multiple_of(2))], &n.to_string()),
         place: Place::After(Version::NONE),
         events: vec![padded()],
     };
