@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    AggregateError, AggregateKey, GetEvents, List, ListAggregateIds, Listed, NewEvent, Place, Push,
-    PushEvent, Range, StoredEvent, Version,
+    AggregateError, AggregateKey, CommandError, GetEvents, List, ListAggregateIds, Listed,
+    NewEvent, Place, Push, PushEvent, PushEventGroup, Range, StoredEvent, Version,
 };
 
 /// The events of one kind of aggregate.
@@ -94,6 +94,30 @@ pub trait EventStore {
             let place = Place::After(aggregate.version);
             let pushed = log.push_event(&aggregate.key, place, event?).await?;
             Ok(aggregate.apply(&Recorded::of::<Self>(pushed)?))
+        }
+    }
+
+    /// Reads the aggregate `id`, decides, and pushes the decision's events behind what was read:
+    /// one in one put, several in one transaction, none without a request.
+    ///
+    /// # Errors
+    /// The decision's rejection, or as the read and the push.
+    fn decide<L: GetEvents + PushEventGroup, R: Send>(
+        log: &L,
+        id: &str,
+        decide: impl FnOnce(Option<&Self::Aggregate>) -> Result<Vec<Self::Event>, R> + Send,
+    ) -> impl Future<Output = Result<Aggregate<Self>, CommandError<R>>> + Send {
+        async move {
+            let aggregate = Self::get_aggregate(log, id, None).await?;
+            let events = decide(aggregate.state.as_ref()).map_err(CommandError::Rejected)?;
+            if events.is_empty() {
+                return Ok(aggregate);
+            }
+            let pushed = log.push_event_group(vec![aggregate.push(events)?]).await?;
+            let apply = |aggregate: Aggregate<Self>, event| {
+                Ok::<_, AggregateError>(aggregate.apply(&Recorded::of::<Self>(event)?))
+            };
+            Ok(pushed.into_iter().try_fold(aggregate, apply)?)
         }
     }
 

@@ -154,6 +154,26 @@ async fn an_aggregate_is_folded_up_to_a_version_and_goes_on_without_a_read() {
 }
 
 #[tokio::test]
+async fn a_decision_is_pushed_behind_what_it_was_made_on() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    let decide = async |events: Result<Vec<CustomerEvent>, Refusal>| {
+        let decided = Customers::decide(&log, "ada", |_| events).await;
+        decided.map(|ada| (ada.version.number(), ada.state.map(|ada| ada.points)))
+    };
+    let points = |points| CustomerEvent::PointsAdded { points };
+    assert!(matches!(decide(Ok(vec![])).await, Ok((0, None))));
+    assert_eq!(stack.operations(), ["Query"]);
+    assert!(matches!(decide(Ok(vec![registered("Ada")])).await, Ok((1, Some(0)))));
+    assert_eq!(stack.operations(), ["Query", "PutItem"]);
+    assert!(matches!(decide(Ok(vec![points(2), points(3)])).await, Ok((3, Some(5)))));
+    assert_eq!(stack.operations(), ["Query", "TransactWriteItems"]);
+    let refused = decide(Err(Refusal::Unknown)).await;
+    assert!(matches!(refused, Err(CommandError::Rejected(Refusal::Unknown))), "{refused:?}");
+    assert_eq!(stack.operations(), ["Query"]);
+}
+
+#[tokio::test]
 async fn an_event_that_the_store_does_not_know_is_an_error_that_names_it() {
     let log = Memory::new(Clock::fixed(NOW_MS));
     log.push_event(&customer("ada"), Place::End, event("GIFT", json!({}))).await.expect("pushed");
