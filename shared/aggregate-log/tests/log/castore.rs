@@ -102,11 +102,14 @@ fn install() -> Result<PathBuf, String> {
     }
     let npm = Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        // Without a network it is to say so soon.
+        .args(["--prefer-offline", "--fetch-retries=1"])
         .current_dir(&folder)
         .output()
         .map_err(|error| format!("npm: {error}"))?;
     if !npm.status.success() {
-        return Err(format!("npm ci: {}", String::from_utf8_lossy(&npm.stderr).trim()));
+        let why = String::from_utf8_lossy(&npm.stderr);
+        return Err(format!("npm ci: {}", why.lines().next().unwrap_or("no reason given")));
     }
     fs::write(marker, state).map_err(|error| error.to_string())?;
     Ok(folder)

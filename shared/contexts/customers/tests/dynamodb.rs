@@ -75,7 +75,10 @@ async fn transfers_of_many_writers_neither_make_nor_lose_points() {
         let fault = if random.chance(50) { Fault::LostAfter } else { Fault::LostBefore };
         wire.inject("TransactWriteItems", pass * 5, fault);
     }
-    let mut pick = || id::<CustomerId>(CUSTOMERS[random.below(4) as usize % CUSTOMERS.len()]);
+    let mut pick = || {
+        let one = usize::try_from(random.below(4)).expect("below 4");
+        id::<CustomerId>(CUSTOMERS[one])
+    };
     let mut commands = Vec::new();
     for n in 0..TRANSFERS {
         commands.push(TransferPoints { from: pick(), to: pick(), points: n });
