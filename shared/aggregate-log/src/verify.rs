@@ -53,7 +53,7 @@ pub enum Wrong {
 pub struct Report {
     /// Events.
     pub events: u64,
-    /// Aggregates.
+    /// Aggregates, by their first events.
     pub aggregates: u64,
     /// In the order in which it was found; empty is good.
     pub wrong: Vec<Wrong>,
@@ -71,16 +71,13 @@ impl Table {
         let mut run: Option<Run> = None;
         let mut items = std::pin::pin!(scan::items(self));
         while let Some(item) = items.try_next().await? {
-            report.events += 1;
             let Ok(next) = Run::of(&item) else {
-                report.events -= 1;
                 report.wrong.push(Wrong::Item(name_of(&item)));
                 continue;
             };
+            report.events += 1;
             let before = run.take().filter(|run| run.key == next.key);
-            if before.is_none() {
-                report.aggregates += u64::from(next.version == 1);
-            }
+            report.aggregates += u64::from(next.version == 1);
             let is_new = !suspects.contains(&next.key);
             if is_new && next.follows(before.as_ref(), &item).next().is_some() {
                 suspects.insert(next.key.clone());

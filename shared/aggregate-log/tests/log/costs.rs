@@ -90,6 +90,16 @@ async fn append_to_a_hundred_events() {
 }
 
 #[tokio::test]
+async fn decide_on_a_hundred_events_and_append() {
+    let (_stack, log) = filled(100).await;
+    let read = crate::stack::events(&log, &customer("1"), Range::default()).await;
+    let place = Place::After(read[99].version);
+    log.push_event(&customer("1"), place, padded()).await.expect("pushed");
+    let expected = Cost { requests: (1, 1), read: 16.0, write: 1.0, index: 0.0 };
+    assert_eq!(cost(&log.meter().snapshot()), expected);
+}
+
+#[tokio::test]
 async fn the_last_event_of_a_hundred() {
     let (_stack, log) = filled(100).await;
     assert_eq!(versions(&log, &customer("1"), Range::NEWEST).await, [100]);
