@@ -47,7 +47,8 @@ pub trait PushEventGroup: Sync {
     /// has the order of the group.
     ///
     /// # Errors
-    /// As [`PushEvent::push_event`], for the first aggregate that refuses; and
+    /// As [`PushEvent::push_event`], for the first aggregate of the group that refuses, gaps before
+    /// conflicts; and
     /// [`AggregateError::Invalid`] when the group is empty, names an aggregate twice, or says two
     /// timestamps.
     fn push_event_group(

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{
     Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
 use futures::StreamExt;
-use futures::future::try_join_all;
+use futures::future::join_all;
 use futures::stream::BoxStream;
 use ringfence_dynamo::{Clock, Failure, GaveUp, Kind, Meter, Retry};
 
@@ -67,7 +67,9 @@ impl Table {
         check(group)?;
         let mut attempts = self.retry.start();
         loop {
-            let firsts = try_join_all(group.iter().map(|push| self.first(push))).await?;
+            let firsts = join_all(group.iter().map(|push| self.first(push))).await;
+            // The first of the group that is refused, not the first to answer.
+            let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
             let (now_ms, push_id) = (self.clock.now_ms(), self.clock.uuid().simple().to_string());
             let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
             let conflict = match self.send(&prepared).await {

@@ -10,4 +10,5 @@ mod import;
 mod interchange;
 mod lists;
 mod stack;
+mod twins;
 mod verify;
