@@ -1,0 +1,131 @@
+//! How the log's operations fail.
+
+use std::error::Error;
+
+use ringfence::LimitExceeded;
+use ringfence_dynamo::{CodecError, Failure, GaveUp};
+
+use crate::{AggregateKey, KeyError, Version};
+
+/// An event is where another was to go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} has an event of version {version} already")]
+pub struct Conflict {
+    /// The aggregate; of a group, the first that differs from what was expected.
+    pub key: AggregateKey,
+    /// The version that was to be written.
+    pub version: u64,
+}
+
+/// Why an operation failed. Only [`AggregateError::OutcomeUnknown`] leaves open whether events were
+/// written.
+#[derive(Debug, thiserror::Error)]
+pub enum AggregateError {
+    /// Read again, and decide again.
+    #[error("conflict")]
+    Conflict(#[source] Conflict),
+    /// The versions between would be missing.
+    #[error("version {version} of {key} would leave a gap: its newest is {}", newest.number())]
+    Gap {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The version that was to be written.
+        version: u64,
+        /// The newest that there is.
+        newest: Version,
+    },
+    /// The aggregate has no events.
+    #[error("{0} has no events")]
+    NotFound(AggregateKey),
+    /// What was asked for makes no sense, whatever the log holds.
+    #[error("refused: {0}")]
+    Invalid(String),
+    /// A store or an aggregate can't be named so.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Too large; nothing is written.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// DynamoDB has no such value; nothing is written.
+    #[error("an event of {key} can't be held")]
+    Unstorable {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The field, and what is wrong with it.
+        #[source]
+        source: CodecError,
+    },
+    /// An item, a page token or an event of some type can't be understood.
+    #[error("{what} can't be decoded")]
+    Undecodable {
+        /// Which.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Others kept writing; nothing is written.
+    #[error("contention: gave up after {attempts} attempts")]
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store kept refusing for its load; nothing is written.
+    #[error("throttled: gave up after {attempts} attempts")]
+    Throttled {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store gave no answer to a read.
+    #[error("{operation}: no answer after {attempts} attempts")]
+    Unavailable {
+        /// What was tried.
+        operation: &'static str,
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Failure,
+    },
+    /// The last answer was lost.
+    #[error("outcome unknown after {attempts} attempts")]
+    OutcomeUnknown {
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Failure,
+    },
+    /// The store refused for good.
+    #[error("{operation} failed")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        #[source]
+        source: Failure,
+    },
+}
+
+impl AggregateError {
+    pub(crate) fn undecodable(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Undecodable { what: what.into(), source: source.into() }
+    }
+}
+
+/// The error of a request that failed for good or too often and left nothing behind.
+pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> AggregateError {
+    let GaveUp { failure, attempts } = gave_up;
+    match failure {
+        Failure::Throttled { .. } => AggregateError::Throttled { attempts },
+        Failure::Contended { .. } => AggregateError::Contention { attempts },
+        Failure::Cancelled(_) if failure.is_transient() => AggregateError::Contention { attempts },
+        source @ Failure::Unknown { .. } => {
+            AggregateError::Unavailable { operation, attempts, source }
+        }
+        source => AggregateError::Failed { operation, source },
+    }
+}

@@ -1,0 +1,133 @@
+//! Events as the log has them, and where a new one goes.
+
+use serde_json::Value;
+
+use crate::AggregateKey;
+
+/// A version that a read has found, so that an event pushed behind it leaves no gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub(crate) u64);
+
+impl Version {
+    /// What a new aggregate has before its first event; true without a read.
+    pub const NONE: Self = Self(0);
+
+    /// The number: 1 for the first event.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Where new events of an aggregate go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind what the decision has read: a conflict if there is more by now.
+    After(Version),
+    /// At this version: a conflict if it is taken, and refused if it would leave a gap, which one
+    /// strong read finds out.
+    At(u64),
+    /// Behind the newest event, which one strong read finds.
+    End,
+    /// From this version on, over whatever is there: for migrations without other writers.
+    Forced(u64),
+}
+
+/// An event that is not yet in a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    /// Type name.
+    pub event_type: String,
+    /// The payload, for types that have one.
+    pub payload: Option<Value>,
+    /// What travels beside the payload.
+    pub metadata: Option<Value>,
+    /// When it happened, in milliseconds since 1970; the log's clock says so otherwise.
+    pub timestamp_ms: Option<u64>,
+}
+
+/// New events of one aggregate, one behind the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Push {
+    /// The aggregate.
+    pub key: AggregateKey,
+    /// Where the first of them goes.
+    pub place: Place,
+    /// At least one.
+    pub events: Vec<NewEvent>,
+}
+
+/// An event with its place in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredEvent {
+    /// The aggregate.
+    pub key: AggregateKey,
+    /// Its place among the aggregate's events, from 1.
+    pub version: Version,
+    /// Type name.
+    pub event_type: String,
+    /// When it happened. What this crate writes is RFC 3339 in UTC with milliseconds.
+    pub timestamp: String,
+    /// The payload, if it has one.
+    pub payload: Option<Value>,
+    /// What travels beside the payload, if anything.
+    pub metadata: Option<Value>,
+}
+
+/// Which events of an aggregate to read; all of them by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// None below this version.
+    pub min_version: Option<u64>,
+    /// None above this version.
+    pub max_version: Option<u64>,
+    /// This many at most.
+    pub limit: Option<u32>,
+    /// From the newest to the oldest.
+    pub reverse: bool,
+}
+
+impl Range {
+    /// The newest event alone.
+    pub const NEWEST: Self =
+        Self { min_version: None, max_version: None, limit: Some(1), reverse: true };
+
+    /// Whether nothing can be in it; DynamoDB refuses such questions.
+    pub(crate) fn is_empty(&self) -> bool {
+        let (min, max) = (self.min_version.unwrap_or(0), self.max_version.unwrap_or(u64::MAX));
+        self.limit == Some(0) || min > max
+    }
+}
+
+/// Which aggregates of a store to list, and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// This many at most; a page may have fewer and not be the last.
+    pub limit: Option<std::num::NonZeroU32>,
+    /// What [`Listed::next_page_token`] was; what is set beside it wins over what it was made with.
+    pub page_token: Option<String>,
+    /// None whose first event is older: a timestamp.
+    pub initial_event_after: Option<String>,
+    /// None whose first event is newer: a timestamp.
+    pub initial_event_before: Option<String>,
+    /// From the youngest to the oldest.
+    pub reverse: Option<bool>,
+}
+
+/// One page of a store's aggregates, in the order of their first events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The aggregates.
+    pub aggregates: Vec<ListedAggregate>,
+    /// Continues the list; `None` on the last page.
+    pub next_page_token: Option<String>,
+}
+
+/// One aggregate of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedAggregate {
+    /// Its id in the store.
+    pub id: String,
+    /// When its first event happened.
+    pub initial_event_timestamp: String,
+}

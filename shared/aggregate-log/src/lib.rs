@@ -1,0 +1,46 @@
+//! One stream of events an aggregate, in the table layout of Castore.
+//!
+//! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it
+//! takes effect if no event has its version yet, so whoever read up to version n and pushes n + 1
+//! has decided on everything there is. No transaction, no fence, and nothing that crosses the
+//! aggregate; where a decision needs more, [`PushEventGroup`] joins aggregates, and the DCB log is
+//! there for the rest.
+//!
+//! docs/aggregate-log.md has layout, costs and what differs from the original.
+//!
+//! Architecture invariant: only the modules `item` and `list` name the attributes of the table.
+
+mod command;
+mod error;
+mod event;
+mod image;
+mod item;
+mod key;
+pub mod kit;
+mod legacy;
+mod limits;
+mod list;
+mod log;
+mod memory;
+mod push;
+mod read;
+mod scan;
+mod store;
+mod table;
+mod verify;
+
+pub use command::{Command, CommandError, Executed, execute};
+pub use error::{AggregateError, Conflict};
+pub use event::{
+    List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,
+};
+pub use image::event_of_image;
+pub use item::DecodeError;
+pub use key::{AggregateKey, KeyError};
+pub use legacy::{Imported, LegacyTable};
+pub use limits::{EVENT_BYTES_MAX, GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
+pub use log::{AggregateLog, GetEvents, ListAggregateIds, PushEvent, PushEventGroup};
+pub use memory::Memory;
+pub use store::{Aggregate, Draft, EventStore, Recorded};
+pub use table::Table;
+pub use verify::{Report, Wrong};

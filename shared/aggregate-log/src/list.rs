@@ -1,0 +1,212 @@
+//! Listing aggregates by the index of their first events, and the token that continues a list.
+
+use std::num::NonZeroU32;
+
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use ringfence_dynamo::{Failure, Item, Kind};
+use serde::{Deserialize, Serialize};
+
+use crate::error::failed;
+use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
+use crate::{AggregateError, AggregateKey, List, Listed, ListedAggregate, Table};
+
+/// Whose first events: the value of the index's partition key.
+pub(crate) struct Of {
+    pub(crate) name: &'static str,
+    pub(crate) value: AttributeValue,
+}
+
+/// A page token, in the JSON of the original: either continues a list that the other began.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Token {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial_event_after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial_event_before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reverse: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_evaluated_key: Option<Key>,
+}
+
+/// The key of an index item: attributes as DynamoDB's JSON has them.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Key {
+    pub(crate) aggregate_id: Attribute,
+    version: Attribute,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_store_id: Option<Attribute>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_initial_event: Option<Attribute>,
+    pub(crate) timestamp: Attribute,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Attribute {
+    S(String),
+    N(String),
+}
+
+impl Attribute {
+    fn of(value: &AttributeValue) -> Option<Self> {
+        match value {
+            AttributeValue::S(text) => Some(Self::S(text.clone())),
+            AttributeValue::N(number) => Some(Self::N(number.clone())),
+            _ => None,
+        }
+    }
+
+    fn into_value(self) -> AttributeValue {
+        match self {
+            Self::S(text) => AttributeValue::S(text),
+            Self::N(number) => AttributeValue::N(number),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        let (Self::S(text) | Self::N(text)) = self;
+        text
+    }
+}
+
+/// The attribute that a legacy table has in its index instead of the store.
+pub(crate) const IS_INITIAL_EVENT: &str = "isInitialEvent";
+
+impl Key {
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        let attribute = |name| item.get(name).and_then(Attribute::of);
+        Some(Self {
+            aggregate_id: attribute(AGGREGATE_ID)?,
+            version: attribute(VERSION)?,
+            event_store_id: attribute(crate::item::EVENT_STORE_ID),
+            is_initial_event: attribute(IS_INITIAL_EVENT),
+            timestamp: attribute(TIMESTAMP)?,
+        })
+    }
+
+    fn into_item(self) -> Item {
+        let attributes = [
+            (AGGREGATE_ID, Some(self.aggregate_id)),
+            (VERSION, Some(self.version)),
+            (crate::item::EVENT_STORE_ID, self.event_store_id),
+            (IS_INITIAL_EVENT, self.is_initial_event),
+            (TIMESTAMP, Some(self.timestamp)),
+        ];
+        let present = attributes.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        present.map(|(name, value)| (name.to_owned(), value.into_value())).collect()
+    }
+}
+
+/// What a page is asked for: the options, and where the token's page ended.
+pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError> {
+    let token = match &list.page_token {
+        None => Token::default(),
+        Some(token) => serde_json::from_str(token)
+            .map_err(|error| AggregateError::undecodable("the page token", error))?,
+    };
+    let after = list.initial_event_after.clone().or(token.initial_event_after);
+    let before = list.initial_event_before.clone().or(token.initial_event_before);
+    let applied = List {
+        limit: list.limit.or(token.limit),
+        page_token: None,
+        initial_event_after: after,
+        initial_event_before: before,
+        reverse: list.reverse.or(token.reverse),
+    };
+    Ok((applied, token.last_evaluated_key))
+}
+
+/// Continues a list behind `key`.
+pub(crate) fn token(list: List, key: Key) -> String {
+    let token = Token {
+        limit: list.limit,
+        initial_event_after: list.initial_event_after,
+        initial_event_before: list.initial_event_before,
+        reverse: list.reverse,
+        last_evaluated_key: Some(key),
+    };
+    serde_json::to_string(&token).expect("a token is a map with text keys")
+}
+
+pub(crate) async fn page(table: &Table, of: Of, list: &List) -> Result<Listed, AggregateError> {
+    let (list, start) = applied(list)?;
+    let bounds = (&list.initial_event_after, &list.initial_event_before);
+    if let (Some(after), Some(before)) = bounds
+        && after > before
+    {
+        return Ok(Listed { aggregates: Vec::new(), next_page_token: None });
+    }
+    let start = start.map(Key::into_item);
+    let page = table.retry.run(|| query(table, &of, &list, start.clone())).await;
+    let page = page.map_err(|gave_up| failed("listing aggregates", gave_up))?;
+    let aggregates = page.items.unwrap_or_default().iter().map(listed).collect::<Result<_, _>>()?;
+    let key = page.last_evaluated_key.as_ref().and_then(Key::of);
+    Ok(Listed { aggregates, next_page_token: key.map(|key| token(list, key)) })
+}
+
+/// A legacy table has bare ids.
+pub(crate) fn listed(item: &Item) -> Result<ListedAggregate, AggregateError> {
+    let undecodable = |error| AggregateError::undecodable(name_of(item), error);
+    let partition = text_of(item, AGGREGATE_ID).map_err(undecodable)?;
+    let id = match item.contains_key(IS_INITIAL_EVENT) {
+        true => partition.to_owned(),
+        false => {
+            let key = AggregateKey::of_partition(partition).map_err(Into::into);
+            key.map_err(undecodable)?.id().to_owned()
+        }
+    };
+    let timestamp = text_of(item, TIMESTAMP).map_err(undecodable)?.to_owned();
+    Ok(ListedAggregate { id, initial_event_timestamp: timestamp })
+}
+
+async fn query(
+    table: &Table,
+    of: &Of,
+    list: &List,
+    start: Option<Item>,
+) -> Result<QueryOutput, Failure> {
+    table.meter.sent(Kind::Read);
+    let limit = list.limit.map(|limit| i32::try_from(limit.get()).unwrap_or(i32::MAX));
+    let query = table
+        .client
+        .query()
+        .table_name(&table.name)
+        .index_name(INITIAL_EVENTS)
+        .scan_index_forward(!list.reverse.unwrap_or(false))
+        .expression_attribute_names("#of", of.name)
+        .expression_attribute_values(":of", of.value.clone())
+        .set_limit(limit)
+        .set_exclusive_start_key(start)
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+    let bounds = [
+        (":after", &list.initial_event_after, "#timestamp >= :after"),
+        (":before", &list.initial_event_before, "#timestamp <= :before"),
+    ];
+    let bounds: Vec<_> = bounds
+        .into_iter()
+        .filter_map(|(name, bound, test)| Some((name, bound.as_ref()?, test)))
+        .collect();
+    let query = match bounds.as_slice() {
+        [] => query.key_condition_expression("#of = :of"),
+        // A sort key takes one test: two bounds are written as one.
+        [_, _] => {
+            query.key_condition_expression("#of = :of AND #timestamp BETWEEN :after AND :before")
+        }
+        [(_, _, test), ..] => query.key_condition_expression(format!("#of = :of AND {test}")),
+    };
+    let query = match bounds.is_empty() {
+        true => query,
+        false => query.expression_attribute_names("#timestamp", TIMESTAMP),
+    };
+    let query = bounds.into_iter().fold(query, |query, (name, bound, _)| {
+        query.expression_attribute_values(name, text(bound))
+    });
+    let page = query.send().await?;
+    table.meter.consumed(Kind::Read, page.consumed_capacity());
+    Ok(page)
+}

@@ -1,0 +1,137 @@
+//! A push, from what is asked for to the items that are put; the same for every log.
+
+use std::collections::BTreeSet;
+
+use ringfence_dynamo::{Failure, Item, Reason, item_bytes, rfc3339};
+
+use crate::error::Conflict;
+use crate::item::{decode_named, encode, is_of_push};
+use crate::{AggregateError, AggregateKey, Place, Push, StoredEvent, Version, limits};
+
+/// One event that is to be put.
+pub(crate) struct Entry {
+    pub(crate) key: AggregateKey,
+    pub(crate) version: u64,
+    /// Over whatever is there.
+    pub(crate) forced: bool,
+    pub(crate) item: Item,
+}
+
+/// A group with its versions, to be sent as it is until its outcome is known.
+pub(crate) struct Prepared {
+    /// Names this push in its items.
+    pub(crate) push_id: String,
+    pub(crate) entries: Vec<Entry>,
+    /// The events as they are in the log once they are put.
+    pub(crate) events: Vec<StoredEvent>,
+}
+
+impl Prepared {
+    /// The items of the group; `firsts` are the versions of each push's first event.
+    pub(crate) fn new(
+        group: &[Push],
+        firsts: &[u64],
+        now_ms: u64,
+        push_id: String,
+    ) -> Result<Self, AggregateError> {
+        let timestamp = rfc3339(timestamp_ms(group)?.unwrap_or(now_ms));
+        let mut entries = Vec::new();
+        let mut events = Vec::new();
+        for (push, first) in group.iter().zip(firsts) {
+            for (event, offset) in push.events.iter().zip(0..) {
+                let version = first.saturating_add(offset);
+                limits::version(&push.key.to_string(), version)?;
+                let item = encode(&push.key, version, event, &timestamp, &push_id)?;
+                limits::event(&event.event_type, item_bytes(&item))?;
+                events.push(decode_named(item.clone())?);
+                let (key, forced) = (push.key.clone(), matches!(push.place, Place::Forced(_)));
+                entries.push(Entry { key, version, forced, item });
+            }
+        }
+        let bytes = entries.iter().map(|entry| item_bytes(&entry.item)).sum();
+        limits::group(entries.len(), bytes)?;
+        Ok(Self { push_id, entries, events })
+    }
+
+    /// What a failed send says of the push; `None` when it says nothing but the failure.
+    ///
+    /// Events are never deleted, so where another's event is, a copy of this push that is still
+    /// under way fails as well: a conflict is certain, also after a lost answer.
+    pub(crate) fn verdict(&self, failure: &Failure) -> Option<Result<(), AggregateError>> {
+        let found: Vec<_> = match failure {
+            Failure::Condition(found) => self.entries.iter().zip([found.as_ref()]).collect(),
+            Failure::Cancelled(reasons) => {
+                let reasons = self.entries.iter().zip(reasons);
+                reasons
+                    .filter_map(|(entry, reason)| match reason {
+                        Reason::Condition(found) => Some((entry, found.as_ref())),
+                        _ => None,
+                    })
+                    .collect()
+            }
+            _ => return None,
+        };
+        if found.iter().any(|(_, found)| is_of_push(*found, &self.push_id)) {
+            return Some(Ok(()));
+        }
+        let (entry, _) = found.first()?;
+        Some(Err(entry.conflict()))
+    }
+}
+
+impl Entry {
+    pub(crate) fn conflict(&self) -> AggregateError {
+        AggregateError::Conflict(Conflict { key: self.key.clone(), version: self.version })
+    }
+}
+
+/// Refuses what makes no group, before any request.
+pub(crate) fn check(group: &[Push]) -> Result<(), AggregateError> {
+    let refuse = |why: String| Err(AggregateError::Invalid(why));
+    if group.is_empty() || group.iter().any(|push| push.events.is_empty()) {
+        return refuse("a push has at least one event".to_owned());
+    }
+    let mut keys = BTreeSet::new();
+    for Push { key, place, .. } in group {
+        if !keys.insert(key) {
+            return refuse(format!("{key} is in the group twice; push its events together"));
+        }
+        if matches!(place, Place::At(0) | Place::Forced(0)) {
+            return refuse(format!("{key}: the first version is 1"));
+        }
+    }
+    limits::group(group.iter().map(|push| push.events.len()).sum(), 0)?;
+    timestamp_ms(group).map(drop)
+}
+
+/// The one timestamp that the events of a group name, if any of them does.
+fn timestamp_ms(group: &[Push]) -> Result<Option<u64>, AggregateError> {
+    let events = group.iter().flat_map(|push| &push.events);
+    let named: BTreeSet<u64> = events.filter_map(|event| event.timestamp_ms).collect();
+    if named.len() > 1 {
+        let named: Vec<_> = named.into_iter().map(rfc3339).collect();
+        let why = format!("the events of a group have one timestamp, not {}", named.join(", "));
+        return Err(AggregateError::Invalid(why));
+    }
+    Ok(named.first().copied())
+}
+
+impl Place {
+    /// Whether its version takes a read to find or to believe.
+    pub(crate) fn needs_newest(self) -> bool {
+        matches!(self, Self::End | Self::At(2..))
+    }
+
+    /// The version of the first event; `newest` is what the aggregate has, if that had to be read.
+    pub(crate) fn first(self, key: &AggregateKey, newest: Version) -> Result<u64, AggregateError> {
+        match self {
+            Self::After(Version(read)) => Ok(read.saturating_add(1)),
+            Self::End => Ok(newest.0.saturating_add(1)),
+            Self::Forced(version) | Self::At(version @ ..=1) => Ok(version),
+            Self::At(version) if version > newest.0.saturating_add(1) => {
+                Err(AggregateError::Gap { key: key.clone(), version, newest })
+            }
+            Self::At(version) => Ok(version),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The log in a table of Castore's single-table layout.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use ringfence_dynamo::{Clock, Failure, GaveUp, Kind, Meter, Retry};
+
+use crate::error::failed;
+use crate::item::{EVENT_STORE_ID, VERSION, text};
+use crate::key::check_store;
+use crate::list::{self, Of};
+use crate::push::{Entry, Prepared, check};
+use crate::{
+    AggregateError, AggregateKey, GetEvents, List, ListAggregateIds, Listed, NewEvent, Place, Push,
+    PushEvent, PushEventGroup, Range, StoredEvent, Version, item, read,
+};
+
+/// Event stores in one DynamoDB table; clones share one meter.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) clock: Clock,
+    pub(crate) meter: Meter,
+    pub(crate) retry: Retry,
+}
+
+impl Table {
+    /// The stores in the table `name`. The client's own retries must be off
+    /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
+    #[must_use]
+    pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
+        let (name, meter, retry) = (name.into(), Meter::default(), Retry::default());
+        Self { client, name, clock, meter, retry }
+    }
+
+    /// The same, trying as often and as long as `retry` says: a deadline comes in here.
+    #[must_use]
+    pub fn retrying(self, retry: Retry) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// What the requests cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    async fn newest(&self, key: &AggregateKey) -> Result<Version, AggregateError> {
+        let newest = self.get_events(key, Range::NEWEST).next().await.transpose()?;
+        Ok(newest.map_or(Version::NONE, |event| event.version))
+    }
+
+    async fn first(&self, push: &Push) -> Result<u64, AggregateError> {
+        let newest = match push.place.needs_newest() {
+            true => self.newest(&push.key).await?,
+            false => Version::NONE,
+        };
+        push.place.first(&push.key, newest)
+    }
+
+    async fn push(&self, group: &[Push]) -> Result<Vec<StoredEvent>, AggregateError> {
+        check(group)?;
+        let mut attempts = self.retry.start();
+        loop {
+            let firsts = join_all(group.iter().map(|push| self.first(push))).await;
+            // The first of the group that is refused, not the first to answer.
+            let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (now_ms, push_id) = (self.clock.now_ms(), self.clock.uuid().simple().to_string());
+            let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
+            let conflict = match self.send(&prepared).await {
+                Err(AggregateError::Conflict(conflict)) => conflict,
+                sent => return sent.map(|()| prepared.events),
+            };
+            // Nothing was decided on the end of an aggregate: where it is now will do as well.
+            let anywhere =
+                group.iter().any(|push| push.key == conflict.key && push.place == Place::End);
+            if !anywhere {
+                return Err(AggregateError::Conflict(conflict));
+            }
+            if !attempts.again().await {
+                return Err(AggregateError::Contention { attempts: attempts.made() });
+            }
+        }
+    }
+
+    /// Sends until the outcome is known.
+    pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
+        let mut attempts = self.retry.start();
+        let mut unknown = None;
+        loop {
+            // A single event needs no transaction, which would cost twice as much.
+            let sent = match prepared.entries.as_slice() {
+                [entry] => attempts.bounded(self.put(entry)).await,
+                _ => attempts.bounded(self.transact(prepared)).await,
+            };
+            let Err(failure) = sent else { return Ok(()) };
+            if let Some(verdict) = prepared.verdict(&failure) {
+                return verdict;
+            }
+            if !failure.is_transient() || !attempts.again().await {
+                return Err(exhausted(unknown, failure, attempts.made()));
+            }
+            if matches!(failure, Failure::Unknown { .. }) {
+                unknown = Some(failure);
+            }
+        }
+    }
+
+    async fn put(&self, entry: &Entry) -> Result<(), Failure> {
+        self.meter.sent(Kind::Write);
+        let put = self.client.put_item().table_name(&self.name);
+        let put = match entry.forced {
+            true => put,
+            false => put
+                .condition_expression(IS_FREE)
+                .expression_attribute_names("#version", VERSION)
+                .return_values_on_condition_check_failure(
+                    ReturnValuesOnConditionCheckFailure::AllOld,
+                ),
+        };
+        let answer = put
+            .set_item(Some(entry.item.clone()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.meter.consumed(Kind::Write, answer.consumed_capacity());
+        Ok(())
+    }
+
+    async fn transact(&self, prepared: &Prepared) -> Result<(), Failure> {
+        self.meter.sent(Kind::Write);
+        let puts = prepared.entries.iter().map(|entry| {
+            let put = Put::builder().table_name(&self.name).set_item(Some(entry.item.clone()));
+            let put = match entry.forced {
+                true => put,
+                false => put
+                    .condition_expression(IS_FREE)
+                    .expression_attribute_names("#version", VERSION)
+                    .return_values_on_condition_check_failure(
+                        ReturnValuesOnConditionCheckFailure::AllOld,
+                    ),
+            };
+            let put = put.build().expect("it has a table and an item");
+            TransactWriteItem::builder().put(put).build()
+        });
+        let answer = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(puts.collect()))
+            .client_request_token(&prepared.push_id)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.meter.consumed(Kind::Write, answer.consumed_capacity());
+        Ok(())
+    }
+}
+
+/// No event has this version yet.
+const IS_FREE: &str = "attribute_not_exists(#version)";
+
+/// The error of a write after its last attempt: as long as one send may have taken effect, nothing
+/// that a later one reports can be taken for the outcome.
+fn exhausted(unknown: Option<Failure>, failure: Failure, attempts: u32) -> AggregateError {
+    match (unknown, failure) {
+        (_, source @ Failure::Unknown { .. }) | (Some(source), _) => {
+            AggregateError::OutcomeUnknown { attempts, source }
+        }
+        (None, failure) => failed("pushing events", GaveUp { failure, attempts }),
+    }
+}
+
+impl GetEvents for Table {
+    fn get_events<'a>(
+        &'a self,
+        key: &'a AggregateKey,
+        range: Range,
+    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
+        read::items(self, key.to_string(), range)
+            .map(|item| item.and_then(item::decode_named))
+            .boxed()
+    }
+}
+
+impl PushEvent for Table {
+    async fn push_event(
+        &self,
+        key: &AggregateKey,
+        place: Place,
+        event: NewEvent,
+    ) -> Result<StoredEvent, AggregateError> {
+        let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
+        Ok(pushed.into_iter().next().expect("one event was pushed"))
+    }
+}
+
+impl PushEventGroup for Table {
+    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.push(&group).await
+    }
+}
+
+impl ListAggregateIds for Table {
+    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
+        check_store(store)?;
+        list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await
+    }
+}

@@ -1,0 +1,145 @@
+//! Looks for what no writer of this crate leaves behind, but others may have: gaps, events that go
+//! back in time, first events that the index does not list, or lists wrongly.
+
+use std::collections::HashSet;
+
+use futures::stream::TryStreamExt;
+use ringfence_dynamo::Item;
+
+use crate::item::{EVENT_STORE_ID, TIMESTAMP, decode_named, name_of, text_of};
+use crate::{AggregateError, AggregateKey, Range, Table, Version, read, scan};
+
+/// What is wrong with an aggregate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// Versions are missing before this one.
+    #[error("{key}: version {found} follows {after}")]
+    Gap {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The version before the gap; 0 when the first event is missing.
+        after: u64,
+        /// The version behind it.
+        found: u64,
+    },
+    /// The event is older than its predecessor, as clocks that differ make it.
+    #[error("{key}: version {version} is of {timestamp}, its predecessor is younger")]
+    Order {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The event.
+        version: u64,
+        /// When it says that it happened.
+        timestamp: String,
+    },
+    /// The first event does not name its store, so that no list has the aggregate; or another event
+    /// does, so that lists have it twice.
+    #[error("{key}: version {version} has {EVENT_STORE_ID} {found:?}")]
+    Listing {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The event.
+        version: u64,
+        /// What it has.
+        found: Option<String>,
+    },
+    /// The item is no event.
+    #[error("{0} is no event")]
+    Item(String),
+}
+
+/// What was looked at, and what is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Events.
+    pub events: u64,
+    /// Aggregates, by their first events.
+    pub aggregates: u64,
+    /// In the order in which it was found; empty is good.
+    pub wrong: Vec<Wrong>,
+}
+
+impl Table {
+    /// Looks at every item, beside whatever writes: it reads and pays for the whole table once, and
+    /// for each aggregate that looks wrong once more, strongly and alone, to be sure.
+    ///
+    /// # Errors
+    /// A page that can't be read.
+    pub async fn verify(&self) -> Result<Report, AggregateError> {
+        let mut report = Report::default();
+        let mut suspects = HashSet::new();
+        let mut run: Option<Run> = None;
+        let mut items = std::pin::pin!(scan::items(self));
+        while let Some(item) = items.try_next().await? {
+            let Ok(next) = Run::of(&item) else {
+                report.wrong.push(Wrong::Item(name_of(&item)));
+                continue;
+            };
+            report.events += 1;
+            let before = run.take().filter(|run| run.key == next.key);
+            report.aggregates += u64::from(next.version == 1);
+            let is_new = !suspects.contains(&next.key);
+            if is_new && next.follows(before.as_ref(), &item).next().is_some() {
+                suspects.insert(next.key.clone());
+                report.wrong.extend(self.wrong(&next.key).await?);
+            }
+            run = Some(next);
+        }
+        Ok(report)
+    }
+
+    /// What is wrong with one aggregate.
+    async fn wrong(&self, key: &AggregateKey) -> Result<Vec<Wrong>, AggregateError> {
+        let (mut wrong, mut run) = (Vec::new(), None);
+        let mut items = std::pin::pin!(read::items(self, key.to_string(), Range::default()));
+        while let Some(item) = items.try_next().await? {
+            // What is no event, the scan itself reports.
+            if let Ok(next) = Run::of(&item) {
+                wrong.extend(next.follows(run.as_ref(), &item));
+                run = Some(next);
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+/// The last event of an aggregate, as far as it was looked at.
+struct Run {
+    key: AggregateKey,
+    version: u64,
+    timestamp: String,
+}
+
+impl Run {
+    fn of(item: &Item) -> Result<Self, AggregateError> {
+        let event = decode_named(item.clone())?;
+        let Version(version) = event.version;
+        Ok(Self { key: event.key, version, timestamp: event.timestamp })
+    }
+
+    /// What is wrong with this event, whose item is `item`, behind `before`.
+    fn follows(&self, before: Option<&Self>, item: &Item) -> impl Iterator<Item = Wrong> {
+        let key = || self.key.clone();
+        let after = before.map_or(0, |before| before.version);
+        let gap = || Wrong::Gap { key: key(), after, found: self.version };
+        let order = || Wrong::Order {
+            key: key(),
+            version: self.version,
+            timestamp: text_of(item, TIMESTAMP).unwrap_or_default().to_owned(),
+        };
+        let store = text_of(item, EVENT_STORE_ID).ok();
+        let listed = (self.version == 1).then_some(self.key.store());
+        let listing = || Wrong::Listing {
+            key: key(),
+            version: self.version,
+            found: store.map(str::to_owned),
+        };
+        let older = before.is_some_and(|before| self.timestamp < before.timestamp);
+        let wrong = [
+            (self.version != after + 1).then(gap),
+            older.then(order),
+            (store != listed).then(listing),
+        ];
+        wrong.into_iter().flatten()
+    }
+}

@@ -1,0 +1,69 @@
+// Lets the tests ask the original to do something: one JSON request a line on stdin, one JSON
+// answer a line on stdout, in order.
+import { createInterface } from 'node:readline';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
+import core from '@castore/core';
+import adapters from '@castore/event-storage-adapter-dynamodb';
+
+const { EventStore, EventType } = core;
+const { LegacyDynamoDBEventStorageAdapter, DynamoDBSingleTableEventStorageAdapter, ImageParser } =
+  adapters;
+
+const dynamoDBClient = new DynamoDBClient({
+  endpoint: process.env.ENDPOINT,
+  region: 'eu-west-1',
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+});
+
+const eventTypes = ['CUSTOMER_REGISTERED', 'POINTS_ADDED', 'CUSTOMER_DEACTIVATED'].map(
+  type => new EventType({ type }),
+);
+
+const reducer = (customer = { points: 0 }, { type, payload }) => {
+  switch (type) {
+    case 'CUSTOMER_REGISTERED':
+      return { ...customer, name: payload.name, active: true };
+    case 'POINTS_ADDED':
+      return { ...customer, points: customer.points + payload.points };
+    default:
+      return { ...customer, active: false };
+  }
+};
+
+const store = (eventStoreId, eventStorageAdapter) =>
+  new EventStore({ eventStoreId, eventTypes, reducer, eventStorageAdapter });
+
+const single = () =>
+  new DynamoDBSingleTableEventStorageAdapter({ tableName: process.env.TABLE, dynamoDBClient });
+const stores = {
+  CUSTOMERS: store('CUSTOMERS', single()),
+  CARDS: store('CARDS', single()),
+  LEGACY: store(
+    'CUSTOMERS',
+    new LegacyDynamoDBEventStorageAdapter({ tableName: process.env.LEGACY, dynamoDBClient }),
+  ),
+};
+const images = new ImageParser({ sourceEventStores: [stores.CUSTOMERS, stores.CARDS] });
+
+const operations = {
+  push: ({ store, event, force }) => stores[store].pushEvent(event, { force }),
+  group: ({ events }) =>
+    EventStore.pushEventGroup(...events.map(({ store, event }) => stores[store].groupEvent(event))),
+  events: ({ store, id, options }) => stores[store].getEvents(id, options),
+  aggregate: ({ store, id, options }) => stores[store].getAggregate(id, options),
+  list: ({ store, options }) => stores[store].listAggregateIds(options),
+  image: ({ image }) => images.parseImage(image),
+  item: ({ item }) => unmarshall(item),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { operation, ...input } = JSON.parse(line);
+  let answer;
+  try {
+    answer = { ok: (await operations[operation](input)) ?? null };
+  } catch ({ code, name, message, aggregateId, version }) {
+    answer = { error: { code, name, message, aggregateId, version } };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}

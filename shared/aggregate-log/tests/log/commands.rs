@@ -1,0 +1,269 @@
+//! Typed stores, commands and their cases.
+
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use ringfence::Context;
+use ringfence_aggregate_log::kit::{Case, fact, given};
+use ringfence_aggregate_log::{
+    AggregateError, AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore,
+    GetEvents, List, ListAggregateIds, Listed, Memory, NewEvent, Place, Push, PushEvent,
+    PushEventGroup, Range, Recorded, StoredEvent, execute,
+};
+use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, Retry};
+use serde_json::json;
+
+use crate::stack::{
+    Customer, CustomerEvent, Customers, NOW_MS, Stack, added, customer, event, events,
+};
+
+#[derive(Clone)]
+struct AddPoints {
+    id: &'static str,
+    points: i64,
+}
+
+struct Transfer {
+    from: &'static str,
+    to: &'static str,
+    points: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum Refusal {
+    #[error("only {0} points")]
+    TooFew(i64),
+    #[error("no such customer")]
+    Unknown,
+}
+
+impl Command for AddPoints {
+    type Output = i64;
+    type Rejection = Refusal;
+
+    async fn handle<L: AggregateLog>(
+        &self,
+        log: &L,
+        _: &Context,
+    ) -> Result<i64, CommandError<Refusal>> {
+        let customer = Customers::get_aggregate(log, self.id, None).await?;
+        if customer.state.is_none() {
+            return Err(CommandError::Rejected(Refusal::Unknown));
+        }
+        let event = CustomerEvent::PointsAdded { points: self.points };
+        let customer = Customers::push_event(log, customer, event).await?;
+        Ok(customer.state.map_or(0, |customer| customer.points))
+    }
+}
+
+impl Command for Transfer {
+    type Output = ();
+    type Rejection = Refusal;
+
+    async fn handle<L: AggregateLog>(
+        &self,
+        log: &L,
+        context: &Context,
+    ) -> Result<(), CommandError<Refusal>> {
+        let from = Customers::get_existing_aggregate(log, self.from, None).await?;
+        let to = Customers::get_existing_aggregate(log, self.to, None).await?;
+        let has = from.state.as_ref().map_or(0, |customer| customer.points);
+        if self.points == 0 {
+            return Ok(());
+        }
+        if has < self.points {
+            return Err(CommandError::Rejected(Refusal::TooFew(has)));
+        }
+        let draft = |points| Draft {
+            timestamp_ms: Some(context.now_ms),
+            ..CustomerEvent::PointsAdded { points }.into()
+        };
+        let group = vec![from.push([draft(-self.points)])?, to.push([draft(self.points)])?];
+        log.push_event_group(group).await?;
+        Ok(())
+    }
+}
+
+fn registered(name: &str) -> CustomerEvent {
+    CustomerEvent::Registered { name: name.to_owned() }
+}
+
+fn transfers() -> Vec<Case<Transfer>> {
+    let points = |points| CustomerEvent::PointsAdded { points };
+    let two = || {
+        given([
+            fact::<Customers>("ada", registered("Ada")),
+            fact::<Customers>("ada", points(10)),
+            fact::<Customers>("bob", registered("Bob")),
+        ])
+    };
+    let command = |points| Transfer { from: "ada", to: "bob", points };
+    let now = |points| Draft {
+        timestamp_ms: Some(NOW_MS),
+        ..CustomerEvent::PointsAdded { points }.into()
+    };
+    vec![
+        two()
+            .when(command(4))
+            .then([fact::<Customers>("ada", now(-4)), fact::<Customers>("bob", now(4))]),
+        two().when(command(11)).then_rejected(Refusal::TooFew(10)),
+        two().when(command(0)).then_nothing(),
+    ]
+}
+
+#[test]
+fn cases_hold_in_memory() {
+    transfers().iter().for_each(Case::check_in_memory);
+    given([])
+        .when(AddPoints { id: "x", points: 1 })
+        .then_rejected(Refusal::Unknown)
+        .check_in_memory();
+}
+
+#[tokio::test]
+async fn cases_hold_on_dynamodb() {
+    for case in transfers() {
+        case.check(&Stack::start().await.table()).await;
+    }
+}
+
+#[test]
+#[should_panic(expected = "case at shared/aggregate-log/tests/log/commands.rs")]
+fn a_case_that_does_not_hold_names_its_place() {
+    let two = given([fact::<Customers>("ada", registered("Ada"))]);
+    two.when(AddPoints { id: "ada", points: 1 }).then_nothing().check_in_memory();
+}
+
+#[tokio::test]
+async fn an_aggregate_is_folded_up_to_a_version_and_goes_on_without_a_read() {
+    let log = Memory::new(Clock::fixed(NOW_MS));
+    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
+    assert!(ada.state.is_none());
+    let ada = Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
+    let points = CustomerEvent::PointsAdded { points: 5 };
+    let ada = Customers::push_event(&log, ada, points).await.expect("pushed");
+    let ada = Customers::push_event(&log, ada, CustomerEvent::Deactivated).await.expect("pushed");
+    let expected = |points, active| Some(Customer { name: "Ada".into(), points, active });
+    assert_eq!((ada.version.number(), ada.state), (3, expected(5, false)));
+    let now = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
+    assert_eq!(now.state, expected(5, false));
+    let before = Customers::get_aggregate(&log, "ada", Some(2)).await.expect("Ada");
+    assert_eq!((before.version.number(), before.state), (2, expected(5, true)));
+    let missing = Customers::get_existing_aggregate(&log, "bob", None).await.err();
+    assert_eq!(missing.expect("no Bob").to_string(), "CUSTOMERS#bob has no events");
+}
+
+#[tokio::test]
+async fn a_decision_is_pushed_behind_what_it_was_made_on() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    let decide = async |events: Result<Vec<CustomerEvent>, Refusal>| {
+        let decided = Customers::decide(&log, "ada", |_| events).await;
+        decided.map(|ada| (ada.version.number(), ada.state.map(|ada| ada.points)))
+    };
+    let points = |points| CustomerEvent::PointsAdded { points };
+    assert!(matches!(decide(Ok(vec![])).await, Ok((0, None))));
+    assert_eq!(stack.operations(), ["Query"]);
+    assert!(matches!(decide(Ok(vec![registered("Ada")])).await, Ok((1, Some(0)))));
+    assert_eq!(stack.operations(), ["Query", "PutItem"]);
+    assert!(matches!(decide(Ok(vec![points(2), points(3)])).await, Ok((3, Some(5)))));
+    assert_eq!(stack.operations(), ["Query", "TransactWriteItems"]);
+    let refused = decide(Err(Refusal::Unknown)).await;
+    assert!(matches!(refused, Err(CommandError::Rejected(Refusal::Unknown))), "{refused:?}");
+    assert_eq!(stack.operations(), ["Query"]);
+}
+
+#[tokio::test]
+async fn an_event_that_the_store_does_not_know_is_an_error_that_names_it() {
+    let log = Memory::new(Clock::fixed(NOW_MS));
+    log.push_event(&customer("ada"), Place::End, event("GIFT", json!({}))).await.expect("pushed");
+    let error = Customers::get_aggregate(&log, "ada", None).await.err().expect("unknown");
+    assert_eq!(error.to_string(), "GIFT of CUSTOMERS#ada 1 can't be decoded");
+    let stored = events(&log, &customer("ada"), Range::default()).await.remove(0);
+    let mut other = stored.clone();
+    other.key = crate::stack::key("CARDS", "ada");
+    assert!(Recorded::of::<Customers>(other).is_err());
+}
+
+#[tokio::test]
+async fn every_one_of_many_writers_is_counted_once() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
+    Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
+    // Some answers are lost after the effect, some requests before it.
+    for pass in [3, 7, 11, 19] {
+        stack.wire.inject("PutItem", pass, Fault::LostAfter);
+        stack.wire.inject("PutItem", pass + 1, Fault::LostBefore);
+        stack.wire.inject("PutItem", pass + 2, Fault::error("TransactionConflictException"));
+    }
+    let command = AddPoints { id: "ada", points: 1 };
+    let context = Context::default();
+    let retry = Retry::default().attempts_max(100);
+    let writers = join_all((0..8).map(|_| async {
+        for _ in 0..5 {
+            let done = execute(&log, &command, &context, retry).await;
+            done.unwrap_or_else(|error| panic!("{error:?}"));
+        }
+    }));
+    writers.await;
+    assert!(stack.wire.is_spent());
+    let ada = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
+    assert_eq!(ada.state.map(|ada| ada.points), Some(40));
+    assert_eq!(ada.version.number(), 41);
+    assert!(log.verify().await.expect("a report").wrong.is_empty());
+}
+
+/// A log on which another writer is faster whenever an event is pushed.
+struct Rival<'l>(&'l Memory);
+
+impl GetEvents for Rival<'_> {
+    fn get_events<'a>(
+        &'a self,
+        key: &'a AggregateKey,
+        range: Range,
+    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
+        self.0.get_events(key, range)
+    }
+}
+
+impl PushEvent for Rival<'_> {
+    async fn push_event(
+        &self,
+        key: &AggregateKey,
+        place: Place,
+        event: NewEvent,
+    ) -> Result<StoredEvent, AggregateError> {
+        self.0.push_event(key, Place::End, added(100)).await?;
+        self.0.push_event(key, place, event).await
+    }
+}
+
+impl PushEventGroup for Rival<'_> {
+    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.0.push_event_group(group).await
+    }
+}
+
+impl ListAggregateIds for Rival<'_> {
+    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
+        self.0.list_aggregate_ids(store, list).await
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_always_loses_ends_with_the_conflict() {
+    let log = Memory::new(Clock::fixed(NOW_MS));
+    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
+    Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
+    let command = AddPoints { id: "ada", points: 1 };
+    let retry = Retry::default().attempts_max(3);
+    match execute(&Rival(&log), &command, &Context::default(), retry).await {
+        Err(CommandError::Log(AggregateError::Conflict(conflict))) => {
+            assert_eq!(conflict.to_string(), "CUSTOMERS#ada has an event of version 4 already");
+        }
+        other => panic!("{other:?}"),
+    }
+    // One event of each rival, none of the command's.
+    assert_eq!(events(&log, &customer("ada"), Range::default()).await.len(), 4);
+}

@@ -1,0 +1,248 @@
+//! What every log does, in memory and on DynamoDB alike.
+
+use ringfence_aggregate_log::{
+    AggregateError, AggregateLog, EVENT_BYTES_MAX, NewEvent, Place, Push, Range, VERSION_MAX,
+    Version,
+};
+use ringfence_dynamo::Clock;
+use serde_json::json;
+
+use crate::stack::{NOW, added, conflict, customer, event, events, key, versions};
+
+/// One test of each name in memory and one on DynamoDB.
+macro_rules! contract {
+    ($($name:ident)*) => {
+        mod in_memory {
+            use ringfence_aggregate_log::Memory;
+            use ringfence_dynamo::Clock;
+            $(#[tokio::test]
+            async fn $name() {
+                let clock = Clock::fixed(crate::stack::NOW_MS);
+                super::$name(&Memory::new(clock.clone()), &clock).await;
+            })*
+        }
+        mod on_dynamodb {
+            $(#[tokio::test]
+            async fn $name() {
+                let stack = crate::stack::Stack::start().await;
+                super::$name(&stack.table(), &stack.clock).await;
+            })*
+        }
+    };
+}
+pub(crate) use contract;
+
+contract! {
+    an_event_comes_back_as_it_was_pushed
+    a_taken_version_is_a_conflict_that_names_it
+    a_version_that_would_leave_a_gap_is_refused
+    the_end_is_behind_the_newest
+    a_forced_event_replaces_what_is_there
+    a_range_is_what_it_says
+    stores_with_equal_ids_do_not_meet
+    a_group_is_pushed_as_one
+    a_group_in_conflict_changes_nothing_and_names_the_aggregate
+    a_group_that_makes_no_sense_is_refused
+    what_no_table_can_hold_is_refused
+}
+
+/// Pushes `count` events to a new aggregate.
+async fn fill(log: &impl AggregateLog, id: &str, count: i64) {
+    for points in 0..count {
+        log.push_event(&customer(id), Place::End, added(points)).await.expect("pushed");
+    }
+}
+
+async fn an_event_comes_back_as_it_was_pushed(log: &impl AggregateLog, clock: &Clock) {
+    let key = customer("c#1");
+    let payload = json!({ "name": "Ada", "nested": { "list": [1, 2.5, -3, null, true, ""] } });
+    let first = NewEvent {
+        metadata: Some(json!({ "id": "free of rules", "correlationId": "r-1" })),
+        ..event("CUSTOMER_REGISTERED", payload.clone())
+    };
+    let pushed = log.push_event(&key, Place::After(Version::NONE), first).await.expect("pushed");
+    assert_eq!((pushed.version.number(), &*pushed.timestamp), (1, NOW));
+    assert_eq!((&pushed.key, pushed.payload.as_ref()), (&key, Some(&payload)));
+
+    clock.set(crate::stack::NOW_MS + 1_500);
+    let bare = |event_type: &str, timestamp_ms| NewEvent {
+        event_type: event_type.to_owned(),
+        payload: None,
+        metadata: None,
+        timestamp_ms,
+    };
+    let place = Place::After(pushed.version);
+    let second = log.push_event(&key, place, bare("B", None)).await.expect("pushed");
+    assert_eq!(second.timestamp, "2024-06-23T00:00:01.500Z");
+    let place = Place::After(second.version);
+    let third = log.push_event(&key, place, bare("C", Some(0))).await.expect("pushed");
+    assert_eq!(third.timestamp, "1970-01-01T00:00:00.000Z");
+    assert_eq!(events(log, &key, Range::default()).await, [pushed, second, third]);
+}
+
+async fn a_taken_version_is_a_conflict_that_names_it(log: &impl AggregateLog, _: &Clock) {
+    fill(log, "1", 2).await;
+    for place in [Place::After(Version::NONE), Place::At(1), Place::At(2)] {
+        let version = if place == Place::At(2) { 2 } else { 1 };
+        let pushed = log.push_event(&customer("1"), place, added(9)).await;
+        assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), version), "{place:?}");
+    }
+    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2]);
+}
+
+async fn a_version_that_would_leave_a_gap_is_refused(log: &impl AggregateLog, _: &Clock) {
+    let key = customer("1");
+    for (there, version) in [(0, 2), (1, 3), (1, 7)] {
+        if there == 1 {
+            let _ = log.push_event(&key, Place::At(1), added(0)).await;
+        }
+        match log.push_event(&key, Place::At(version), added(0)).await {
+            Err(AggregateError::Gap { version: refused, newest, .. }) => {
+                assert_eq!((refused, newest.number()), (version, there));
+            }
+            other => panic!("no gap: {other:?}"),
+        }
+    }
+    let pushed = log.push_event(&key, Place::At(2), added(0)).await.expect("no gap");
+    assert_eq!(pushed.version.number(), 2);
+}
+
+async fn the_end_is_behind_the_newest(log: &impl AggregateLog, _: &Clock) {
+    fill(log, "1", 3).await;
+    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2, 3]);
+}
+
+async fn a_forced_event_replaces_what_is_there(log: &impl AggregateLog, _: &Clock) {
+    fill(log, "1", 3).await;
+    log.push_event(&customer("1"), Place::Forced(2), added(99)).await.expect("forced");
+    let found = events(log, &customer("1"), Range::default()).await;
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[1].payload, Some(json!({ "points": 99 })));
+}
+
+async fn a_range_is_what_it_says(log: &impl AggregateLog, _: &Clock) {
+    fill(log, "1", 10).await;
+    let all = Range::default();
+    for (range, expected) in [
+        (all, (1..=10).collect::<Vec<_>>()),
+        (Range { min_version: Some(8), ..all }, vec![8, 9, 10]),
+        (Range { max_version: Some(3), ..all }, vec![1, 2, 3]),
+        (Range { min_version: Some(4), max_version: Some(5), ..all }, vec![4, 5]),
+        (Range { min_version: Some(5), max_version: Some(4), ..all }, vec![]),
+        (Range { min_version: Some(11), ..all }, vec![]),
+        (Range { limit: Some(2), ..all }, vec![1, 2]),
+        (Range { limit: Some(0), ..all }, vec![]),
+        (Range { limit: Some(11), ..all }, (1..=10).collect()),
+        (Range { min_version: Some(3), limit: Some(2), ..all }, vec![3, 4]),
+        (Range { max_version: Some(7), limit: Some(2), reverse: true, ..all }, vec![7, 6]),
+        (Range { reverse: true, ..all }, (1..=10).rev().collect()),
+        (Range::NEWEST, vec![10]),
+    ] {
+        assert_eq!(versions(log, &customer("1"), range).await, expected, "{range:?}");
+    }
+    assert!(versions(log, &customer("2"), all).await.is_empty());
+}
+
+async fn stores_with_equal_ids_do_not_meet(log: &impl AggregateLog, _: &Clock) {
+    fill(log, "1", 2).await;
+    let card = key("CARDS", "1");
+    let pushed = log.push_event(&card, Place::After(Version::NONE), added(5)).await;
+    assert_eq!(pushed.expect("pushed").version.number(), 1);
+    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2]);
+    assert_eq!(versions(log, &card, Range::default()).await, [1]);
+}
+
+fn push(store: &str, id: &str, place: Place, points: &[i64]) -> Push {
+    Push { key: key(store, id), place, events: points.iter().map(|p| added(*p)).collect() }
+}
+
+async fn a_group_is_pushed_as_one(log: &impl AggregateLog, clock: &Clock) {
+    fill(log, "1", 1).await;
+    clock.set(0);
+    let mut group = vec![
+        push("CUSTOMERS", "1", Place::At(2), &[-5, -6]),
+        push("CUSTOMERS", "2", Place::After(Version::NONE), &[5]),
+        push("CARDS", "1", Place::End, &[7]),
+    ];
+    group[1].events[0].timestamp_ms = Some(crate::stack::NOW_MS);
+    let pushed = log.push_event_group(group).await.expect("pushed");
+    let names: Vec<_> =
+        pushed.iter().map(|e| format!("{} {}", e.key, e.version.number())).collect();
+    assert_eq!(names, ["CUSTOMERS#1 2", "CUSTOMERS#1 3", "CUSTOMERS#2 1", "CARDS#1 1"]);
+    assert!(pushed.iter().all(|event| event.timestamp == NOW), "{pushed:?}");
+    let range = Range { min_version: Some(2), ..Range::default() };
+    assert_eq!(events(log, &customer("1"), range).await, pushed[..2]);
+    assert_eq!(events(log, &key("CARDS", "1"), Range::default()).await, pushed[3..]);
+}
+
+async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate(
+    log: &impl AggregateLog,
+    _: &Clock,
+) {
+    fill(log, "1", 1).await;
+    let group = vec![
+        push("CARDS", "1", Place::After(Version::NONE), &[7]),
+        push("CUSTOMERS", "1", Place::After(Version::NONE), &[7]),
+    ];
+    let pushed = log.push_event_group(group).await;
+    assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), 1));
+    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+
+    let group = vec![
+        push("CARDS", "1", Place::After(Version::NONE), &[7]),
+        push("CUSTOMERS", "1", Place::At(3), &[7]),
+    ];
+    let pushed = log.push_event_group(group).await;
+    assert!(matches!(pushed, Err(AggregateError::Gap { version: 3, .. })), "{pushed:?}");
+    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+}
+
+async fn a_group_that_makes_no_sense_is_refused(log: &impl AggregateLog, _: &Clock) {
+    let one = |id: &str| push("CARDS", id, Place::End, &[1]);
+    let mut early = one("2");
+    early.events[0].timestamp_ms = Some(1);
+    let mut late = one("3");
+    late.events[0].timestamp_ms = Some(2);
+    for (group, why) in [
+        (vec![], "at least one event"),
+        (vec![push("CARDS", "1", Place::End, &[])], "at least one event"),
+        (vec![one("1"), one("1")], "CARDS#1 is in the group twice"),
+        (vec![one("1"), early, late], "not 1970-01-01T00:00:00.001Z, 1970-01-01T00:00:00.002Z"),
+        (vec![push("CARDS", "1", Place::At(0), &[1])], "the first version is 1"),
+        (vec![push("CARDS", "1", Place::Forced(0), &[1])], "the first version is 1"),
+    ] {
+        match log.push_event_group(group).await {
+            Err(AggregateError::Invalid(found)) => assert!(found.contains(why), "{found}"),
+            other => panic!("{why}: {other:?}"),
+        }
+    }
+    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+}
+
+async fn what_no_table_can_hold_is_refused(log: &impl AggregateLog, _: &Clock) {
+    let cards = |events: usize| vec![push("CARDS", "1", Place::End, &vec![1; events])];
+    let large = |bytes: usize| event("LARGE", "x".repeat(bytes).into());
+    let refused = log.push_event_group(cards(101)).await;
+    assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    let refused = log.push_event(&customer("1"), Place::End, large(EVENT_BYTES_MAX)).await;
+    assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    let group = Push {
+        key: customer("1"),
+        place: Place::End,
+        events: vec![large(EVENT_BYTES_MAX - 1_000); 12],
+    };
+    let refused = log.push_event_group(vec![group]).await;
+    assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    let refused = log.push_event(&customer("1"), Place::End, event("N", json!(1e200))).await;
+    assert!(matches!(refused, Err(AggregateError::Unstorable { .. })), "{refused:?}");
+    for event_type in ["", "__REPLAYED__", "__AGGREGATE_EXISTS__"] {
+        let refused = log.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
+        assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
+    }
+    for version in [VERSION_MAX + 1, u64::MAX] {
+        let refused = log.push_event(&customer("1"), Place::Forced(version), added(1)).await;
+        assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
+    }
+    assert!(versions(log, &customer("1"), Range::default()).await.is_empty());
+    log.push_event_group(cards(100)).await.expect("at the limit");
+}

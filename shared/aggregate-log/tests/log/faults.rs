@@ -1,0 +1,182 @@
+//! What follows from refusals and lost answers: which requests, and which answer.
+
+use std::time::Duration;
+
+use ringfence_aggregate_log::{
+    AggregateError, EventStore, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
+    StoredEvent, Table, Version, event_of_image,
+};
+use ringfence_dynamo::Retry;
+use ringfence_dynamo::wire::{Edit, Fault};
+use serde_json::json;
+
+use crate::stack::{
+    CustomerEvent, Customers, Stack, TABLE, added, conflict, customer, events, versions,
+};
+
+const NEW: Place = Place::After(Version::NONE);
+
+async fn push(log: &Table, place: Place) -> Result<StoredEvent, AggregateError> {
+    log.push_event(&customer("1"), place, added(1)).await
+}
+
+fn group(place: Place) -> Vec<Push> {
+    ["1", "2"].map(|id| Push { key: customer(id), place, events: vec![added(1)] }).to_vec()
+}
+
+#[tokio::test]
+async fn a_push_whose_answer_is_lost_is_sent_again_and_recognised() {
+    let stack = Stack::start().await;
+    stack.wire.inject("PutItem", 0, Fault::LostAfter);
+    let pushed = push(&stack.table(), NEW).await.expect("it is there");
+    assert_eq!(stack.operations(), ["PutItem", "PutItem"]);
+    assert_eq!(events(&stack.table(), &customer("1"), Range::default()).await, [pushed]);
+}
+
+#[tokio::test]
+async fn the_same_event_of_another_writer_is_not_taken_for_ones_own() {
+    let stack = Stack::start().await;
+    // Same aggregate, version, type, payload and millisecond.
+    push(&stack.table(), NEW).await.expect("pushed");
+    stack.wire.inject("PutItem", 0, Fault::LostBefore);
+    assert_eq!(conflict(push(&stack.table(), NEW).await), ("CUSTOMERS#1".to_owned(), 1));
+}
+
+#[tokio::test]
+async fn a_group_whose_answer_is_lost_is_sent_again_and_recognised() {
+    for forgotten in [false, true] {
+        let stack = Stack::start().await;
+        stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+        if forgotten {
+            for send in 0..2 {
+                stack.wire.inject("TransactWriteItems", send, Fault::without_token());
+            }
+        }
+        let log = stack.table();
+        let pushed = log.push_event_group(group(NEW)).await;
+        // Without a token the second send meets the events of the first.
+        assert_eq!(pushed.expect("it is there").len(), 2);
+        assert_eq!(stack.items(TABLE).await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_its_rate_is_sent_again_without_reading() {
+    let stack = Stack::start().await;
+    for (send, code) in ["ThrottlingException", "TransactionConflictException"].iter().enumerate() {
+        stack.wire.inject("PutItem", send, Fault::error(code));
+    }
+    push(&stack.table(), NEW).await.expect("pushed at last");
+    assert_eq!(stack.operations(), ["PutItem"; 3]);
+
+    let reasons = ["None", "TransactionConflict"];
+    stack.wire.inject("TransactWriteItems", 0, Fault::cancelled(&reasons));
+    let group = ["3", "4"].map(|id| Push { key: customer(id), place: NEW, events: vec![added(1)] });
+    stack.table().push_event_group(group.to_vec()).await.expect("pushed at last");
+    assert_eq!(stack.operations(), ["TransactWriteItems"; 2]);
+}
+
+#[tokio::test]
+async fn an_outcome_that_stays_unknown_is_said_to_be() {
+    let stack = Stack::start().await;
+    let log = stack.table().retrying(Retry::default().attempts_max(2));
+    for send in 0..2 {
+        stack.wire.inject("PutItem", send, Fault::LostBefore);
+    }
+    let unknown = push(&log, NEW).await;
+    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 2, .. })));
+    // A refusal after a lost answer says nothing of the first send.
+    stack.wire.inject("PutItem", 0, Fault::LostAfter);
+    stack.wire.inject("PutItem", 1, Fault::error("ThrottlingException"));
+    let unknown = push(&log, NEW).await;
+    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 2, .. })));
+    for send in 0..2 {
+        stack.wire.inject("PutItem", send, Fault::error("ThrottlingException"));
+    }
+    let throttled = push(&log, NEW).await;
+    assert!(matches!(throttled, Err(AggregateError::Throttled { attempts: 2 })), "{throttled:?}");
+    stack.wire.inject("PutItem", 0, Fault::error("AccessDeniedException"));
+    let failed = push(&log, NEW).await;
+    assert!(matches!(failed, Err(AggregateError::Failed { .. })), "{failed:?}");
+}
+
+#[tokio::test]
+async fn reads_are_tried_again_and_say_when_they_give_up() {
+    let stack = Stack::start().await;
+    push(&stack.table(), NEW).await.expect("pushed");
+    stack.wire.inject("Query", 0, Fault::error("InternalServerError"));
+    assert_eq!(versions(&stack.table(), &customer("1"), Range::default()).await, [1]);
+    let log = stack.table().retrying(Retry::default().attempts_max(1));
+    stack.wire.inject("Query", 0, Fault::LostBefore);
+    let error = Customers::get_aggregate(&log, "1", None).await.err().expect("no answer");
+    assert_eq!(error.to_string(), "reading events: no answer after 1 attempts");
+}
+
+#[tokio::test]
+async fn a_deadline_bounds_a_push() {
+    let stack = Stack::start().await;
+    let log = stack.table().retrying(Retry::default().within(Duration::from_millis(50)));
+    stack.wire.inject("PutItem", 0, Fault::Late(Duration::from_secs(60)));
+    let unknown = push(&log, NEW).await;
+    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 1, .. })));
+}
+
+#[tokio::test]
+async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    for place in [NEW, Place::At(2)] {
+        push(&log, place).await.expect("pushed");
+    }
+    // The read does not show the newest event, as if it came in between.
+    let behind = || Fault::Reply(Edit::new(|answer| *answer = json!({ "Items": [] })));
+    stack.wire.inject("Query", 0, behind());
+    let _ = stack.operations();
+    assert_eq!(push(&log, Place::End).await.expect("pushed").version.number(), 3);
+    assert_eq!(stack.operations(), ["Query", "PutItem", "Query", "PutItem"]);
+    stack.wire.inject("Query", 0, behind());
+    let pushed = log.push_event_group(group(Place::End)).await.expect("pushed");
+    assert_eq!(pushed.iter().map(|e| e.version.number()).collect::<Vec<_>>(), [4, 1]);
+}
+
+#[tokio::test]
+async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    for _ in 0..9 {
+        push(&log, Place::End).await.expect("pushed");
+    }
+    let _ = stack.operations();
+    for page in 0..3 {
+        stack.wire.inject("Query", page, Fault::page(2));
+    }
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(stack.operations(), ["Query"; 4]);
+    stack.wire.inject("Query", 0, Fault::page(2));
+    let range = Range { limit: Some(5), ..Range::default() };
+    assert_eq!(versions(&log, &customer("1"), range).await, [1, 2, 3, 4, 5]);
+    let asked = stack.wire.take().into_iter().map(|exchange| exchange.request["Limit"].clone());
+    assert_eq!(asked.collect::<Vec<_>>(), [json!(5), json!(3)]);
+}
+
+#[tokio::test]
+async fn a_stream_image_is_the_event_that_was_pushed() {
+    let stack = Stack::start().await;
+    let mut stream = stack.stream();
+    let log = stack.table();
+    let empty = Customers::get_aggregate(&log, "a#1", None).await.expect("nothing yet");
+    let event = CustomerEvent::Registered { name: "Ada".to_owned() };
+    Customers::push_event(&log, empty, event.clone()).await.expect("pushed");
+    let record = stream.read().expect("records").remove(0);
+    let image = crate::interchange::item(&record["dynamodb"]["NewImage"]);
+    let stored = event_of_image(image.clone()).expect("an event");
+    assert_eq!(stored.key, customer("a#1"));
+    let typed = Recorded::of::<Customers>(stored).expect("a customer's");
+    assert_eq!(typed.event, event);
+    for missing in ["aggregateId", "version", "type", "timestamp"] {
+        let mut image = image.clone();
+        image.remove(missing);
+        let error = event_of_image(image).expect_err("not whole");
+        assert!(error.to_string().contains(missing), "{error}");
+    }
+}

@@ -1,0 +1,317 @@
+//! One table, two writers and two readers: this crate and the original.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_aggregate_log::{
+    AggregateError, EventStore, LegacyTable, List, ListAggregateIds, NewEvent, Place, Push,
+    PushEvent, PushEventGroup, Range, StoredEvent, Version, event_of_image,
+};
+use ringfence_dynamo::Item;
+use serde_json::{Value, json};
+
+use crate::castore::Castore;
+use crate::stack::{
+    CustomerEvent, Customers, NOW, Stack, added, conflict, customer, event, events, key, versions,
+};
+
+/// Pushes that either writer may win.
+const RACES: u64 = 60;
+
+/// An item from DynamoDB's JSON.
+pub(crate) fn item(json: &Value) -> Item {
+    let attributes = json.as_object().expect("an item").iter();
+    attributes.map(|(name, value)| (name.clone(), attribute(value))).collect()
+}
+
+fn attribute(json: &Value) -> AttributeValue {
+    let (kind, value) = json.as_object().and_then(|a| a.iter().next()).expect("an attribute");
+    let text = || value.as_str().expect("a text").to_owned();
+    match kind.as_str() {
+        "S" => AttributeValue::S(text()),
+        "N" => AttributeValue::N(text()),
+        "BOOL" => AttributeValue::Bool(value == true),
+        "NULL" => AttributeValue::Null(true),
+        "L" => AttributeValue::L(value.as_array().expect("a list").iter().map(attribute).collect()),
+        "M" => AttributeValue::M(item(value)),
+        other => panic!("{other} is in no event"),
+    }
+}
+
+/// An event as the original has it.
+fn detail(event: &StoredEvent) -> Value {
+    let mut detail = json!({
+        "aggregateId": event.key.id(),
+        "version": event.version.number(),
+        "type": event.event_type,
+        "timestamp": event.timestamp,
+    });
+    for (name, value) in [("payload", &event.payload), ("metadata", &event.metadata)] {
+        if let Some(value) = value {
+            detail[name] = value.clone();
+        }
+    }
+    detail
+}
+
+fn details(events: &[StoredEvent]) -> Value {
+    events.iter().map(detail).collect()
+}
+
+/// Every kind of value that JSON has.
+fn payload() -> Value {
+    json!({
+        "name": "Ada", "text": "größe 🦀", "empty": "", "none": null, "yes": true, "no": false,
+        "numbers": [0, -1, 1.5, 1e-7, 123_456_789_012_345_i64], "nested": { "a": [{ "b": [] }, {}] },
+    })
+}
+
+fn pushed(store: &str, id: &str, version: u64, event_type: &str, payload: Value) -> Value {
+    let event =
+        json!({ "aggregateId": id, "version": version, "type": event_type, "payload": payload });
+    json!({ "store": store, "event": event })
+}
+
+#[tokio::test]
+async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let log = stack.table();
+    for id in ["ada", "b#c"] {
+        let mut first = pushed("CUSTOMERS", id, 1, "CUSTOMER_REGISTERED", payload());
+        first["event"]["metadata"] = json!({ "by": ["original"] });
+        first["event"]["timestamp"] = json!("2023-01-01T00:00:00.000Z");
+        castore.call("push", first).await;
+        let mut second = pushed("CUSTOMERS", id, 2, "POINTS_ADDED", json!({ "points": 3 }));
+        second["event"]["timestamp"] = json!("2023-01-02T00:00:00.000Z");
+        castore.call("push", second).await;
+
+        let range = Range::default();
+        let theirs = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
+        assert_eq!(theirs["events"], details(&events(&log, &customer(id), range).await));
+
+        let read = Customers::get_existing_aggregate(&log, id, None).await.expect("theirs");
+        assert_eq!((read.version.number(), read.state.as_ref().map(|c| c.points)), (2, Some(3)));
+        let points = CustomerEvent::PointsAdded { points: 4 };
+        let read = Customers::push_event(&log, read, points).await.expect("pushed");
+        Customers::push_event(&log, read, CustomerEvent::Deactivated).await.expect("pushed");
+
+        let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": id })).await;
+        let expected = json!({ "points": 7, "name": "Ada", "active": false });
+        assert_eq!(theirs["aggregate"], expected);
+        assert_eq!(theirs["events"], details(&events(&log, &customer(id), range).await));
+    }
+    assert!(log.verify().await.expect("a report").wrong.is_empty());
+}
+
+#[tokio::test]
+async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let log = stack.table();
+    let first = NewEvent {
+        metadata: Some(json!({ "correlationId": "r-1", "deep": payload() })),
+        ..event("CUSTOMER_REGISTERED", payload())
+    };
+    log.push_event(&customer("ada"), Place::After(Version::NONE), first).await.expect("pushed");
+    for points in 1..=4 {
+        log.push_event(&customer("ada"), Place::End, added(points)).await.expect("pushed");
+    }
+    let more = pushed("CUSTOMERS", "ada", 6, "POINTS_ADDED", json!({ "points": 5 }));
+    castore.call("push", more).await;
+    let all = events(&log, &customer("ada"), Range::default()).await;
+    assert_eq!(all.len(), 6);
+    for (options, range) in [
+        (json!({}), Range::default()),
+        (json!({ "minVersion": 5 }), Range { min_version: Some(5), ..Range::default() }),
+        (json!({ "maxVersion": 2 }), Range { max_version: Some(2), ..Range::default() }),
+        (json!({ "reverse": true }), Range { reverse: true, ..Range::default() }),
+    ] {
+        let input = json!({ "store": "CUSTOMERS", "id": "ada", "options": options });
+        let theirs = castore.call("events", input).await;
+        assert_eq!(theirs["events"], details(&events(&log, &customer("ada"), range).await));
+    }
+    let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
+    assert_eq!(theirs["aggregate"]["points"], 15);
+    // An event that this crate forces over one of the original's, and the other way round.
+    log.push_event(&customer("ada"), Place::Forced(6), added(50)).await.expect("forced");
+    let mut forced = pushed("CUSTOMERS", "ada", 5, "POINTS_ADDED", json!({ "points": 40 }));
+    forced["force"] = json!(true);
+    castore.call("push", forced).await;
+    let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
+    assert_eq!(theirs["aggregate"]["points"], 96);
+    let ours = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
+    assert_eq!(ours.state.map(|customer| customer.points), Some(96));
+}
+
+#[tokio::test]
+async fn lists_agree_and_either_continues_the_others_pages() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let log = stack.table();
+    for n in 0..6_u64 {
+        stack.clock.set(crate::stack::NOW_MS + n * 1_000);
+        let id = n.to_string();
+        if n % 2 == 0 {
+            log.push_event(&customer(&id), Place::End, added(1)).await.expect("pushed");
+        } else {
+            let mut first = pushed("CUSTOMERS", &id, 1, "POINTS_ADDED", json!({ "points": 1 }));
+            first["event"]["timestamp"] = json!(format!("2024-06-23T00:00:0{n}.000Z"));
+            castore.call("push", first).await;
+        }
+    }
+    let ours = async |list: &List| {
+        let page = log.list_aggregate_ids("CUSTOMERS", list).await.expect("a page");
+        let ids = page.aggregates.iter().map(
+            |a| json!({ "aggregateId": a.id, "initialEventTimestamp": a.initial_event_timestamp }),
+        );
+        (ids.collect::<Value>(), page.next_page_token)
+    };
+    let all = castore.call("list", json!({ "store": "CUSTOMERS" })).await;
+    assert_eq!(all["aggregateIds"], ours(&List::default()).await.0);
+    assert_eq!(all["aggregateIds"].as_array().map(Vec::len), Some(6));
+
+    let bounds = json!({
+        "limit": 2, "reverse": true, "initialEventAfter": "2024-06-23T00:00:01.000Z",
+        "initialEventBefore": "2024-06-23T00:00:04.000Z",
+    });
+    let theirs = castore.call("list", json!({ "store": "CUSTOMERS", "options": bounds })).await;
+    let list = List {
+        limit: std::num::NonZeroU32::new(2),
+        reverse: Some(true),
+        initial_event_after: Some("2024-06-23T00:00:01.000Z".to_owned()),
+        initial_event_before: Some("2024-06-23T00:00:04.000Z".to_owned()),
+        page_token: None,
+    };
+    let (first, token) = ours(&list).await;
+    assert_eq!(theirs["aggregateIds"], first);
+    let next =
+        List { page_token: theirs["nextPageToken"].as_str().map(str::to_owned), ..List::default() };
+    let (mine, _) = ours(&next).await;
+    let options = json!({ "pageToken": token });
+    let theirs = castore.call("list", json!({ "store": "CUSTOMERS", "options": options })).await;
+    assert_eq!(theirs["aggregateIds"], mine);
+    let ids: Vec<_> =
+        mine.as_array().into_iter().flatten().map(|a| a["aggregateId"].clone()).collect();
+    assert_eq!(ids, ["2", "1"]);
+}
+
+#[tokio::test]
+async fn groups_of_either_are_read_by_the_other() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let log = stack.table();
+    let group = json!({ "events": [
+        pushed("CUSTOMERS", "ada", 1, "POINTS_ADDED", json!({ "points": 1 })),
+        pushed("CARDS", "ada", 1, "POINTS_ADDED", json!({ "points": 2 })),
+    ] });
+    castore.call("group", group.clone()).await;
+    assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1]);
+    let push = |store: &str, version| Push {
+        key: key(store, "ada"),
+        place: Place::At(version),
+        events: vec![added(10)],
+    };
+    let ours = log.push_event_group(vec![push("CUSTOMERS", 2), push("CARDS", 2)]).await;
+    assert!(ours.expect("pushed").iter().all(|event| event.timestamp == NOW));
+    for (store, points) in [("CUSTOMERS", 11), ("CARDS", 12)] {
+        let theirs = castore.call("aggregate", json!({ "store": store, "id": "ada" })).await;
+        assert_eq!(theirs["aggregate"]["points"], points);
+    }
+    let refused = castore.ask("group", group).await;
+    assert_eq!(refused["error"]["code"], "EventAlreadyExistsError", "{refused}");
+    let refused = log.push_event_group(vec![push("CARDS", 3), push("CUSTOMERS", 2)]).await;
+    assert_eq!(conflict(refused), ("CUSTOMERS#ada".to_owned(), 2));
+    assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn of_two_writers_of_one_version_exactly_one_wins() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let log = stack.table();
+    let mut wins = [0, 0];
+    let mut read = Version::NONE;
+    for version in 1..=RACES {
+        // The later of the two starts behind, so that neither always comes first.
+        let ada = customer("ada");
+        let mine = log.push_event(&ada, Place::After(read), added(1));
+        let theirs = pushed("CUSTOMERS", "ada", version, "POINTS_ADDED", json!({ "points": 1000 }));
+        let (mine, theirs) = match version % 3 {
+            0 => (mine.await, castore.ask("push", theirs).await),
+            1 => {
+                let theirs = castore.ask("push", theirs).await;
+                (mine.await, theirs)
+            }
+            _ => tokio::join!(mine, castore.ask("push", theirs)),
+        };
+        match (mine, &theirs["error"]["code"]) {
+            (Ok(event), Value::String(code)) if code == "EventAlreadyExistsError" => {
+                assert_eq!(event.version.number(), version);
+                wins[0] += 1;
+            }
+            (Err(AggregateError::Conflict(conflict)), Value::Null) => {
+                assert_eq!(conflict.version, version);
+                wins[1] += 1;
+            }
+            (mine, _) => panic!("version {version}: {mine:?}, {theirs}"),
+        }
+        read = events(&log, &customer("ada"), Range::NEWEST).await[0].version;
+        assert_eq!(read.number(), version);
+    }
+    assert!(wins.iter().all(|won| *won > 0), "{wins:?}");
+    let ada = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
+    assert_eq!(ada.state.map(|ada| ada.points), Some(wins[0] + 1_000 * wins[1]));
+    let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
+    assert_eq!(theirs["aggregate"]["points"], wins[0] + 1_000 * wins[1]);
+}
+
+#[tokio::test]
+async fn stream_images_mean_the_same_to_both() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let mut stream = stack.stream();
+    let first = pushed("CUSTOMERS", "a#b", 1, "CUSTOMER_REGISTERED", payload());
+    castore.call("push", first).await;
+    let log = stack.table();
+    log.push_event(&customer("a#b"), Place::End, added(2)).await.expect("pushed");
+    let records = stream.read().expect("records");
+    assert_eq!(records.len(), 2);
+    for record in records {
+        let image = &record["dynamodb"]["NewImage"];
+        let ours = event_of_image(item(image)).expect("an event");
+        let theirs = castore.call("image", json!({ "image": image })).await;
+        assert_eq!(theirs["eventStoreId"], ours.key.store());
+        assert_eq!(theirs["event"], detail(&ours));
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
+    let stack = Stack::start().await;
+    let Some(mut castore) = Castore::start(&stack).await else { return };
+    for id in ["ada", "b#c"] {
+        for version in 1..=3 {
+            let event = pushed("LEGACY", id, version, "POINTS_ADDED", json!({ "points": version }));
+            castore.call("push", event).await;
+        }
+    }
+    let legacy = LegacyTable::new(stack.client.clone(), crate::stack::LEGACY, "CUSTOMERS");
+    let (legacy, log) = (legacy.expect("a store"), stack.table());
+    let listed = legacy.list_aggregate_ids("CUSTOMERS", &List::default()).await.expect("a page");
+    assert_eq!(listed.aggregates.len(), 2);
+    assert_eq!(legacy.import(&log).await.expect("imported").events, 6);
+    for id in ["ada", "b#c"] {
+        let before = castore.call("events", json!({ "store": "LEGACY", "id": id })).await;
+        let after = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
+        assert_eq!(before, after);
+        let ours = events(&legacy, &customer(id), Range::default()).await;
+        assert_eq!(after["events"], details(&ours));
+        let more = pushed("CUSTOMERS", id, 4, "POINTS_ADDED", json!({ "points": 4 }));
+        castore.call("push", more).await;
+        assert_eq!(versions(&log, &customer(id), Range::NEWEST).await, [4]);
+    }
+    let theirs = castore.call("list", json!({ "store": "CUSTOMERS" })).await;
+    let ours = log.list_aggregate_ids("CUSTOMERS", &List::default()).await.expect("a page");
+    assert_eq!(theirs["aggregateIds"].as_array().map(Vec::len), Some(2));
+    assert_eq!(ours.aggregates.len(), 2);
+    assert!(log.verify().await.expect("a report").wrong.is_empty());
+}

@@ -1,0 +1,14 @@
+//! The log's promises, on an embedded DynamoDB and in memory.
+#![allow(missing_docs, reason = "tests")]
+
+mod castore;
+mod commands;
+mod contract;
+mod costs;
+mod faults;
+mod import;
+mod interchange;
+mod lists;
+mod stack;
+mod twins;
+mod verify;

@@ -1,0 +1,167 @@
+//! A table in this process, two event stores, and the wire to them.
+
+use aws_sdk_dynamodb::Client;
+use futures::TryStreamExt;
+use ringfence_aggregate_log::{
+    AggregateError, AggregateKey, Conflict, EventStore, GetEvents, NewEvent, Range, Recorded,
+    StoredEvent, Table,
+};
+use ringfence_dynamo::wire::Wire;
+use ringfence_dynamo::{Clock, Item};
+use ringfence_local::embedded::{Embedded, StreamReader};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub(crate) const TABLE: &str = "aggregates";
+pub(crate) const LEGACY: &str = "legacy";
+/// The time of every fixed clock: 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+pub(crate) const NOW: &str = "2024-06-23T00:00:00.000Z";
+
+/// A DynamoDB with a table of each layout, and a recorder on the way to it.
+pub(crate) struct Stack {
+    dynamo: Embedded,
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+}
+
+impl Stack {
+    pub(crate) async fn start() -> Self {
+        let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+        dynamo.create_table(&table("eventStoreId", "S"), TABLE).expect("the table");
+        dynamo.create_table(&table("isInitialEvent", "N"), LEGACY).expect("the legacy table");
+        let wire = Wire::default();
+        let client = wire.client(dynamo.endpoint());
+        Self { dynamo, wire, client, clock: Clock::fixed(NOW_MS) }
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        self.dynamo.endpoint()
+    }
+
+    pub(crate) fn stream(&self) -> StreamReader {
+        self.dynamo.stream(TABLE).expect("a stream")
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        Table::new(self.client.clone(), TABLE, self.clock.clone())
+    }
+
+    /// Every item of a table.
+    pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
+        let pages = self.client.scan().table_name(table).into_paginator().items().send();
+        pages.collect::<Result<_, _>>().await.expect("a scan")
+    }
+
+    /// Puts an item as it is, past every rule.
+    pub(crate) async fn put(&self, table: &str, item: Item) {
+        let put = self.client.put_item().table_name(table).set_item(Some(item));
+        put.send().await.expect("a put");
+    }
+
+    /// The operations since the last look.
+    pub(crate) fn operations(&self) -> Vec<String> {
+        self.wire.take().into_iter().map(|exchange| exchange.operation).collect()
+    }
+}
+
+fn table(index_key: &str, index_kind: &str) -> Value {
+    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
+    let attribute = |name: &str, kind| json!({ "AttributeName": name, "AttributeType": kind });
+    json!({
+        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
+        "AttributeDefinitions": [
+            attribute("aggregateId", "S"),
+            attribute("version", "N"),
+            attribute(index_key, index_kind),
+            attribute("timestamp", "S"),
+        ],
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "initialEvents",
+            "KeySchema": [key(index_key, "HASH"), key("timestamp", "RANGE")],
+            "Projection": { "ProjectionType": "KEYS_ONLY" },
+        }],
+        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+    })
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "payload")]
+pub(crate) enum CustomerEvent {
+    #[serde(rename = "CUSTOMER_REGISTERED")]
+    Registered { name: String },
+    #[serde(rename = "POINTS_ADDED")]
+    PointsAdded { points: i64 },
+    #[serde(rename = "CUSTOMER_DEACTIVATED")]
+    Deactivated,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Customer {
+    pub(crate) name: String,
+    pub(crate) points: i64,
+    pub(crate) active: bool,
+}
+
+pub(crate) struct Customers;
+
+impl EventStore for Customers {
+    const ID: &'static str = "CUSTOMERS";
+    type Event = CustomerEvent;
+    type Aggregate = Customer;
+
+    fn reduce(customer: Option<Customer>, event: &Recorded<CustomerEvent>) -> Customer {
+        let customer = customer.unwrap_or_default();
+        match &event.event {
+            CustomerEvent::Registered { name } => {
+                Customer { name: name.clone(), active: true, ..customer }
+            }
+            CustomerEvent::PointsAdded { points } => {
+                Customer { points: customer.points + points, ..customer }
+            }
+            CustomerEvent::Deactivated => Customer { active: false, ..customer },
+        }
+    }
+}
+
+pub(crate) fn key(store: &str, id: &str) -> AggregateKey {
+    AggregateKey::new(store, id).expect("an aggregate")
+}
+
+pub(crate) fn customer(id: &str) -> AggregateKey {
+    key(Customers::ID, id)
+}
+
+pub(crate) fn event(event_type: &str, payload: Value) -> NewEvent {
+    let event_type = event_type.to_owned();
+    NewEvent { event_type, payload: Some(payload), metadata: None, timestamp_ms: None }
+}
+
+pub(crate) fn added(points: i64) -> NewEvent {
+    event("POINTS_ADDED", json!({ "points": points }))
+}
+
+/// The events of an aggregate.
+pub(crate) async fn events(
+    log: &impl GetEvents,
+    key: &AggregateKey,
+    range: Range,
+) -> Vec<StoredEvent> {
+    log.get_events(key, range).try_collect().await.expect("events")
+}
+
+/// The versions of an aggregate's events.
+pub(crate) async fn versions(log: &impl GetEvents, key: &AggregateKey, range: Range) -> Vec<u64> {
+    let events = events(log, key, range).await;
+    events.iter().map(|event| event.version.number()).collect()
+}
+
+/// The aggregate and the version of a conflict.
+#[track_caller]
+pub(crate) fn conflict<T: std::fmt::Debug>(pushed: Result<T, AggregateError>) -> (String, u64) {
+    match pushed {
+        Err(AggregateError::Conflict(Conflict { key, version })) => (key.to_string(), version),
+        other => panic!("no conflict: {other:?}"),
+    }
+}

@@ -1,0 +1,111 @@
+//! The log in memory and the log on DynamoDB, side by side: whatever is asked, and whatever befalls
+//! the requests of the one, they answer the same.
+
+use futures::TryStreamExt;
+use ringfence_aggregate_log::{
+    AggregateKey, AggregateLog, List, Memory, Place, Push, Range, Version, Wrong, event_of_image,
+};
+use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, Random};
+
+use crate::stack::{NOW_MS, Stack, TABLE, added, events, key};
+
+const SEEDS: u64 = 6;
+/// Operations of one seed.
+const STEPS: u64 = 60;
+
+/// One operation, to be carried out on either log.
+enum Step {
+    Push(Vec<Push>),
+    Get(AggregateKey, Range),
+    List(List),
+}
+
+fn some_key(random: &mut Random) -> AggregateKey {
+    let store = if random.chance(50) { "CUSTOMERS" } else { "CARDS" };
+    key(store, &random.below(3).to_string())
+}
+
+async fn step(random: &mut Random, log: &Memory) -> Step {
+    let below = |random: &mut Random| random.below(12);
+    match random.below(10) {
+        0..=6 => {
+            let mut group: Vec<Push> = Vec::new();
+            for n in 0..=random.below(3) {
+                let key = some_key(random);
+                // What a decision has read, and sometimes what it has read too early.
+                let newest = events(log, &key, Range::NEWEST).await;
+                let newest = newest.first().map_or(Version::NONE, |event| event.version);
+                let place = match random.below(5) {
+                    0 => Place::End,
+                    1 => Place::At(random.below(8)),
+                    2 => Place::Forced(newest.number().max(1)),
+                    3 => Place::After(Version::NONE),
+                    _ => Place::After(newest),
+                };
+                let points = i64::try_from(n).expect("few");
+                let count = 1 + usize::from(random.chance(30));
+                group.push(Push { key, place, events: vec![added(points); count] });
+            }
+            Step::Push(group)
+        }
+        7 | 8 => {
+            let min_version = random.chance(40).then(|| below(random));
+            let max_version = random.chance(40).then(|| below(random));
+            let limit = random.chance(40).then(|| u32::try_from(below(random)).expect("few"));
+            let reverse = random.chance(50);
+            Step::Get(some_key(random), Range { min_version, max_version, limit, reverse })
+        }
+        _ => Step::List(List { reverse: Some(random.chance(50)), ..List::default() }),
+    }
+}
+
+async fn carry_out(log: &impl AggregateLog, step: &Step) -> String {
+    match step {
+        Step::Push(group) => format!("{:?}", log.push_event_group(group.clone()).await),
+        Step::Get(key, range) => {
+            let found: Result<Vec<_>, _> = log.get_events(key, *range).try_collect().await;
+            format!("{found:?}")
+        }
+        Step::List(list) => format!("{:?}", log.list_aggregate_ids("CUSTOMERS", list).await),
+    }
+}
+
+#[tokio::test]
+async fn they_answer_the_same() {
+    for seed in 0..SEEDS {
+        let mut random = Random::new(&[seed]);
+        let stack = Stack::start().await;
+        let clock = Clock::fixed(NOW_MS);
+        let (memory, table) = (Memory::new(clock.clone()), stack.table());
+        for n in 0..STEPS {
+            // No two first events of one time, whose order in the index nobody knows.
+            clock.set(NOW_MS + n);
+            stack.clock.set(NOW_MS + n);
+            let step = step(&mut random, &memory).await;
+            if random.chance(30) {
+                let fault = match random.below(3) {
+                    0 => Fault::LostAfter,
+                    1 => Fault::LostBefore,
+                    _ => Fault::error("ThrottlingException"),
+                };
+                let operation = ["PutItem", "TransactWriteItems", "Query"];
+                let operation = operation[usize::try_from(random.below(3)).expect("below 3")];
+                stack.wire.inject(operation, 0, fault);
+            }
+            let (ours, twins) = (carry_out(&table, &step).await, carry_out(&memory, &step).await);
+            assert_eq!(ours, twins, "seed {seed}, step {n}: table, memory");
+        }
+        for item in stack.items(TABLE).await {
+            let event = event_of_image(item).expect("an event");
+            let twins = events(&memory, &event.key, Range::default()).await;
+            assert!(twins.contains(&event), "seed {seed}: {event:?}");
+        }
+        assert!(table.verify().await.expect("a report").wrong.iter().all(is_of_time), "{seed}");
+    }
+}
+
+/// Forced events are younger than those behind them; nothing else may be wrong.
+fn is_of_time(wrong: &Wrong) -> bool {
+    matches!(wrong, Wrong::Order { .. })
+}

@@ -1,0 +1,71 @@
+//! Addresses.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
+pub const EMAIL_BYTES_MAX: usize = 254;
+
+/// An e-mail address: something before the last `@` and something behind it, without white space.
+/// Only a message that arrives says more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Email(String);
+
+/// A text that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no e-mail address")]
+pub struct EmailError(String);
+
+impl TryFrom<String> for Email {
+    type Error = EmailError;
+
+    fn try_from(text: String) -> Result<Self, EmailError> {
+        let parts = text.rsplit_once('@');
+        let whole = parts.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty());
+        let plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        if whole && plain && text.len() <= EMAIL_BYTES_MAX {
+            Ok(Self(text))
+        } else {
+            Err(EmailError(text))
+        }
+    }
+}
+
+impl FromStr for Email {
+    type Err = EmailError;
+
+    fn from_str(text: &str) -> Result<Self, EmailError> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl From<Email> for String {
+    fn from(email: Email) -> Self {
+        email.0
+    }
+}
+
+impl fmt::Display for Email {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_two_sides() {
+        for text in ["a@b", "ada.l@example.com", "a@b@c"] {
+            assert!(text.parse::<Email>().is_ok(), "{text}");
+        }
+        let long = format!("{}@b", "x".repeat(253));
+        for text in ["", "@", "a", "a@", "@b", "a b@c", "a@b\n", &long] {
+            assert!(text.parse::<Email>().is_err(), "{text}");
+        }
+    }
+}
