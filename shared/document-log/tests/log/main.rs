@@ -6,6 +6,7 @@ mod basket;
 mod cases;
 mod contract;
 mod costs;
+mod curve;
 mod faults;
 mod loads;
 mod node;
