@@ -83,14 +83,14 @@ fn print(report: &Report) {
     for differs in &report.mended {
         println!("mended   {differs}");
     }
-    for (index, events) in &report.indexed {
-        println!("indexed  {events} events in {index}");
+    for (index, entries) in &report.indexed {
+        println!("indexed  {entries} entries of {index}");
     }
     for differs in &report.differences {
         println!("differs  {differs}");
     }
-    for (index, events) in &report.unindexed {
-        println!("lacking  {events} events in {index}");
+    for (index, entries) in &report.unindexed {
+        println!("lacking  {entries} entries of {index}");
     }
     let (events, fences) = (report.events, report.fences);
     let end = if report.in_order() { "all in order" } else { "not in order" };

@@ -1,9 +1,9 @@
 //! Fences: where they are, and what they say now.
 
-use aws_sdk_dynamodb::types::{Get, ReturnConsumedCapacity, TransactGetItem};
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
-use ringfence_dynamo::{Failure, Item, Kind};
+use ringfence_dynamo::{Failure, Item};
 
+use crate::get::get_together;
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::{DcbLog, failed};
@@ -76,20 +76,5 @@ pub(crate) async fn snapshot(
     log: &DcbLog,
     boundaries: impl Iterator<Item = &BoundaryId>,
 ) -> Result<Vec<Option<Item>>, Failure> {
-    let gets = boundaries.map(|boundary| {
-        let get = Get::builder().table_name(&log.table).set_key(Some(fence_key(boundary))).build();
-        TransactGetItem::builder().get(get.expect("table and key are set")).build()
-    });
-    log.meter.sent(Kind::Read);
-    let answer = log
-        .client
-        .transact_get_items()
-        .set_transact_items(Some(gets.collect()))
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Read, answer.consumed_capacity());
-    // A fence that is not there comes back as nothing or as an item without attributes; both
-    // count zero.
-    Ok(answer.responses.unwrap_or_default().into_iter().map(|response| response.item).collect())
+    get_together(log, boundaries.map(fence_key)).await
 }

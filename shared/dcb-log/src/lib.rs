@@ -12,6 +12,7 @@
 mod append;
 mod compare;
 mod fence;
+mod get;
 mod image;
 mod import;
 mod item;
@@ -24,6 +25,7 @@ mod read;
 mod record;
 mod scan;
 mod transaction;
+mod unindexed;
 mod verify;
 
 pub use compare::{Difference, Wrong};

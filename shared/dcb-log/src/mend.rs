@@ -1,4 +1,5 @@
-//! The writes of a repair: one fence, or the index attributes of one event, each in one step.
+//! The writes of a repair, each in one step: a fence, the index attributes of an event, an index
+//! item.
 
 use std::collections::HashMap;
 
@@ -80,7 +81,11 @@ async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
 
 /// Gives an event the attributes of indexes that it lacks. It says the same however often it is
 /// sent, and nobody else writes to an event.
-pub(crate) async fn index(log: &DcbLog, key: &Item, attributes: &Item) -> Result<(), LogError> {
+pub(crate) async fn set_attributes(
+    log: &DcbLog,
+    key: &Item,
+    attributes: &Item,
+) -> Result<(), LogError> {
     let written = Retry::default().run(|| set(log, key, attributes)).await;
     written.map_err(|gave_up| failed("indexing an event", gave_up))
 }
@@ -104,6 +109,32 @@ async fn set(log: &DcbLog, key: &Item, attributes: &Item) -> Result<(), Failure>
         .condition_expression("attribute_exists(#id)")
         .set_expression_attribute_names(Some(names))
         .set_expression_attribute_values(Some(values))
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    log.meter.consumed(Kind::Write, answer.consumed_capacity());
+    Ok(())
+}
+
+/// Puts an item where none is; whether none was. What a second attempt finds, the first may have
+/// put, so it counts as lacking.
+pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError> {
+    match Retry::default().run(|| put(log, item)).await {
+        Ok(()) => Ok(true),
+        Err(GaveUp { failure: Failure::Condition(_), attempts }) => Ok(attempts > 1),
+        Err(gave_up) => Err(failed("putting an index item", gave_up)),
+    }
+}
+
+async fn put(log: &DcbLog, item: &Item) -> Result<(), Failure> {
+    log.meter.sent(Kind::Write);
+    let answer = log
+        .client
+        .put_item()
+        .table_name(&log.table)
+        .set_item(Some(item.clone()))
+        .condition_expression("attribute_not_exists(#id)")
+        .expression_attribute_names("#id", ID)
         .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
         .send()
         .await?;

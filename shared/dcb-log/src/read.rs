@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
@@ -11,13 +11,11 @@ use ringfence::{
 };
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
+use crate::get::{KEYS_MAX, get_all};
 use crate::item::{
     COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, read_type, tag_index, text,
 };
 use crate::log::{DcbLog, failed};
-
-/// Keys of one `BatchGetItem`.
-const BATCH_KEYS_MAX: usize = 100;
 
 /// The events of all reads of the plan, merged by position, each once. It holds one page of each
 /// read, however many events there are.
@@ -173,49 +171,14 @@ impl Source<'_> {
     /// Reads the items of the next keys. One that is not there is not seen, which the append's
     /// condition notices.
     async fn complete(&mut self) -> Result<(), LogError> {
-        let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
-        let mut left = Some(keys);
-        let mut items = Vec::new();
-        let mut attempts = self.retry.start();
-        while let Some(keys) = left {
-            let asked = keys.len();
-            let batch = self.retry.run(|| self.batch(keys.clone())).await;
-            let (found, unprocessed) =
-                batch.map_err(|gave_up| failed("reading events", gave_up))?;
-            items.extend(found);
-            left = (!unprocessed.is_empty()).then_some(unprocessed);
-            // 16 MB end a batch too, so only one without progress counts as throttled.
-            if left.as_ref().is_some_and(|left| left.len() == asked) && !attempts.again().await {
-                return Err(LogError::Throttled { attempts: attempts.made() });
-            }
-        }
+        let keys = self.keys.drain(..self.keys.len().min(KEYS_MAX)).collect::<Vec<_>>();
+        let items = get_all(self.log, self.retry, keys, self.strong).await?;
         self.accept(items)?;
         self.events.make_contiguous().sort_by(|a, b| a.position.cmp(&b.position));
         if self.page.backwards {
             self.events.make_contiguous().reverse();
         }
         Ok(())
-    }
-
-    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
-        let log = self.log;
-        let keys = KeysAndAttributes::builder()
-            .set_keys(Some(keys))
-            .consistent_read(self.strong)
-            .build()
-            .expect("keys are set");
-        log.meter.sent(Kind::Read);
-        let mut answer = log
-            .client
-            .batch_get_item()
-            .request_items(&log.table, keys)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        log.meter.consumed(Kind::Read, answer.consumed_capacity());
-        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&log.table));
-        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&log.table));
-        Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
     }
 
     /// Decodes items. What can't be decoded fails the read if the decision consumes its type.

@@ -34,11 +34,11 @@
 //!
 //! **A new boundary** (a key that becomes cross-partition, a type that is read as a composite): the
 //! fences that deployed writers have begun count only what they filed, and the events before lack
-//! the index's attribute. `repair` adds both. It is right as soon as no writer of the old version
+//! the index's attribute or their index items. `repair` adds both. It is right as soon as no writer of the old version
 //! runs, for such a one files without counting; slices may condition on the boundary afterwards.
 //!
 //! **Cost.** The table is read once eventually and once strongly (1.5 read units for each 4 KB), and
-//! once more when there are suspects. Memory: about 1 KB for each boundary; with
+//! once more when there are suspects; index items are read once more, strongly. Memory: about 1 KB for each boundary; with
 //! [`Options::passes`] it is divided by as many as the scans are multiplied.
 
 use std::collections::hash_map::DefaultHasher;
@@ -53,12 +53,13 @@ use ringfence_dynamo::{Item, Retry};
 
 use crate::compare::{Counts, Difference, Found};
 use crate::fence::{FENCE_ID, snapshot};
-use crate::item::{COMPOSITE_INDEX, ID, key, tag_index, text};
+use crate::item::ID;
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::{DcbLog, failed};
-use crate::mend::{index, mend};
+use crate::mend::mend;
 use crate::read::decode_named;
 use crate::scan::Of;
+use crate::unindexed::Unindexed;
 
 /// How often suspects are examined: in order at the second time at the latest, mended at the third,
 /// and once more for a repair that ran at the same time.
@@ -102,11 +103,12 @@ pub struct Report {
     pub events: u64,
     /// Fences that were compared.
     pub fences: u64,
-    /// By index, the events that lack its attribute and can't be read by it.
+    /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
+    /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). What lacks can't be read by it.
     pub unindexed: BTreeMap<String, u64>,
     /// Fences that differ.
     pub differences: Vec<Difference>,
-    /// By index, the events that were given its attribute.
+    /// By index, how many entries were lacking and are there now.
     pub indexed: BTreeMap<String, u64>,
     /// Fences that differed and are right now.
     pub mended: Vec<Difference>,
@@ -130,7 +132,8 @@ impl DcbLog {
         Check { log: self, options, repair: false, report: Report::default() }.run().await
     }
 
-    /// The same, and mends what differs. No event is changed but for the attributes of indexes.
+    /// The same, and mends what differs. No event is changed but for the attributes of
+    /// indexes; index items that lack are put.
     ///
     /// # Errors
     /// As [`DcbLog::verify_fences`]; what was mended until then stays mended.
@@ -279,39 +282,24 @@ impl Check<'_> {
         pass: u64,
     ) -> Result<HashMap<BoundaryId, Found>, LogError> {
         let mut found = HashMap::new();
+        let mut unindexed = Unindexed::new(self.log, self.repair);
         let mut events = 0;
         let mut items = pin!(self.log.scan_items(Of::EventsStrong));
         while let Some(item) = items.try_next().await? {
-            let attributes: Vec<_> =
-                item.keys().filter(|n| n.starts_with("tag_")).cloned().collect();
-            let partition = item.get(ID).cloned();
-            let (event, position, filing) = self.filed(item)?;
+            let (event, position, filing) = self.filed(item.clone())?;
             count(&mut found, before, event.event_type, &position, &filing, |boundary| {
                 self.is_due(boundary, pass)
             });
             events += 1;
             (self.options.progress)(Stage::Events, events);
-            if pass > 0 {
-                continue;
+            if pass == 0 {
+                unindexed.event(&item, &filing).await?;
             }
-            let mut lacking = index_attributes(&filing);
-            lacking.retain(|name, _| !attributes.contains(name));
-            if let Some(partition) = partition
-                && !lacking.is_empty()
-            {
-                let names: Vec<_> = lacking.keys().cloned().collect();
-                if self.repair {
-                    let mut key = key("", position.as_str());
-                    key.insert(ID.to_owned(), partition);
-                    index(self.log, &key, &lacking).await?;
-                }
-                let report = &mut self.report;
-                let by_index =
-                    if self.repair { &mut report.indexed } else { &mut report.unindexed };
-                for name in names {
-                    *by_index.entry(name).or_default() += 1;
-                }
-            }
+        }
+        if pass == 0 {
+            let lacking = unindexed.end().await?;
+            let report = &mut self.report;
+            *(if self.repair { &mut report.indexed } else { &mut report.unindexed }) = lacking;
         }
         self.report.events = events;
         Ok(found)
@@ -357,12 +345,4 @@ fn count(
         let before = before.get(boundary).unwrap_or(&none);
         found.entry(boundary.clone()).or_default().add(event_type, position, before);
     }
-}
-
-/// The attributes by which indexes hold an event.
-fn index_attributes(filing: &Filing) -> Item {
-    let tags = filing.indexed.iter().map(|tag| (tag_index(&tag.key), text(&tag.value)));
-    let composite =
-        filing.composite.iter().map(|id| (COMPOSITE_INDEX.to_owned(), text(id.as_str())));
-    tags.chain(composite).collect()
 }

@@ -9,11 +9,12 @@ use ringfence::{
     SequencedEvent, Tag,
 };
 use ringfence_dynamo::Clock;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{Caches, Job};
+use crate::recount;
 use crate::weather::History;
-use crate::world::{End, TABLE, World};
+use crate::world::{End, World};
 
 /// What a decision comes to.
 #[derive(Debug, PartialEq)]
@@ -43,7 +44,7 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
     let run = Run { world, history, events };
     run.table_is_history()?;
     run.order()?;
-    run.fences()?;
+    recount::check(&world.engine, &world.catalog, &run.events)?;
     run.one_effect_each()?;
     for (n, commit) in history.commits.iter().enumerate() {
         let job = run.job(&commit.command)?;
@@ -87,20 +88,12 @@ impl Run<'_> {
         if known == found { Ok(()) } else { Err(format!("effects {known:?}, table {found:?}")) }
     }
 
-    fn boundaries(&self, event: &SequencedEvent) -> Vec<String> {
-        let schema = self.world.catalog.schema(&event.event_type).expect("a declared type");
-        let (tags, data) = (event.tags.clone(), event.data.clone());
-        let new = NewEvent { event_type: schema.name, tags, data };
-        let filing = self.world.catalog.filing(&new).expect("it was filed");
-        filing.boundaries.iter().map(|boundary| format!("fence#{boundary}")).collect()
-    }
-
     /// Under each fence the order of effects is the order of positions.
     fn order(&self) -> Result<(), String> {
         let mut heads: BTreeMap<String, &str> = BTreeMap::new();
         let positions = self.history.commits.iter().flat_map(|commit| &commit.positions);
         for position in positions {
-            for boundary in self.boundaries(&self.events[position]) {
+            for boundary in recount::fences_of(&self.world.catalog, &self.events[position]) {
                 match heads.insert(boundary.clone(), position) {
                     Some(head) if head >= position.as_str() => {
                         return Err(format!("{boundary}: {position} took effect after {head}"));
@@ -110,45 +103,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The fences, recomputed from the events.
-    fn fences(&self) -> Result<(), String> {
-        let mut expected: BTreeMap<String, BTreeMap<String, (usize, String)>> = BTreeMap::new();
-        for (position, event) in &self.events {
-            for boundary in self.boundaries(event) {
-                let types = expected.entry(boundary).or_default();
-                let (count, newest) = types.entry(event.event_type.clone()).or_default();
-                *count += 1;
-                newest.clone_from(position);
-            }
-        }
-        let expected: BTreeMap<String, Value> = expected
-            .into_iter()
-            .map(|(id, types)| {
-                let head = types.values().map(|(_, newest)| newest).max().cloned();
-                let mut fence = json!({
-                    "id": { "S": id }, "position": { "S": "FENCE" }, "head": { "S": head },
-                });
-                for (event_type, (count, newest)) in types {
-                    fence[format!("cnt#{event_type}")] = json!({ "N": count.to_string() });
-                    fence[format!("pos#{event_type}")] = json!({ "S": newest });
-                }
-                (id, fence)
-            })
-            .collect();
-        let request = json!({ "TableName": TABLE }).to_string();
-        let (_, answer) = self.world.engine.call("Scan", request.as_bytes());
-        let answer: Value = serde_json::from_slice(&answer).map_err(|e| e.to_string())?;
-        let items = answer["Items"].as_array().into_iter().flatten();
-        let found: BTreeMap<String, Value> = items
-            .filter(|item| item.get("head").is_some())
-            .map(|item| (item["id"]["S"].as_str().unwrap_or_default().to_owned(), item.clone()))
-            .collect();
-        if found == expected {
-            return Ok(());
-        }
-        Err(format!("fences {found:#?}, recomputed {expected:#?}"))
     }
 
     /// No command has two effects, however often it was sent.

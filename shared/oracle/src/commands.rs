@@ -16,7 +16,7 @@ use subscribe_student::SubscribeStudent;
 use sync_catalog_product::SyncCatalogProduct;
 use unsubscribe_student::UnsubscribeStudent;
 
-use crate::gates::{CloseGate, PassGate};
+use crate::gates::{CloseGate, CloseHall, PassGate};
 
 /// Commands of one schedule.
 pub(crate) const JOBS_MAX: usize = 14;
@@ -70,6 +70,7 @@ commands!(
     ChangeCourseCapacity,
     ChangeProductName,
     CloseGate,
+    CloseHall,
     DefineCourse,
     OrderProduct,
     PassGate,
@@ -203,6 +204,10 @@ fn shop(random: &mut Random) -> Command {
 fn gates(random: &mut Random) -> Command {
     let hall_id = name(random, "h", 4);
     match random.below(4) {
+        0 if random.chance(50) => {
+            let gate_ids = (0..=random.below(3)).map(|_| name(random, "g", 4)).collect();
+            Command::CloseHall(CloseHall { hall_id, gate_ids })
+        }
         0 => Command::CloseGate(CloseGate { gate_id: name(random, "g", 3), hall_id }),
         _ => Command::PassGate(PassGate { visitor_id: name(random, "v", 6), hall_id }),
     }

@@ -1,6 +1,8 @@
 //! A context whose decisions read, across partitions, what they never write: visitors pass a gate
 //! unless it is closed. The examples have none in which a check of such a fence alone decides.
 
+use std::collections::BTreeSet;
+
 use ringfence::prelude::*;
 use ringfence::{Event, id_type};
 use serde::Serialize;
@@ -40,6 +42,14 @@ pub(crate) struct CloseGate {
     pub(crate) hall_id: HallId,
 }
 
+/// Closes several gates of a hall in one transaction.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct CloseHall {
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+    pub(crate) gate_ids: Vec<GateId>,
+}
+
 /// Lets a visitor into a hall, through whichever gate.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct PassGate {
@@ -52,6 +62,11 @@ pub(crate) struct PassGate {
 #[derive(Reads)]
 pub(crate) enum Closed {
     GateClosed,
+}
+
+#[derive(Reads)]
+pub(crate) enum ClosedGates {
+    GateClosed { gate_id: GateId },
 }
 
 #[derive(Reads)]
@@ -92,6 +107,37 @@ impl Slice for CloseGate {
     fn decide(state: &State, command: &Self, _: &Context) -> Result<Vec<GateClosed>, Never> {
         let Self { gate_id, hall_id } = command.clone();
         Ok(if state.closed { vec![] } else { vec![GateClosed { gate_id, hall_id }] })
+    }
+}
+
+impl Slice for CloseHall {
+    const NAME: &'static str = "close-hall";
+    const CONTEXT: &'static str = "gates";
+    type Reads = ClosedGates;
+    type State = BTreeSet<GateId>;
+    type Writes = GateClosed;
+    type Rejection = Never;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+
+    fn evolve(mut closed: BTreeSet<GateId>, event: ClosedGates) -> BTreeSet<GateId> {
+        let ClosedGates::GateClosed { gate_id } = event;
+        closed.insert(gate_id);
+        closed
+    }
+
+    fn decide(
+        closed: &BTreeSet<GateId>,
+        command: &Self,
+        _: &Context,
+    ) -> Result<Vec<GateClosed>, Never> {
+        let Self { hall_id, gate_ids } = command;
+        let open: BTreeSet<_> = gate_ids.iter().filter(|gate| !closed.contains(gate)).collect();
+        let close =
+            |gate_id: &GateId| GateClosed { gate_id: gate_id.clone(), hall_id: hall_id.clone() };
+        Ok(open.into_iter().map(close).collect())
     }
 }
 

@@ -15,14 +15,19 @@ mod commands;
 mod contention;
 mod gates;
 mod mutant;
+pub mod names;
+pub mod queries;
+mod recount;
+mod seeds;
+mod specification;
 mod weather;
 mod world;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use mutant::Mutant;
+pub use seeds::each;
 pub use weather::Kind;
 
 use crate::commands::JOBS_MAX;
@@ -114,36 +119,17 @@ impl std::error::Error for Difference {}
 ///
 /// # Errors
 /// The first schedule that differs from a serial run, shrunk.
-pub fn run(schedules: u64, seed: u64, mutant: Option<Mutant>) -> Result<Tally, Box<Difference>> {
-    let next = AtomicU64::new(0);
-    // Past the first that failed nothing is started, and all before it were.
-    let end = AtomicU64::new(schedules);
-    let work = || {
-        let mut tally = Tally::default();
-        loop {
-            let n = next.fetch_add(1, Ordering::SeqCst);
-            if n >= end.load(Ordering::SeqCst) {
-                return tally;
-            }
-            match Schedule::new(seed.wrapping_add(n)).run(mutant) {
-                Ok(one) => tally.add(&one),
-                Err(_) => drop(end.fetch_min(n, Ordering::SeqCst)),
-            }
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let tally = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut tally = Tally::default();
-        for thread in threads {
-            tally.add(&thread.join().expect("a schedule does not panic"));
-        }
-        tally
-    });
-    match end.into_inner() {
-        end if end == schedules => Ok(tally),
-        failed => Err(Box::new(shrink(Schedule::new(seed.wrapping_add(failed)), mutant))),
-    }
+pub fn run(
+    schedules: u64,
+    seed: u64,
+    mutant: Option<Mutant>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Tally, Box<Difference>> {
+    let tallies = each(schedules, seed, |seed| Schedule::new(seed).run(mutant), progress);
+    let tallies = tallies.map_err(|(seed, _)| Box::new(shrink(Schedule::new(seed), mutant)))?;
+    let mut tally = Tally::default();
+    tallies.iter().for_each(|one| tally.add(one));
+    Ok(tally)
 }
 
 /// Leaves out what is not needed to fail.

@@ -1,15 +1,18 @@
 //! The oracle agrees with the log, and with no log that is wrong.
 
-use crate::{Mutant, Schedule, run};
+use crate::{Mutant, Schedule, each, names, queries, run};
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 500;
+const QUERIES: u64 = 1_000;
+const NAMES: u64 = 50_000;
 /// Within so many schedules each mistake shows.
 const MUTANT_SCHEDULES: u64 = 300;
 
 #[test]
 fn every_answer_is_the_one_of_a_serial_run() {
-    let tally = run(SCHEDULES, 0, None).unwrap_or_else(|difference| panic!("{difference}"));
+    let tally =
+        run(SCHEDULES, 0, None, &|_| ()).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{tally:?}");
     let tried = [tally.accepted, tally.refused, tally.repeated, tally.unanswered];
     assert!(tried.iter().all(|number| *number > SCHEDULES / 5), "{tally:?}");
@@ -26,7 +29,7 @@ fn a_schedule_runs_again_as_it_was() {
 #[test]
 fn every_mistake_is_noticed_and_its_schedule_is_small() {
     for mutant in Mutant::ALL {
-        let difference = run(MUTANT_SCHEDULES, 0, Some(mutant)).expect_err("it is wrong");
+        let difference = run(MUTANT_SCHEDULES, 0, Some(mutant), &|_| ()).expect_err("it is wrong");
         let schedule = &difference.schedule;
         println!("{mutant:?}: {difference}");
         assert!(schedule.jobs.len() <= 6, "{mutant:?}: {difference}");
@@ -34,4 +37,16 @@ fn every_mistake_is_noticed_and_its_schedule_is_small() {
         assert_eq!(again, difference.report);
         assert_eq!(schedule.run(None).err(), None, "the log without the mistake agrees");
     }
+}
+
+#[test]
+fn reads_and_conditions_are_those_of_the_specification() {
+    let checked = each(QUERIES / queries::SEED_QUERIES, 1, queries::check, &|_| ());
+    checked.unwrap_or_else(|(seed, difference)| panic!("seed {seed}: {difference}"));
+}
+
+#[test]
+fn every_id_decodes_to_its_boundary_and_to_no_other() {
+    let checked = each(NAMES / names::SEED_SETS, 1, names::check, &|_| ());
+    checked.unwrap_or_else(|(seed, difference)| panic!("seed {seed}: {difference}"));
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use ringfence::Position;
 use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::{Director, Fault};
+use ringfence_dynamo::wire::{Director, Edit, Fault};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{Mutant, Schedule, Tally};
 
@@ -21,11 +22,16 @@ tokio::task_local! {
     pub(crate) static CALLER: (usize, usize);
 }
 
+/// A transaction's items become visible one by one for so long, in milliseconds.
+const TORN_MAX_MS: u64 = 10;
+
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A replica or an index shows some of the items, in any combination.
     Stale,
+    /// Of a transaction of a moment ago a strong read shows some items.
+    Torn,
     /// Pages end early, and time passes between them.
     Page,
     /// Some keys of a batch come back unprocessed.
@@ -66,8 +72,9 @@ pub enum Kind {
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Stale,
+        Self::Torn,
         Self::Page,
         Self::Unprocessed,
         Self::Throttled,
@@ -134,6 +141,8 @@ struct State {
     history: History,
     /// How many requests each caller has made.
     requests: BTreeMap<(usize, usize), u64>,
+    /// When each event took effect.
+    effects: Vec<(Instant, String)>,
 }
 
 /// The weather of one schedule, which writes down the history.
@@ -178,7 +187,13 @@ impl Weather {
 
     /// What goes wrong with one request; each number is drawn whether or not it is used, so that
     /// leaving out one kind changes nothing about the others.
-    fn wrong(&self, operation: &str, request: &Value, random: &mut Random) -> Vec<(Kind, Fault)> {
+    fn wrong(
+        &self,
+        operation: &str,
+        request: &Value,
+        random: &mut Random,
+        state: &State,
+    ) -> Vec<(Kind, Fault)> {
         let mut wrong = Vec::new();
         let reads = matches!(operation, "Query" | "BatchGetItem");
         let strong = request["ConsistentRead"] == true
@@ -189,6 +204,10 @@ impl Weather {
         }
         if random.chance(self.stale_percent) && reads && !strong {
             wrong.push((Kind::Stale, Fault::stale(seed)));
+        }
+        let (seed, chance) = (random.next(), random.chance(50));
+        if chance && reads && strong {
+            wrong.push((Kind::Torn, state.torn(seed)));
         }
         if random.chance(20) && operation == "BatchGetItem" {
             wrong.push((Kind::Unprocessed, Fault::unprocessed(seed)));
@@ -204,6 +223,29 @@ impl Weather {
         }
         wrong.retain(|(kind, _)| self.kinds.contains(kind));
         wrong
+    }
+}
+
+impl State {
+    /// Hides some of what took effect a moment ago.
+    fn torn(&self, seed: u64) -> Fault {
+        let shown = Duration::from_millis(TORN_MAX_MS);
+        let recent = self.effects.iter().filter(|(at, _)| at.elapsed() < shown);
+        let recent: BTreeSet<String> = recent.map(|(_, event)| event.clone()).collect();
+        Fault::Reply(Edit::new(move |answer| {
+            let mut random = Random::new(&[seed]);
+            let mut hide = |items: &mut Value| {
+                let Some(items) = items.as_array_mut() else { return };
+                items.retain(|item| {
+                    let position = item["position"]["S"].as_str().unwrap_or_default();
+                    !(recent.contains(position) && random.chance(50))
+                });
+            };
+            match answer.get_mut("Responses").and_then(Value::as_object_mut) {
+                Some(tables) => tables.values_mut().for_each(hide),
+                None => hide(&mut answer["Items"]),
+            }
+        }))
     }
 }
 
@@ -242,7 +284,7 @@ impl Director for Weather {
         let mut random = Random::new(&parts);
         let mut wait = || Duration::from_millis(random.below(LATENCY_MAX_MS));
         let (there, back) = (wait(), wait());
-        let wrong = self.wrong(operation, request, &mut random);
+        let wrong = self.wrong(operation, request, &mut random, &state);
         let kinds: Vec<Kind> = wrong.iter().map(|(kind, _)| *kind).collect();
         state.history.tally.requests += 1;
         state.history.tally.faults += u64::from(!kinds.is_empty());
@@ -263,7 +305,8 @@ impl Director for Weather {
         if status != 200 {
             return;
         }
-        let history = &mut self.state().history;
+        let state = &mut *self.state();
+        let history = &mut state.history;
         match operation {
             "TransactGetItems" => {
                 if let Ok(caller) = CALLER.try_get() {
@@ -276,6 +319,8 @@ impl Director for Weather {
                 if history.commits.iter().all(|known| known.positions != commit.positions) {
                     let line = format!("  effect {}: {:?}", history.commits.len(), commit);
                     history.trace.push(line);
+                    let events = commit.positions.iter().cloned();
+                    state.effects.extend(events.map(|event| (Instant::now(), event)));
                     history.commits.push(commit);
                 }
             }

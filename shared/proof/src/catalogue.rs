@@ -2,7 +2,7 @@
 
 use crate::{
     judge::Scenario,
-    world::{A, B, Boundary, Clause, Command, Shape},
+    world::{A, B, Boundary, C, Clause, Command, Shape},
 };
 use Boundary::{C1, C2, O1, O1P1, O2, O2P1, P1, S1, S2};
 
@@ -11,7 +11,7 @@ const fn shape(event_type: u8, read_by: &'static [Boundary]) -> Shape {
 }
 
 /// The events that commands write.
-pub const SHAPES: [Shape; 10] = [
+pub const SHAPES: [Shape; 11] = [
     shape(A, &[C1]),
     shape(B, &[C1]),
     shape(A, &[C2]),
@@ -22,6 +22,7 @@ pub const SHAPES: [Shape; 10] = [
     shape(B, &[P1]),
     Shape { event_type: A, read_by: &[P1, O1P1], secondary: Some(O1) },
     Shape { event_type: A, read_by: &[P1, O2P1], secondary: Some(O2) },
+    shape(C, &[S1]),
 ];
 
 const fn on(boundary: Boundary, types: u8) -> Clause {
@@ -108,11 +109,25 @@ pub fn sequences(commands: &[Command], writers: usize) -> Vec<Scenario> {
     all.map(|writers| Scenario { before: &[], writers }).collect()
 }
 
-/// A follower of c1 beside every multiset of `writers` writers.
+const STORED_IN_S1: &[Clause] = &[on(S1, C)];
+/// Writers of s1, which partitions C and is a tag of A: C is stored there, A is only filed there.
+const OF_S1: [Command; 4] = [
+    Command { reads: &[], writes: &[10], follows: false, cause: None },
+    Command { reads: &[], writes: &[3], follows: false, cause: None },
+    Command { reads: &[], writes: &[10, 3], follows: false, cause: None },
+    Command { reads: &[on(S1, A)], writes: &[10], follows: false, cause: None },
+];
+
+/// A follower of c1 beside every multiset of `writers` writers, and one of s1 beside its own.
 pub fn followed(commands: &[Command], writers: usize) -> Vec<Scenario> {
-    let follows = Command { reads: READS[3], writes: &[], follows: true, cause: None };
-    let mut all = scenarios(commands, writers, &[&[]]);
-    all.iter_mut().for_each(|scenario| scenario.writers.push(vec![follows]));
+    let beside = |commands: &[Command], reads| {
+        let follows = Command { reads, writes: &[], follows: true, cause: None };
+        let mut all = scenarios(commands, writers, &[&[]]);
+        all.iter_mut().for_each(|scenario| scenario.writers.push(vec![follows]));
+        all
+    };
+    let mut all = beside(commands, READS[3]);
+    all.extend(beside(&OF_S1, STORED_IN_S1));
     all
 }
 

@@ -12,7 +12,7 @@ use crate::{
     catalogue::SHAPES,
     judge::{Model, Scenario, Verdict},
     property::Property,
-    state::{Events, Log, State},
+    state::{Events, Fence, Log, State},
     step::{Next, Step},
     world::{Command, join},
 };
@@ -178,11 +178,16 @@ fn line(model: &Model<'_>, before: &State, step: Step, after: &State) -> String 
         }
         Step::Answer { writer, stands: true } => format!("{} answers its refusal", name(writer)),
         Step::Answer { writer, .. } => format!("{} finds other counts", name(writer)),
-        Step::Fence { writer, count } => {
-            format!("{} reads the fence in a transaction: {count}", name(writer))
+        Step::Fence { writer, fence: Fence { count, head } } => {
+            let together = model.protocol.fence_in_transaction;
+            let how = if together { "in a transaction" } else { "by itself" };
+            let head = head.map_or("no head".to_owned(), |head| format!("head {head}"));
+            format!("{} reads the fence {how}: {count}, {head}", name(writer))
         }
-        Step::Accept { writer, accepts: true } => format!("{} accepts the page", name(writer)),
-        Step::Accept { writer, .. } => format!("{} refuses the page", name(writer)),
+        Step::Accept { writer, accepted: Some(accepted) } => {
+            format!("{} accepts {}", name(writer), listed(&before.log, accepted))
+        }
+        Step::Accept { writer, .. } => format!("{} accepts nothing", name(writer)),
     }
 }
 

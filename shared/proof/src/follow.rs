@@ -1,57 +1,93 @@
 //! Readers that follow a partition from a cursor.
 
 use crate::{
+    environment::View,
     judge::{Model, low},
     property::{Broken, Property},
     protocol::PageCheck,
-    state::{Place, State},
-    step::{Next, Step},
+    state::{Events, Fence, Place, Position, State},
+    step::{Next, Step, results},
 };
 
 impl Model<'_> {
     /// A follower: rule 5. Its page is everything after its cursor.
     pub(crate) fn follow(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
+        match (state.writers[writer].place, self.protocol.page_check) {
+            (Place::Read { .. }, PageCheck::FenceBefore) => {
+                self.read_fence(state, writer, next, |fence| Place::Counted { fence });
+            }
+            (Place::Page { fence: None }, PageCheck::None) => {
+                self.accept(state, writer, None, next);
+            }
+            (Place::Page { fence: None }, _) => {
+                self.read_fence(state, writer, next, |fence| Place::Page { fence: Some(fence) });
+            }
+            (Place::Page { fence }, _) => self.accept(state, writer, fence, next),
+            (Place::Counted { fence }, _) => self.read_page(state, writer, Some(fence), next),
+            _ => self.read_page(state, writer, None, next),
+        }
+    }
+
+    fn read_fence(
+        &self,
+        state: &State,
+        writer: usize,
+        next: &mut Vec<Next>,
+        then: impl Fn(Fence) -> Place,
+    ) {
+        let clause = &self.command(writer, state.writers[writer].command).reads[0];
+        let now = state.log.len();
+        let as_of_now = self.protocol.fence_in_transaction || self.environment.table == View::Fresh;
+        let oldest = if as_of_now { now } else { 0 };
+        for commits in oldest..=now {
+            // Between two transactions.
+            let event = state.log.events().get(usize::from(commits));
+            if event.is_some_and(|event| !event.position.is_first()) {
+                continue;
+            }
+            let fence = self.fence(state, clause, commits);
+            let mut after = *state;
+            after.writers[writer].place = then(fence);
+            let step = Step::Fence { writer: low(writer), fence };
+            next.push(Next { step, state: after, broken: 0 });
+        }
+    }
+
+    fn read_page(&self, state: &State, writer: usize, fence: Option<Fence>, next: &mut Vec<Next>) {
         let it = &state.writers[writer];
-        let asked = self.command(writer, it.command).reads[0];
-        let fence = self.count(state, asked.boundary, asked.types);
+        let clause = &self.command(writer, it.command).reads[0];
+        let cursor = state.log.newest(it.seen[0]);
+        let passed = until(state, cursor);
+        let newer = self.visible_in_table(state, clause) & !passed;
+        for page in results(self.environment.table, newer) {
+            let mut after = *state;
+            after.writers[writer].place = Place::Page { fence };
+            after.writers[writer].seen[1] = page;
+            let step = Step::Read { writer: low(writer), clause: 0, got: page };
+            next.push(Next { step, state: after, broken: 0 });
+        }
+    }
+
+    /// Accepts what `fence` says is all, or reads again.
+    fn accept(&self, state: &State, writer: usize, fence: Option<Fence>, next: &mut Vec<Next>) {
+        let [accepted, page] = state.writers[writer].seen;
         let check = self.protocol.page_check;
-        let number = low(writer);
-        let mut after = *state;
-        let place = &mut after.writers[writer].place;
-        let step = match it.place {
-            Place::Read { .. } if check == PageCheck::FenceBefore => {
-                *place = Place::Counted { count: fence };
-                Step::Fence { writer: number, count: fence }
-            }
-            Place::Page { count: None } if check == PageCheck::FenceAfter => {
-                *place = Place::Page { count: Some(fence) };
-                Step::Fence { writer: number, count: fence }
-            }
-            Place::Page { count } => {
-                let have = low((it.seen[0] | it.seen[1]).count_ones());
-                let accepts = count.is_none_or(|count| count == have);
-                if accepts {
-                    after.writers[writer].seen = [it.seen[0] | it.seen[1], 0];
-                }
-                self.begin(&mut after, writer);
-                Step::Accept { writer: number, accepts }
-            }
-            at => {
-                let count = if let Place::Counted { count } = at { Some(count) } else { None };
-                let cursor = state.log.newest(it.seen[0]);
-                let behind = state.log.events().iter().enumerate();
-                let behind = behind.filter(|(_, event)| Some(event.position) <= cursor);
-                let passed = behind.fold(0, |set, (n, _)| set | 1 << n);
-                after.writers[writer].place = Place::Page { count };
-                let newer = self.visible(state, &asked) & !passed;
-                for page in self.results(&asked, newer) {
-                    after.writers[writer].seen[1] = page;
-                    let step = Step::Read { writer: number, clause: 0, got: page };
-                    next.push(Next { step, state: after, broken: self.skipped(&after) });
-                }
-                return;
-            }
+        let cut = match fence {
+            Some(fence) if check == PageCheck::Cut => page & until(state, fence.head),
+            _ => page,
         };
+        let counted = (accepted | cut).count_ones();
+        let accepts = fence.is_none_or(|fence| u32::from(fence.count) == counted);
+        let mut after = *state;
+        if accepts {
+            after.writers[writer].seen[0] |= cut;
+        }
+        self.begin(&mut after, writer);
+        let reads_on = matches!(check, PageCheck::Cut | PageCheck::Whole);
+        if let (false, true, Some(fence)) = (accepts, reads_on, fence) {
+            after.writers[writer].place = Place::Counted { fence };
+        }
+        let step = Step::Accept { writer: low(writer), accepted: accepts.then_some(cut) };
         next.push(Next { step, state: after, broken: self.skipped(&after) });
     }
 
@@ -66,4 +102,11 @@ impl Model<'_> {
             });
         Property::NoSkippedEvent.when(skipped)
     }
+}
+
+/// The committed events that are not after `position`.
+fn until(state: &State, position: Option<Position>) -> Events {
+    let events = state.log.events().iter().enumerate();
+    let until = events.filter(|(_, event)| Some(event.position) <= position);
+    until.fold(0, |set, (n, _)| set | 1 << n)
 }

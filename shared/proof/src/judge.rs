@@ -5,8 +5,8 @@ use crate::{
     environment::{Clocks, Environment, View},
     property::{Broken, Property},
     protocol::{Condition, Guard, Protocol},
-    state::{Event, Events, Position, State, Transaction},
-    world::{A, B, Boundaries, Boundary, Clause, Command, Types},
+    state::{Event, Events, Fence, Position, State, Transaction},
+    world::{A, B, Boundaries, Boundary, Clause, Command, TYPES, Types},
 };
 
 /// Who does what, beside which events.
@@ -79,13 +79,27 @@ impl<'a> Model<'a> {
 
     /// Of these, what a Query of `clause` can return at most.
     pub(crate) fn visible(&self, state: &State, clause: &Clause) -> Events {
-        let (environment, by_index) = (&self.environment, clause.boundary.by_index());
-        let view = if by_index { environment.index } else { environment.table };
         let matching = self.matching(state, clause);
-        if view != View::PerItem {
+        if self.view(clause) != View::PerItem {
             return matching;
         }
+        let by_index = clause.boundary.by_index();
         matching & self.select(state, |e| if by_index { e.in_index } else { e.in_table })
+    }
+
+    /// What a Query of `clause` returns of the committed events that it asks for.
+    pub(crate) fn view(&self, clause: &Clause) -> View {
+        if clause.boundary.by_index() { self.environment.index } else { self.environment.table }
+    }
+
+    /// Of the committed events that `clause` asks for, what a Query of the partition can return at
+    /// most.
+    pub(crate) fn visible_in_table(&self, state: &State, clause: &Clause) -> Events {
+        let matching = self.matching(state, clause);
+        if self.environment.table != View::PerItem {
+            return matching;
+        }
+        matching & self.select(state, |event| event.in_table)
     }
 
     fn select(&self, state: &State, wanted: impl Fn(&Event) -> bool) -> Events {
@@ -102,12 +116,17 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// `cnt#` of all `types` under the fence of `boundary`.
-    pub(crate) fn count(&self, state: &State, boundary: Boundary, types: Types) -> u8 {
-        low(self.filed(state, boundary, types).count_ones())
+    /// What a follower of `clause` takes from its fence, as it was after `commits` events.
+    pub(crate) fn fence(&self, state: &State, clause: &Clause, commits: u8) -> Fence {
+        let then = (1 << commits) - 1;
+        let compared = if self.protocol.compare_stored { clause.types } else { TYPES };
+        Fence {
+            count: low((self.filed(state, clause.boundary, compared) & then).count_ones()),
+            head: state.log.newest(self.filed(state, clause.boundary, TYPES) & then),
+        }
     }
 
-    /// `pos#` of the fence: what its last update set. With both types it is `head`.
+    /// `pos#` of the fence: what its last update set. With all types it is `head`.
     fn last(&self, state: &State, boundary: Boundary, types: Types) -> Option<Position> {
         let filed = self.filed(state, boundary, types);
         state.log.pick(filed).last().map(|event| event.position)
@@ -184,7 +203,7 @@ impl<'a> Model<'a> {
         let heads = command.writes.iter().flat_map(|&shape| {
             let files = self.filed[usize::from(shape)] & imports;
             let types = match self.protocol.guard {
-                Guard::Head => A | B,
+                Guard::Head => TYPES,
                 Guard::PerType => SHAPES[usize::from(shape)].event_type,
                 Guard::None => 0,
             };
@@ -250,12 +269,18 @@ impl<'a> Model<'a> {
         reading.max(it.floor).max(newest.map_or(0, |position| position.ms() + 1))
     }
 
-    /// Whether some writer that is not done would, alone and with fresh reads, be refused: from
-    /// then on it is refused for ever, for its reads stay the same.
+    /// Whether some writer that is not done would, alone and with fresh reads, be refused, or a
+    /// follower refuse its page: from then on for ever, for the reads stay the same.
     pub(crate) fn stuck(&self, state: &State) -> Broken {
         let stuck = (0..self.scenario.writers.len()).any(|writer| {
             let it = &state.writers[writer];
             let finished = usize::from(it.command) >= self.scenario.writers[writer].len();
+            if !finished && self.command(writer, it.command).follows {
+                // It reads all that is stored; will it accept that?
+                let clause = &self.command(writer, it.command).reads[0];
+                let fence = self.fence(state, clause, state.log.len());
+                return u32::from(fence.count) != self.matching(state, clause).count_ones();
+            }
             if finished || it.place.is_over() || self.command(writer, it.command).writes.is_empty()
             {
                 return false;

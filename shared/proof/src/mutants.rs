@@ -29,7 +29,7 @@ const fn mutant(name: &'static str, breaks: Property, protocol: Protocol) -> Mut
 }
 
 /// All mutants. Those that break [`Property::Order`] or [`Property::CauseFirst`] break no safety.
-pub const MUTANTS: [Mutant; 15] = [
+pub const MUTANTS: [Mutant; 18] = [
     mutant(
         "the documented predicate, pos#T <= :after",
         Property::NoLostUpdate,
@@ -79,6 +79,21 @@ pub const MUTANTS: [Mutant; 15] = [
         Protocol { page_check: PageCheck::FenceBefore, ..RIGHT },
     ),
     mutant(
+        "a page that is read again and not cut at the head of the fence",
+        Property::NoSkippedEvent,
+        Protocol { page_check: PageCheck::Whole, ..RIGHT },
+    ),
+    mutant(
+        "a page that is not cut, and its fence read without a transaction",
+        Property::NoSkippedEvent,
+        Protocol { page_check: PageCheck::FenceAfter, fence_in_transaction: false, ..RIGHT },
+    ),
+    mutant(
+        "pages compared with the counts of types that are stored elsewhere",
+        Property::NoPermanentConflict,
+        Protocol { compare_stored: false, ..RIGHT },
+    ),
+    mutant(
         "fences of the documented scope",
         Property::NoPermanentConflict,
         Protocol { exact_filing: false, ..RIGHT },
@@ -115,7 +130,10 @@ fn hunting_ground(property: Property) -> Vec<Scenario> {
     match property {
         Property::NoSkippedEvent => all = followed(&commands, 2),
         Property::CauseFirst => all.extend(reactions(&commands)),
-        Property::NoPermanentConflict => all = sequences(&commands, 1),
+        Property::NoPermanentConflict => {
+            all = sequences(&commands, 1);
+            all.extend(followed(&commands, 1));
+        }
         _ => {}
     }
     all
@@ -162,7 +180,7 @@ fn section(mutant: &Mutant, caught: Option<&Caught>) -> String {
     let steps = trace.iter().enumerate().map(|(n, line)| format!("{:>3}. {line}\n", n + 1));
     let steps: String = steps.collect();
     let ever = if mutant.breaks == Property::NoPermanentConflict {
-        "     from here on it is refused for ever, alone and with fresh reads\n"
+        "     from here on nothing of it is accepted, alone and with fresh reads\n"
     } else {
         ""
     };

@@ -25,9 +25,14 @@ pub enum Guard {
 /// How a reader that resumes at a cursor accepts a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCheck {
-    /// Query, then the fence in a transaction; accept when the counts agree.
+    /// Query, then the fence; as long as the counts differ, query again. What is not after the
+    /// fence's head is accepted when its counts are those of the fence.
+    Cut,
+    /// Query, then the fence; the whole page when the counts agree, else from the beginning.
     FenceAfter,
-    /// The fence in a transaction, then the query.
+    /// As [`PageCheck::Cut`] reads, and the whole page is accepted when the counts agree.
+    Whole,
+    /// The fence, then the query; the whole page when the counts agree.
     FenceBefore,
     /// Every page.
     None,
@@ -56,6 +61,12 @@ pub struct Protocol {
     pub hybrid_clock: bool,
     /// Rule 5.
     pub page_check: PageCheck,
+    /// Rule 5: the fence is read in a transaction; else it can be as old as other items that a read
+    /// shows.
+    pub fence_in_transaction: bool,
+    /// Rule 5: of the fence, the reader of a partition compares the types that are stored there,
+    /// and not those that are filed there and stored elsewhere.
+    pub compare_stored: bool,
     /// Rule 6: a refusal is validated against the fences.
     pub validate_refusals: bool,
     /// Rule 10: the append's transaction puts a command item.
@@ -74,7 +85,9 @@ impl Protocol {
         count_merged: true,
         guard: Guard::Head,
         hybrid_clock: true,
-        page_check: PageCheck::FenceAfter,
+        page_check: PageCheck::Cut,
+        fence_in_transaction: true,
+        compare_stored: true,
         validate_refusals: true,
         command_item: true,
     };

@@ -64,11 +64,13 @@ pub fn small_runs() -> Vec<Run> {
     runs
 }
 
-/// Minutes: the whole catalogue. `factor` above 1 adds a fifth writer.
-pub fn full_runs(factor: u32) -> Vec<Run> {
+/// Minutes: the whole catalogue. A longer run has a fifth writer.
+pub fn full_runs(longer: bool) -> Vec<Run> {
     let (commands, every) = (small(), whole());
     let follower = |e| run("a follower and 2 writers, 20 commands", e, followed(&commands, 2));
     let mut runs = vec![follower(ENVIRONMENTS[5]), follower(SUBSETS)];
+    let name = "a follower and 3 writers, 8 commands";
+    runs.push(run(name, ENVIRONMENTS[5], followed(&commands[..8], 3)));
     runs.extend(ENVIRONMENTS.map(|e| {
         // Lost answers multiply the states, and events from before add nothing to them.
         let befores: &[&[u8]] = if e.answers == Answers::Arrive { &[&[], BEFORE] } else { &[&[]] };
@@ -85,7 +87,7 @@ pub fn full_runs(factor: u32) -> Vec<Run> {
     }
     runs.push(run("3 writers, 179 commands", WIDE, scenarios(&every, 3, &[&[]])));
     runs.push(run("4 writers, 20 commands", WIDE, scenarios(&commands, 4, &[&[]])));
-    if factor > 1 {
+    if longer {
         let mixed: Vec<_> = commands.iter().copied().skip(4).step_by(2).collect();
         runs.push(run("5 writers, 8 commands", WIDE, scenarios(&mixed, 5, &[&[]])));
     }

@@ -104,6 +104,14 @@ impl Hash for Log {
     }
 }
 
+/// What a follower reads of a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fence {
+    pub count: u8,
+    /// The newest position of any type.
+    pub head: Option<Position>,
+}
+
 /// What a writer does next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
@@ -113,10 +121,10 @@ pub(crate) enum Place {
     Ready,
     /// Send what was minted.
     Minted { ms: u8 },
-    /// A follower has a page and, when the fence was first, its count.
-    Page { count: Option<u8> },
-    /// A follower knows the fence's count and has no page yet.
-    Counted { count: u8 },
+    /// A follower has a page and, once it was read, what the fence said.
+    Page { fence: Option<Fence> },
+    /// A follower knows what the fence said and has no page yet, or none with these counts.
+    Counted { fence: Fence },
     /// Nothing: all commands are settled, or there is none.
     #[default]
     Done,

@@ -6,8 +6,7 @@ use crate::{
     environment::{Answers, Clocks, View},
     judge::{Model, Verdict, low, transaction},
     property::{Broken, Property},
-    state::{Event, Events, Place, Position, State, Writer},
-    world::Clause,
+    state::{Event, Events, Fence, Place, Position, State, Writer},
 };
 
 /// One thing that happens.
@@ -30,9 +29,16 @@ pub(crate) enum Step {
     /// A refusal is answered, or must read again.
     Answer { writer: u8, stands: bool },
     /// A follower reads its fence.
-    Fence { writer: u8, count: u8 },
-    /// A follower accepts its page, or reads it again.
-    Accept { writer: u8, accepts: bool },
+    Fence { writer: u8, fence: Fence },
+    /// A follower accepts of its page, or reads it again.
+    Accept { writer: u8, accepted: Option<Events> },
+}
+
+/// What one Query can return of the events that are visible to it.
+pub(crate) fn results(view: View, visible: Events) -> impl Iterator<Item = Events> {
+    let smaller =
+        move |got: &Events| (*got != 0 && view == View::Subset).then(|| (got - 1) & visible);
+    successors(Some(visible), smaller)
 }
 
 /// A step with what it leads to and what it breaks.
@@ -175,23 +181,9 @@ impl Model<'_> {
             let place = page.map_or(turn, |(_, e)| Place::Read { clause, after: e.position });
             return push(Step::Page { writer: number, clause, got }, got, place);
         }
-        for got in self.results(asked, visible) {
+        for got in results(self.view(asked), visible) {
             push(Step::Read { writer: number, clause, got }, got, turn);
         }
-    }
-
-    /// What one Query of `clause` can return of the events that are visible to it.
-    pub(crate) fn results(
-        &self,
-        clause: &Clause,
-        visible: Events,
-    ) -> impl Iterator<Item = Events> + use<> {
-        let environment = &self.environment;
-        let by_index = clause.boundary.by_index();
-        let view = if by_index { environment.index } else { environment.table };
-        let smaller =
-            move |got: &Events| (*got != 0 && view == View::Subset).then(|| (got - 1) & visible);
-        successors(Some(visible), smaller)
     }
 
     /// A refusal: rule 6.

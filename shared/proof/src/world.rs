@@ -77,6 +77,10 @@ pub type Types = u8;
 pub const A: Types = 1;
 /// The event type B.
 pub const B: Types = 2;
+/// The event type C, which is stored where others are only filed.
+pub const C: Types = 4;
+/// Every event type.
+pub const TYPES: Types = A | B | C;
 
 /// An event as a command writes it: its type and what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +159,7 @@ pub fn type_names(types: Types) -> &'static str {
     match types {
         A => "A",
         B => "B",
+        C => "C",
         _ => "AB",
     }
 }

@@ -4,11 +4,11 @@
 use std::{env, fs, path::Path};
 
 use ringfence_proof::{
-    catalogue::{scenarios, small},
+    catalogue::{followed, scenarios, small},
     environment::{Answers, ENVIRONMENTS, FUSED, SUBSETS},
     mutants::{MUTANTS, Mutant, report},
     property::Property,
-    protocol::{Guard, Protocol},
+    protocol::{Guard, PageCheck, Protocol},
     runs::{Run, Totals, small_runs},
 };
 
@@ -58,6 +58,24 @@ fn a_lost_answer_that_is_only_sent_again_needs_no_command_item() {
         let restarted = environment.answers == Answers::LostThenRestarted;
         let doubled = totals.broken.contains_key(&Property::NoDoubleEffect);
         assert_eq!(doubled, restarted, "{}", environment.name);
+    }
+}
+
+#[test]
+fn a_page_is_cut_or_its_fence_is_read_in_a_transaction() {
+    for (page_check, fence_in_transaction, skips) in [
+        (PageCheck::Cut, true, false),
+        (PageCheck::Cut, false, false),
+        (PageCheck::FenceAfter, true, false),
+        (PageCheck::FenceAfter, false, true),
+    ] {
+        let protocol = Protocol { page_check, fence_in_transaction, ..Protocol::RINGFENCE };
+        for environment in [ENVIRONMENTS[5], SUBSETS] {
+            let scenarios = followed(&small()[..8], 2);
+            let totals = explore(&Run { name: "", environment, scenarios }, protocol);
+            let skipped = totals.broken.get(&Property::NoSkippedEvent);
+            assert_eq!(skipped.is_some(), skips, "{protocol:?}: {skipped:?}");
+        }
     }
 }
 

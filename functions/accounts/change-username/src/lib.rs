@@ -2,10 +2,8 @@
 //!
 //! The event carries two values of one tag key: whoever asks for either username meets it.
 
-use std::collections::BTreeMap;
-
 use ringfence::prelude::*;
-use ringfence_accounts::{AccountId, Claim, Username, UsernameChanged};
+use ringfence_accounts::{AccountEvent, AccountId, Accounts, Username, UsernameChanged};
 use serde::Serialize;
 
 /// Gives an account another username.
@@ -17,47 +15,6 @@ pub struct ChangeUsername {
     /// The username that it is to have.
     #[tag(key = "username", cross_partition)]
     pub username: Username,
-}
-
-/// What the decision reads.
-#[derive(Reads)]
-pub enum Consumed {
-    /// An account took a username.
-    AccountRegistered {
-        /// The account.
-        account_id: AccountId,
-        /// The username.
-        username: Username,
-    },
-    /// An account gave its username up.
-    AccountClosed {
-        /// The account.
-        account_id: AccountId,
-        /// The username.
-        username: Username,
-        /// When, in milliseconds since 1970.
-        #[time]
-        at_ms: u64,
-    },
-    /// An account gave one username up and took another.
-    UsernameChanged {
-        /// The account.
-        account_id: AccountId,
-        /// Given up.
-        old_username: Username,
-        /// Taken.
-        new_username: Username,
-        /// When, in milliseconds since 1970.
-        #[time]
-        at_ms: u64,
-    },
-}
-
-/// The username of each account that is open, and what is known of usernames.
-#[derive(Default)]
-pub struct State {
-    accounts: BTreeMap<AccountId, Username>,
-    claims: BTreeMap<Username, Claim>,
 }
 
 /// Why the username stays.
@@ -81,8 +38,8 @@ pub enum Rejection {
 impl Slice for ChangeUsername {
     const NAME: &'static str = "change-username";
     const CONTEXT: &'static str = "accounts";
-    type Reads = Consumed;
-    type State = State;
+    type Reads = AccountEvent;
+    type State = Accounts;
     type Writes = UsernameChanged;
     type Rejection = Rejection;
 
@@ -90,38 +47,23 @@ impl Slice for ChangeUsername {
         ringfence_accounts::catalog()
     }
 
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::AccountRegistered { account_id, username } => {
-                state.claims.insert(username.clone(), Claim::Held);
-                state.accounts.insert(account_id, username);
-            }
-            Consumed::AccountClosed { account_id, username, at_ms } => {
-                state.accounts.remove(&account_id);
-                state.claims.insert(username, Claim::GivenUp(at_ms));
-            }
-            Consumed::UsernameChanged { account_id, old_username, new_username, at_ms } => {
-                state.claims.insert(old_username, Claim::GivenUp(at_ms));
-                state.claims.insert(new_username.clone(), Claim::Held);
-                state.accounts.insert(account_id, new_username);
-            }
-        }
-        state
+    fn evolve(state: Accounts, event: AccountEvent) -> Accounts {
+        state.evolve(event)
     }
 
     fn decide(
-        state: &State,
+        state: &Accounts,
         command: &Self,
         context: &Context,
     ) -> Result<Vec<UsernameChanged>, Rejection> {
         let Self { account_id, username } = command.clone();
-        let Some(old_username) = state.accounts.get(&account_id).cloned() else {
+        let Some(old_username) = state.username(&account_id).cloned() else {
             return Err(Rejection::AccountNotFound { account_id });
         };
         if old_username == username {
             return Ok(vec![]);
         }
-        if state.claims.get(&username).is_some_and(|claim| claim.holds(context.now_ms)) {
+        if state.is_claimed(&username, context.now_ms) {
             return Err(Rejection::UsernameClaimed { username });
         }
         Ok(vec![UsernameChanged { account_id, old_username, new_username: username }])

@@ -2,10 +2,8 @@
 //!
 //! A username that was given up is kept for three days for whom had it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use ringfence::prelude::*;
-use ringfence_accounts::{AccountId, AccountRegistered, Claim, Username};
+use ringfence_accounts::{AccountEvent, AccountId, AccountRegistered, Accounts, Username};
 use serde::Serialize;
 
 /// Opens an account.
@@ -17,47 +15,6 @@ pub struct RegisterAccount {
     /// Its username.
     #[tag(key = "username", cross_partition)]
     pub username: Username,
-}
-
-/// What the decision reads.
-#[derive(Reads)]
-pub enum Consumed {
-    /// An account took a username.
-    AccountRegistered {
-        /// The account.
-        account_id: AccountId,
-        /// The username.
-        username: Username,
-    },
-    /// An account gave its username up.
-    AccountClosed {
-        /// The account.
-        account_id: AccountId,
-        /// The username.
-        username: Username,
-        /// When, in milliseconds since 1970.
-        #[time]
-        at_ms: u64,
-    },
-    /// An account gave one username up and took another.
-    UsernameChanged {
-        /// The account.
-        account_id: AccountId,
-        /// Given up.
-        old_username: Username,
-        /// Taken.
-        new_username: Username,
-        /// When, in milliseconds since 1970.
-        #[time]
-        at_ms: u64,
-    },
-}
-
-/// Accounts that were opened, and what is known of usernames.
-#[derive(Default)]
-pub struct State {
-    accounts: BTreeSet<AccountId>,
-    claims: BTreeMap<Username, Claim>,
 }
 
 /// Why no account is opened.
@@ -81,8 +38,8 @@ pub enum Rejection {
 impl Slice for RegisterAccount {
     const NAME: &'static str = "register-account";
     const CONTEXT: &'static str = "accounts";
-    type Reads = Consumed;
-    type State = State;
+    type Reads = AccountEvent;
+    type State = Accounts;
     type Writes = AccountRegistered;
     type Rejection = Rejection;
 
@@ -90,33 +47,20 @@ impl Slice for RegisterAccount {
         ringfence_accounts::catalog()
     }
 
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::AccountRegistered { account_id, username } => {
-                state.accounts.insert(account_id);
-                state.claims.insert(username, Claim::Held);
-            }
-            Consumed::AccountClosed { username, at_ms, .. } => {
-                state.claims.insert(username, Claim::GivenUp(at_ms));
-            }
-            Consumed::UsernameChanged { old_username, new_username, at_ms, .. } => {
-                state.claims.insert(old_username, Claim::GivenUp(at_ms));
-                state.claims.insert(new_username, Claim::Held);
-            }
-        }
-        state
+    fn evolve(state: Accounts, event: AccountEvent) -> Accounts {
+        state.evolve(event)
     }
 
     fn decide(
-        state: &State,
+        state: &Accounts,
         command: &Self,
         context: &Context,
     ) -> Result<Vec<AccountRegistered>, Rejection> {
         let Self { account_id, username } = command.clone();
-        if state.accounts.contains(&account_id) {
+        if state.was_opened(&account_id) {
             return Err(Rejection::AccountExists { account_id });
         }
-        if state.claims.get(&username).is_some_and(|claim| claim.holds(context.now_ms)) {
+        if state.is_claimed(&username, context.now_ms) {
             return Err(Rejection::UsernameClaimed { username });
         }
         Ok(vec![AccountRegistered { account_id, username }])

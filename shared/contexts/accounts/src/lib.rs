@@ -1,5 +1,8 @@
 //! Accounts and their usernames: the DCB specification's unique username, with retention.
 
+mod accounts;
+
+pub use accounts::{AccountEvent, Accounts};
 use ringfence::{Catalog, CatalogError, Event, id_type};
 
 id_type!(AccountId, "names an account");
@@ -42,25 +45,6 @@ pub struct UsernameChanged {
     /// The one that it takes.
     #[tag(key = "username", cross_partition, strong)]
     pub new_username: Username,
-}
-
-/// What is known of a username.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// An account has it.
-    Held,
-    /// It was given up at this time, in milliseconds since 1970.
-    GivenUp(u64),
-}
-
-impl Claim {
-    /// Whether nobody else can take the username now.
-    pub fn holds(self, now_ms: u64) -> bool {
-        match self {
-            Self::Held => true,
-            Self::GivenUp(at_ms) => now_ms.saturating_sub(at_ms) <= RETENTION_MS,
-        }
-    }
 }
 
 /// Every event of this context.

@@ -4,6 +4,5 @@
 mod decide;
 mod derive;
 mod items;
-mod names;
 mod plan;
 mod shop;

@@ -27,5 +27,6 @@ slices! {
     add_product change_product_name change_product_price record_product_demand
     sync_catalog_product place_order cancel_order order_product
     define_course change_course_capacity subscribe_student unsubscribe_student
-    register_account change_username create_invoice confirm_sign_up order_products submit_order
+    register_account change_username close_account create_invoice initiate_sign_up confirm_sign_up
+    order_products submit_order
 }

@@ -23,15 +23,15 @@ struct Moved {
     to: String,
 }
 
-fn catalog() -> Result<Catalog, CatalogError> {
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
     Catalog::new("parcels", [Moved::SCHEMA])
 }
 
-fn moved(parcel: &str, from: &str, to: &str) -> NewEvent {
+pub(crate) fn moved(parcel: &str, from: &str, to: &str) -> NewEvent {
     Moved { parcel_id: parcel.to_owned(), from: from.to_owned(), to: to.to_owned() }.into()
 }
 
-fn plan(stack: &Stack, tags: &[(&'static str, &str)]) -> Plan {
+pub(crate) fn plan(stack: &Stack, tags: &[(&'static str, &str)]) -> Plan {
     let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
     let items = vec![QueryItem { tags, types: vec!["Moved"] }];
     Plan::new(&Query { items }, &stack.catalog).expect("a route")

@@ -24,13 +24,13 @@ const REQUESTS_MAX: usize = 40;
 
 /// Runs `checked`, each request of which is sent on `wire` only when `step`, which is told its
 /// number and operation, has ended. Returns how many requests there were too.
-async fn stepped<T>(
+pub(crate) async fn stepped<T>(
     wire: &Wire,
     checked: impl Future<Output = T>,
     mut step: impl AsyncFnMut(usize, &str),
 ) -> (T, usize) {
     let gate = Arc::new(Barrier::new(2));
-    for operation in ["Scan", "TransactGetItems", "PutItem", "UpdateItem"] {
+    for operation in ["Scan", "TransactGetItems", "BatchGetItem", "PutItem", "UpdateItem"] {
         for _ in 0..REQUESTS_MAX {
             wire.inject(operation, 0, Fault::Meet(gate.clone()));
         }
@@ -53,7 +53,10 @@ async fn stepped<T>(
     panic!("more than {REQUESTS_MAX} requests");
 }
 
-async fn stepped_repair(stack: &Stack, step: impl AsyncFnMut(usize, &str)) -> (Report, usize) {
+pub(crate) async fn stepped_repair(
+    stack: &Stack,
+    step: impl AsyncFnMut(usize, &str),
+) -> (Report, usize) {
     let wire = Wire::default();
     let log = stack.log_through(&wire, &stack.catalog);
     let (report, requests) = stepped(&wire, log.repair_fences(&OPTIONS), step).await;

@@ -59,7 +59,12 @@ impl Stack {
 
     /// A writer on a clock of its own.
     pub(crate) fn log_at(&self, clock: &Clock) -> DcbLog {
-        DcbLog::new(self.client.clone(), TABLE, self.catalog.clone(), clock.clone())
+        self.log_of(&self.catalog, clock)
+    }
+
+    /// A log of other events in the same table, on a clock of its own.
+    pub(crate) fn log_of(&self, catalog: &Catalog, clock: &Clock) -> DcbLog {
+        DcbLog::new(self.client.clone(), TABLE, catalog.clone(), clock.clone())
     }
 
     /// A log of other events in the same table, on a wire of its own.

@@ -1,0 +1,79 @@
+//! Items by their keys: as they come, or all at one moment.
+
+use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, ReturnConsumedCapacity, TransactGetItem};
+use ringfence::LogError;
+use ringfence_dynamo::{Failure, Item, Kind, Retry};
+
+use crate::log::{DcbLog, failed};
+
+/// The most keys of a BatchGetItem.
+pub(crate) const KEYS_MAX: usize = 100;
+
+/// Those of at most [`KEYS_MAX`] items that are there, in no order.
+pub(crate) async fn get_all(
+    log: &DcbLog,
+    retry: Retry,
+    mut keys: Vec<Item>,
+    strong: bool,
+) -> Result<Vec<Item>, LogError> {
+    let mut items = Vec::new();
+    let mut attempts = retry.start();
+    while !keys.is_empty() {
+        let asked = keys.len();
+        let batch = retry.run(|| batch(log, keys.clone(), strong)).await;
+        let (found, left) = batch.map_err(|gave_up| failed("reading items", gave_up))?;
+        items.extend(found);
+        keys = left;
+        // 16 MB end a batch too, so only one without progress counts as throttled.
+        if keys.len() == asked && !attempts.again().await {
+            return Err(LogError::Throttled { attempts: attempts.made() });
+        }
+    }
+    Ok(items)
+}
+
+/// Some of the items, and the keys that are not processed.
+async fn batch(
+    log: &DcbLog,
+    keys: Vec<Item>,
+    strong: bool,
+) -> Result<(Vec<Item>, Vec<Item>), Failure> {
+    let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(strong);
+    let keys = keys.build().expect("keys are set");
+    log.meter.sent(Kind::Read);
+    let mut answer = log
+        .client
+        .batch_get_item()
+        .request_items(&log.table, keys)
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    log.meter.consumed(Kind::Read, answer.consumed_capacity());
+    let items = answer.responses.as_mut().and_then(|tables| tables.remove(&log.table));
+    let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&log.table));
+    Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
+}
+
+/// The items at one moment, in the order of `keys`: at most as many as a transaction has actions,
+/// and 4 MB of them.
+pub(crate) async fn get_together(
+    log: &DcbLog,
+    keys: impl Iterator<Item = Item>,
+) -> Result<Vec<Option<Item>>, Failure> {
+    let gets = keys.map(|key| {
+        let get = Get::builder().table_name(&log.table).set_key(Some(key)).build();
+        TransactGetItem::builder().get(get.expect("table and key are set")).build()
+    });
+    log.meter.sent(Kind::Read);
+    let answer = log
+        .client
+        .transact_get_items()
+        .set_transact_items(Some(gets.collect()))
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    log.meter.consumed(Kind::Read, answer.consumed_capacity());
+    let responses = answer.responses.unwrap_or_default().into_iter();
+    // What is not there comes back as nothing or as an item without attributes.
+    Ok(responses.map(|response| response.item.filter(|item| !item.is_empty())).collect())
+}

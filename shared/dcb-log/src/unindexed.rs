@@ -1,0 +1,120 @@
+//! Events that an index lacks, found and mended beside writers.
+//!
+//! An event never changes and the catalog alone says what indexes hold of it. So whoever writes it
+//! into an index, a writer in the event's own transaction or any number of repairs, writes the same.
+//! An attribute is set to what it is; an index item is put where none is. Nothing that is there is
+//! replaced, and neither fences nor events are touched but for an event's index attributes.
+//!
+//! *What is said to lack is lacking.* The event was seen, so its transaction is committed; but its
+//! items become visible one by one, and a strong read of an index item can miss it. Only a
+//! transaction, or a condition, that is judged after the event was seen sees all of it. `verify`
+//! asks the one, `repair` the other: it puts the item under the condition that none is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::{Filing, LogError};
+use ringfence_dynamo::{Item, Retry};
+
+use crate::get::{KEYS_MAX, get_all, get_together};
+use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key, tag_index, text};
+use crate::log::{DcbLog, failed};
+use crate::mend::{put_new, set_attributes};
+
+/// Index items that are read together: at [`crate::EVENT_BYTES_MAX`] each, 4 MB hold no more.
+const TOGETHER_MAX: usize = 10;
+
+/// Looks, event by event, for what indexes lack.
+pub(crate) struct Unindexed<'a> {
+    log: &'a DcbLog,
+    repair: bool,
+    /// Index items to look for, each with the name of its index.
+    items: Vec<(String, Item)>,
+    /// By index, how many entries it lacks, or lacked.
+    lacking: BTreeMap<String, u64>,
+}
+
+impl<'a> Unindexed<'a> {
+    pub(crate) fn new(log: &'a DcbLog, repair: bool) -> Self {
+        Self { log, repair, items: Vec::new(), lacking: BTreeMap::new() }
+    }
+
+    /// Looks at the event of `item`.
+    pub(crate) async fn event(&mut self, item: &Item, filing: &Filing) -> Result<(), LogError> {
+        let mut attributes = index_attributes(filing);
+        attributes.retain(|name, _| !item.contains_key(name));
+        if !attributes.is_empty() {
+            if self.repair {
+                set_attributes(self.log, &key_of(item), &attributes).await?;
+            }
+            for name in attributes.into_keys() {
+                *self.lacking.entry(name).or_default() += 1;
+            }
+        }
+        for boundary in &filing.items {
+            let id = items_id(boundary);
+            let index = id.split_once(':').map_or(&*id, |(index, _)| index).to_owned();
+            self.items.push((index, index_item(item, filing, boundary)));
+            if self.items.len() == KEYS_MAX {
+                self.look().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the search: by index, how many entries it lacks or, after a repair, lacked.
+    pub(crate) async fn end(mut self) -> Result<BTreeMap<String, u64>, LogError> {
+        self.look().await?;
+        Ok(self.lacking)
+    }
+
+    async fn look(&mut self) -> Result<(), LogError> {
+        let mut items = std::mem::take(&mut self.items);
+        let keys = items.iter().map(|(_, item)| key_of(item)).collect();
+        let there = get_all(self.log, Retry::default(), keys, true).await?;
+        let there: BTreeSet<_> = there.iter().map(names).collect();
+        items.retain(|(_, item)| !there.contains(&names(item)));
+        for some in items.chunks(TOGETHER_MAX) {
+            for index in self.absent(some).await? {
+                *self.lacking.entry(index).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of each of `items` that was not there.
+    async fn absent(&self, items: &[(String, Item)]) -> Result<Vec<String>, LogError> {
+        let mut absent = Vec::new();
+        if self.repair {
+            for (index, item) in items {
+                absent.extend(put_new(self.log, item).await?.then(|| index.clone()));
+            }
+            return Ok(absent);
+        }
+        let keys = || items.iter().map(|(_, item)| key_of(item));
+        let found = Retry::default().run(|| get_together(self.log, keys())).await;
+        let found = found.map_err(|gave_up| failed("reading index items", gave_up))?;
+        for ((index, _), found) in items.iter().zip(found) {
+            absent.extend(found.is_none().then(|| index.clone()));
+        }
+        Ok(absent)
+    }
+}
+
+/// The key of an item, as two texts.
+fn names(item: &Item) -> [String; 2] {
+    [ID, POSITION]
+        .map(|name| item.get(name).and_then(|v| v.as_s().ok()).cloned().unwrap_or_default())
+}
+
+fn key_of(item: &Item) -> Item {
+    let [id, position] = names(item);
+    key(id, &position)
+}
+
+/// The attributes by which indexes hold an event.
+fn index_attributes(filing: &Filing) -> Item {
+    let tags = filing.indexed.iter().map(|tag| (tag_index(&tag.key), text(&tag.value)));
+    let composite =
+        filing.composite.iter().map(|id| (COMPOSITE_INDEX.to_owned(), text(id.as_str())));
+    tags.chain(composite).collect()
+}

@@ -1,0 +1,168 @@
+//! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
+//! full. More schedules are a longer run: of queries and names in proportion, of the model with a
+//! writer more.
+
+use std::env;
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ringfence_oracle::{each, names, queries, run};
+use ringfence_proof::mutants::{MUTANTS, hunt};
+use ringfence_proof::protocol::Protocol;
+use ringfence_proof::runs::full_runs;
+
+/// Schedules without an argument.
+const SCHEDULES: u64 = 10_000;
+/// Sets of tags for each schedule.
+const SETS: u64 = 100;
+/// The document that states what the model prints.
+const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
+const USAGE: &str = "usage: cargo proof [mutants|model|names|queries|schedules] [how many schedules, \
+                     10000 if none are named] [first seed]";
+
+struct Extent {
+    schedules: u64,
+    seed: u64,
+}
+
+type Part = (&'static str, fn(&Extent) -> Result<String, String>);
+
+const PARTS: [Part; 5] = [
+    ("mutants", mutants),
+    ("model", model),
+    ("names", check_names),
+    ("queries", check_queries),
+    ("schedules", schedules),
+];
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = env::args().skip(1).collect();
+    let named = arguments.first().is_some_and(|first| first.parse::<u64>().is_err());
+    let part = named.then(|| arguments.remove(0));
+    let numbers: Result<Vec<u64>, _> = arguments.iter().map(|number| number.parse()).collect();
+    let known = |part: &String| PARTS.iter().any(|(name, _)| name == part);
+    let (Ok(numbers @ ([] | [_] | [_, _])), true) =
+        (numbers.as_deref(), part.as_ref().is_none_or(known))
+    else {
+        eprintln!("{USAGE}");
+        return ExitCode::FAILURE;
+    };
+    let number = |n: usize, otherwise| numbers.get(n).copied().unwrap_or(otherwise);
+    let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
+    let mut fine = true;
+    for (name, check) in PARTS {
+        if part.as_ref().is_some_and(|part| part != name) {
+            continue;
+        }
+        let begun = Instant::now();
+        let ended = check(&extent);
+        progress_ends();
+        let seconds = begun.elapsed().as_secs();
+        fine &= ended.is_ok();
+        match ended {
+            Ok(bounds) => println!("{name}: {bounds}; {seconds} s"),
+            Err(how) => println!("{name} FAILED after {seconds} s: {how}"),
+        }
+    }
+    if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// One line that is written over, on a terminal; nothing elsewhere.
+fn progress(every: u64, of: &str, done: u64, all: u64) {
+    if done.is_multiple_of(every) && stderr().is_terminal() {
+        eprint!("\r\x1b[K{done} of {all} {of}");
+        stderr().flush().unwrap_or_default();
+    }
+}
+
+fn progress_ends() {
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Every mutant of the protocol is caught.
+fn mutants(_extent: &Extent) -> Result<String, String> {
+    let mut escaped = Vec::new();
+    for mutant in &MUTANTS {
+        let Some(caught) = hunt(mutant) else {
+            escaped.push(mutant.name);
+            continue;
+        };
+        let (steps, states) = (caught.trace.len(), caught.states);
+        let property = mutant.breaks.name();
+        println!("  {}: {property}, {steps} steps, {states} states", mutant.name);
+    }
+    if escaped.is_empty() {
+        return Ok(format!("{} mutants of the protocol, all caught", MUTANTS.len()));
+    }
+    Err(format!("not caught: {}", escaped.join("; ")))
+}
+
+/// The protocol breaks nothing within the bounds, and the document has the same numbers.
+fn model(extent: &Extent) -> Result<String, String> {
+    println!("| who | environment | scenarios | states | transitions | broken |");
+    println!("|---|---|---|---|---|---|");
+    let longer = extent.schedules > SCHEDULES;
+    let (mut sum, mut wrong) = (0, Vec::new());
+    for run in full_runs(longer) {
+        let all = run.scenarios.len() as u64;
+        let of = format!("scenarios of {}, {}", run.name, run.environment.name);
+        let totals =
+            run.explore(Protocol::RINGFENCE, &|done| progress(1_000, &of, done as u64, all));
+        progress_ends();
+        let (states, transitions, broken) =
+            (totals.states, totals.transitions, totals.broken.len());
+        let name = run.environment.name;
+        let row =
+            format!("| {} | {name} | {all} | {states} | {transitions} | {broken} |", run.name);
+        println!("{row}");
+        if !longer && !DOCUMENT.contains(&row) {
+            wrong.push(format!("docs/no-lost-update.md has other numbers than\n{row}"));
+        }
+        for (property, (scenarios, example)) in &totals.broken {
+            wrong.push(format!("{scenarios} scenarios break {}:\n{example}", property.name()));
+        }
+        sum += states;
+    }
+    if wrong.is_empty() { Ok(format!("{sum} states")) } else { Err(wrong.join("\n")) }
+}
+
+fn check_names(extent: &Extent) -> Result<String, String> {
+    let seeds = (extent.schedules * SETS).div_ceil(names::SEED_SETS);
+    seeded(extent, "names", seeds, names::SEED_SETS, "sets of tags", names::check)
+}
+
+fn check_queries(extent: &Extent) -> Result<String, String> {
+    let seeds = extent.schedules.div_ceil(queries::SEED_QUERIES);
+    let what = "pages and as many conditions";
+    seeded(extent, "queries", seeds, queries::SEED_QUERIES, what, queries::check)
+}
+
+fn seeded(
+    extent: &Extent,
+    part: &str,
+    seeds: u64,
+    each_makes: u64,
+    what: &str,
+    check: fn(u64) -> Result<(), String>,
+) -> Result<String, String> {
+    let of = format!("seeds of {part}");
+    let checked = each(seeds, extent.seed, check, &|done| progress(1, &of, done, seeds));
+    match checked {
+        Ok(_) => Ok(format!("{} {what}, seeds from {}", seeds * each_makes, extent.seed)),
+        Err((seed, how)) => Err(format!("{how}\nagain: cargo proof {part} 1 {seed}")),
+    }
+}
+
+fn schedules(extent: &Extent) -> Result<String, String> {
+    let Extent { schedules, seed } = *extent;
+    match run(schedules, seed, None, &|done| progress(100, "schedules", done, schedules)) {
+        Ok(tally) => Ok(format!("seeds from {seed}, {tally:?}")),
+        Err(difference) => {
+            let seed = difference.schedule.seed;
+            Err(format!("{difference}\nagain: cargo proof schedules 1 {seed}"))
+        }
+    }
+}
