@@ -69,6 +69,16 @@ pub enum Outcome<E, R> {
     Rejected(R),
 }
 
+/// What became of an attempt to write.
+enum Synced<E> {
+    Written {
+        events: Vec<E>,
+        version: u64,
+    },
+    /// The Tip that refused it, if the refusal brought it.
+    Conflict(Option<Batch>),
+}
+
 impl<D: Decider, S: Store> Category<D, S> {
     /// The streams of `D` in `log`.
     ///
@@ -136,13 +146,12 @@ impl<D: Decider, S: Store> Category<D, S> {
         loop {
             let outcome = match decide(&loaded.state) {
                 Ok(events) if !events.is_empty() => {
-                    let synced = self.sync(&stream, &loaded, events, envelope).await?;
-                    let found = match synced {
-                        Ok((events, version)) => {
+                    let found = match self.sync(&stream, &loaded, events, envelope).await? {
+                        Synced::Written { events, version } => {
                             let (outcome, attempts) = (Outcome::Accepted(events), attempts.made());
                             return Ok(Transacted { outcome, version, attempts });
                         }
-                        Err(found) => found,
+                        Synced::Conflict(found) => found,
                     };
                     if !attempts.again().await {
                         return Err(DocumentError::Contention { attempts: attempts.made() });
@@ -171,15 +180,14 @@ impl<D: Decider, S: Store> Category<D, S> {
         }
     }
 
-    /// Appends the events; on a conflict, the Tip that refused them, if the refusal brought it.
-    #[allow(clippy::type_complexity, reason = "what was written, or what was found")]
+    /// Appends the events, if the stream is still as it was loaded.
     async fn sync(
         &self,
         stream: &StreamName,
         loaded: &Loaded<D::State>,
         events: Vec<D::Event>,
         envelope: &Envelope,
-    ) -> Result<Result<(Vec<D::Event>, u64), Option<Batch>>, DocumentError> {
+    ) -> Result<Synced<D::Event>, DocumentError> {
         let state = events.iter().cloned().fold(loaded.state.clone(), D::evolve);
         let (written, unfolds) = self.access.written(events.clone(), &state);
         let encoded = |all: &[D::Event]| {
@@ -197,12 +205,12 @@ impl<D: Decider, S: Store> Category<D, S> {
         };
         let at_ms = self.log.clock.now_ms();
         Ok(match self.log.append(append).await? {
-            Appended::Conflict(found) => Err(found),
+            Appended::Conflict(found) => Synced::Conflict(found),
             Appended::Written(tip) => {
                 let version = tip.version;
                 let loaded = Arc::new(Loaded { state, tip: Some(tip) });
                 self.cache.put(stream, &loaded, at_ms);
-                Ok((events, version))
+                Synced::Written { events, version }
             }
         })
     }

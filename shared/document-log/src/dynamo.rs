@@ -10,7 +10,9 @@ use ringfence::Consistency;
 use ringfence_dynamo::{Failure, Item, Kind, Meter};
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
-use crate::{Batch, Change, Direction, Expect, Key, Page, Query, Store, StreamName, Write};
+use crate::{
+    Batch, Change, Direction, Expect, Key, Page, Query, Store, StreamName, Streams, Write,
+};
 
 /// What every request asks for: the price.
 const CAPACITY: ReturnConsumedCapacity = ReturnConsumedCapacity::Indexes;
@@ -243,10 +245,7 @@ impl Store for DynamoStore {
         })
     }
 
-    fn streams(
-        &self,
-        after: Option<Key>,
-    ) -> BoxFuture<'_, Result<(Vec<StreamName>, Option<Key>), Failure>> {
+    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
             self.meter.sent(Kind::Read);
             let answer = self
@@ -266,7 +265,7 @@ impl Store for DynamoStore {
                 let i = key.get("i").and_then(|i| i.as_n().ok()?.parse().ok()).unwrap_or(TIP_KEY);
                 stream_of(key).map(|stream| (stream, i))
             });
-            Ok((names, next.transpose()?))
+            Ok(Streams { names, next: next.transpose()? })
         })
     }
 }

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Store, StreamName, TipLimits};
+use crate::{Batch, DocumentError, Encoding, Store, StreamName, Streams, TipLimits};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl<S: Store> DocumentLog<S> {
                 return Ok::<_, DocumentError>(None);
             }
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
-            let (names, next) =
+            let Streams { names, next } =
                 page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
             let names = stream::iter(names.into_iter().map(Ok));
             Ok(Some((names, (next.is_some(), next))))

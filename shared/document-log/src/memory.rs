@@ -9,7 +9,7 @@ use ringfence::Consistency;
 use ringfence_dynamo::Failure;
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Change, Direction, Key, Page, Query, Store, StreamName, Write};
+use crate::{Batch, Change, Direction, Key, Page, Query, Store, StreamName, Streams, Write};
 
 /// Items that are gone with the process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -92,10 +92,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn streams(
-        &self,
-        _: Option<Key>,
-    ) -> BoxFuture<'_, Result<(Vec<StreamName>, Option<Key>), Failure>> {
+    fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
             let tips = |items: &mut BTreeMap<Key, Batch>| {
                 items
@@ -104,7 +101,7 @@ impl Store for MemoryStore {
                     .map(|(name, _)| name.clone())
                     .collect()
             };
-            Ok((self.with(tips), None))
+            Ok(Streams { names: self.with(tips), next: None })
         })
     }
 }

@@ -30,6 +30,15 @@ pub struct Page {
     pub more: bool,
 }
 
+/// Some streams of a table, in no order.
+#[derive(Clone, Debug, Default)]
+pub struct Streams {
+    /// Their names.
+    pub names: Vec<StreamName>,
+    /// Where others follow, if they do.
+    pub next: Option<Key>,
+}
+
 /// The key of an item: its stream, and its place in it.
 pub type Key = (StreamName, i64);
 
@@ -54,10 +63,6 @@ pub trait Store: Send + Sync {
     fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
     -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// The streams whose Tip some page of the table has, in no order, and the key behind which the
-    /// next page begins.
-    fn streams(
-        &self,
-        after: Option<Key>,
-    ) -> BoxFuture<'_, Result<(Vec<StreamName>, Option<Key>), Failure>>;
+    /// The streams whose Tip is on the page of the table that follows the key.
+    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }

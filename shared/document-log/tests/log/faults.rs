@@ -194,6 +194,15 @@ async fn six<S: Store>(log: &DocumentLog<S>) -> Batch {
     tip.expect("six events")
 }
 
+/// A page without the calf at this key.
+fn without(key: u64) -> Fault {
+    let key = key.to_string();
+    Fault::Reply(Edit::new(move |answer| {
+        let items = answer["Items"].as_array_mut().expect("items");
+        items.retain(|item| item["i"]["N"] != *key);
+    }))
+}
+
 #[tokio::test]
 async fn a_read_with_a_gap_is_made_again() {
     let stack = Stack::start().await;
@@ -201,11 +210,7 @@ async fn a_read_with_a_gap_is_made_again() {
     six(&log).await;
     for hidden in 0..5 {
         for direction in [Direction::Forward, Direction::Backward] {
-            let hide = Edit::new(move |answer| {
-                let items = answer["Items"].as_array_mut().expect("items");
-                items.retain(|item| item["i"]["N"] != hidden.to_string());
-            });
-            stack.wire.inject("Query", 0, Fault::Reply(hide));
+            stack.wire.inject("Query", 0, without(hidden));
             let found = read(&log, 0..6, direction).await.expect("whole").len();
             assert_eq!((found, stack.wire.is_spent()), (6, true), "{hidden} {direction:?}");
         }
@@ -255,11 +260,7 @@ async fn a_state_is_never_folded_from_a_gap() {
         add(&category, "x", sku).await;
     }
     for hidden in 0..5 {
-        let hide = Edit::new(move |answer| {
-            let items = answer["Items"].as_array_mut().expect("items");
-            items.retain(|item| item["i"]["N"] != hidden.to_string());
-        });
-        stack.wire.inject("Query", 0, Fault::Reply(hide));
+        stack.wire.inject("Query", 0, without(hidden));
         let read = category.query("x", Load::Eventual, &Envelope::default(), |s| s.total()).await;
         assert_eq!((read.expect("whole"), stack.wire.is_spent()), ((6, 6), true), "{hidden}");
     }

@@ -61,7 +61,7 @@ async fn each_reads_what_both_wrote_by_turns() {
         (events_max(2), json!({ "maxEvents": 2 })),
         (TipLimits { event_bytes_max: 200, ..TipLimits::EQUINOX }, json!({ "maxEventBytes": 150 })),
     ];
-    for (t, (limits, tip)) in tips.into_iter().enumerate() {
+    for (t, (limits, tip)) in (0_u32..).zip(tips) {
         for strategy in ["unoptimized", "latest", "snapshot", "snapshots", "rolling"] {
             let id = format!("{strategy}{t}");
             let access = || match strategy {
@@ -71,7 +71,7 @@ async fn each_reads_what_both_wrote_by_turns() {
                 _ => snapshot(),
             };
             for turn in 0..8 {
-                if turn % 2 == t as u32 % 2 {
+                if turn % 2 == t % 2 {
                     let events = js(&[added(turn), added(turn)]);
                     let command = json!({
                         "id": id, "strategy": strategy, "tip": tip, "events": events,
