@@ -24,12 +24,10 @@ impl Span {
     /// The item is neither a Tip nor a calf.
     pub fn of_image(image: Item) -> Result<Option<Self>, ItemError> {
         let tip = Batch::of_item(image)?;
-        if !tip.is_tip() || tip.appended == 0 || tip.stream.is_internal() {
-            return Ok(None);
-        }
-        // A trim by another program may leave the `a` of an append whose events are gone.
+        // Calves say nothing of `a`. A trim by another program may leave the `a` of an append whose
+        // events are gone.
         let appended = tip.appended.min(tip.events.len() as u64);
-        if appended == 0 {
+        if appended == 0 || tip.stream.is_internal() {
             return Ok(None);
         }
         let index = tip.version - appended;

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_document_log::{Append, Span, StreamName};
+use ringfence_document_log::{Append, Batch, Span, StreamName};
 use ringfence_dynamo::Item;
 use serde_json::Value;
 
@@ -75,6 +75,17 @@ async fn unfolds_and_the_streams_of_systems_are_no_appends() {
         let span = Span::of_image(image(&record["dynamodb"]["NewImage"]));
         assert_eq!(span.expect("a batch"), None);
     }
+}
+
+#[tokio::test]
+async fn the_count_of_an_append_whose_events_were_trimmed_reports_nothing() {
+    let log = log(ringfence_document_log::MemoryStore::default());
+    let tip = written(append(&log, None, 0..3).await);
+    let trimmed = Batch { events: tip.events[3..].to_vec(), ..tip.clone() };
+    assert_eq!(Span::of_image(trimmed.to_item()).expect("a batch"), None);
+    let trimmed = Batch { events: tip.events[1..].to_vec(), ..tip };
+    let span = Span::of_image(trimmed.to_item()).expect("a batch").expect("two are there");
+    assert_eq!((span.index, span.events[0].index, span.events.len()), (1, 1, 2));
 }
 
 #[tokio::test]
