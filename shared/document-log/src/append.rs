@@ -213,6 +213,10 @@ fn refused(failure: Failure) -> Result<Option<Batch>, Failure> {
         Failure::Condition(found) => found,
         Failure::Cancelled(mut reasons) => match reasons.pop() {
             Some(Reason::Condition(found)) => found,
+            // That the calf is there already says no more than the Tip will.
+            Some(last @ (Reason::Conflict | Reason::Throttled)) => {
+                return Err(Failure::Cancelled(vec![last]));
+            }
             last => {
                 reasons.extend(last);
                 return Err(Failure::Cancelled(reasons));

@@ -52,6 +52,38 @@ async fn another_transaction_on_the_item_is_no_conflict() {
 }
 
 #[tokio::test]
+async fn a_calf_that_is_there_decides_nothing_while_the_tip_is_held() {
+    each_write_survives(|operation| match operation {
+        "TransactWriteItems" => {
+            Fault::cancelled(&["ConditionalCheckFailed", "TransactionConflict"])
+        }
+        _ => Fault::error("TransactionConflictException"),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_calf_that_is_there_under_a_tip_that_fits_is_an_error() {
+    let stack = Stack::start().await;
+    let log = log(stack.store()).with_limits(events_max(1));
+    let tip = written(append(&log, None, 0..1).await);
+    let reasons = Fault::cancelled(&["ConditionalCheckFailed", "None"]);
+    stack.wire.inject("TransactWriteItems", 0, reasons);
+    let (stream, envelope) = (name("a"), Envelope::default());
+    let (known, events) = (Some(&tip), events(1..2));
+    let append = Append {
+        stream: &stream,
+        known,
+        by_etag: false,
+        events,
+        unfolds: vec![],
+        envelope: &envelope,
+    };
+    let error = log.append(append).await.expect_err("no attempt can help");
+    assert!(matches!(error, DocumentError::Failed { operation: "appending", .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_calving_whose_token_is_forgotten_knows_its_own_etag() {
     let stack = Stack::start().await;
     let log = log(stack.store()).with_limits(events_max(1));
