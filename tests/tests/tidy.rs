@@ -247,8 +247,19 @@ fn no_source_file_is_too_long() {
 fn one_module_reads_the_clock_and_makes_ids() {
     let root = workspace_root();
     let clock = root.join("shared/dynamo/src/clock.rs");
-    let folders = ["aggregate-log", "core", "derive", "dcb-log", "dynamo", "lambda", "contexts"]
-        .map(|f| format!("shared/{f}"));
+    let folders = [
+        "aggregate-log",
+        "core",
+        "derive",
+        "dcb-log",
+        "document-log",
+        "dynamo",
+        "feed",
+        "lambda",
+        "views",
+        "contexts",
+    ]
+    .map(|f| format!("shared/{f}"));
     let sources = folders
         .iter()
         .map(String::as_str)

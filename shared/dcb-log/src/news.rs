@@ -98,12 +98,7 @@ impl DcbLog {
     ) -> Result<Vec<Option<Mark>>, LogError> {
         let mut marks = Vec::with_capacity(partitions.len());
         for chunk in partitions.chunks(TRANSACTION_ACTIONS_MAX) {
-            let fences = retry.run(|| snapshot(self, chunk.iter())).await;
-            let fences = fences.map_err(|gave_up| failed("reading fences", gave_up))?;
-            if fences.len() != chunk.len() {
-                let source = format!("{} answers to {} keys", fences.len(), chunk.len()).into();
-                return Err(LogError::Failed { operation: "reading fences", source });
-            }
+            let fences = snapshot(self, retry, chunk.iter()).await?;
             marks.extend(fences.into_iter().map(|fence| Mark::of(&fence?)));
         }
         Ok(marks)

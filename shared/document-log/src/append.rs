@@ -1,0 +1,229 @@
+//! Appending: send until the outcome is known.
+
+use futures::TryStreamExt;
+use ringfence::{Consistency, Envelope};
+use ringfence_dynamo::{Failure, GaveUp, Reason, rfc3339};
+use serde_json::{Map, Value};
+
+use crate::write::Draft;
+use crate::{
+    Batch, Body, Direction, DocumentError, DocumentLog, Store, StoredEvent, StreamName, Unfold,
+    Write,
+};
+
+/// Metadata that is stored beside the rest, under `x` and `y`.
+const CORRELATION: &str = "correlationId";
+const CAUSATION: &str = "causationId";
+/// Metadata by which one command's events are told from another's.
+const COMMAND: &str = "commandId";
+
+/// Events and unfolds to write onto a Tip.
+#[derive(Clone, Debug)]
+pub struct Append<'a> {
+    /// The stream.
+    pub stream: &'a StreamName,
+    /// The Tip as it was read; none if there is none, or is assumed to be none.
+    pub known: Option<&'a Batch>,
+    /// Whether anything that was written in between is a conflict, unfolds too, or events only.
+    pub by_etag: bool,
+    /// Types and payloads of the events, oldest first.
+    pub events: Vec<(String, Option<Value>)>,
+    /// Types and states of the unfolds; they replace the Tip's.
+    pub unfolds: Vec<(String, Option<Value>)>,
+    /// Metadata and deadline.
+    pub envelope: &'a Envelope,
+}
+
+/// What became of an append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the stream, and this is the Tip behind it.
+    Written(Batch),
+    /// Others were first. The Tip as it was found, if the refusal brought it.
+    Conflict(Option<Batch>),
+}
+
+/// What a refused write means after an earlier send without an answer.
+enum Whose {
+    Ours,
+    Theirs,
+    Unclear,
+}
+
+impl<S: Store> DocumentLog<S> {
+    /// Writes all of it or nothing, if the stream is still as it was read.
+    ///
+    /// A lost answer is no conflict: the same write is sent again, and a refusal of the second send
+    /// is looked at to see whether the first one caused it.
+    ///
+    /// # Errors
+    /// There is nothing to write, it is too large, the requests failed, or the outcome can't be
+    /// known.
+    pub async fn append(&self, append: Append<'_>) -> Result<Appended, DocumentError> {
+        let Append { stream, known, by_etag, events, unfolds, envelope } = append;
+        if events.is_empty() && unfolds.is_empty() {
+            return Err(DocumentError::Nothing { stream: stream.clone() });
+        }
+        let draft = Draft {
+            stream,
+            known,
+            by_etag,
+            unfolds: self.unfolds(unfolds, known, events.len()),
+            events: self.events(events, envelope),
+            etag: self.clock.uuid().to_string(),
+        };
+        let write = draft.plan(&self.limits)?;
+        self.send(write, envelope).await
+    }
+
+    async fn send(&self, write: Write, envelope: &Envelope) -> Result<Appended, DocumentError> {
+        let mut attempts = self.retry(envelope).start();
+        let mut unknown = None;
+        loop {
+            let Err(failure) = attempts.bounded(self.store.write(&write)).await else {
+                return Ok(Appended::Written(write.tip));
+            };
+            match (refused(failure), unknown.take()) {
+                (Ok(found), None) => return Ok(Appended::Conflict(found)),
+                (Ok(found), Some(source)) => {
+                    return match self.whose(&write, found.as_ref(), envelope).await? {
+                        Whose::Ours => Ok(Appended::Written(write.tip)),
+                        Whose::Theirs => Ok(Appended::Conflict(found)),
+                        Whose::Unclear => Err(unclear(attempts.made(), source)),
+                    };
+                }
+                (Err(failure), earlier) => {
+                    let again = failure.is_transient() && attempts.again().await;
+                    let attempts = attempts.made();
+                    unknown = match (failure, earlier) {
+                        (open @ Failure::Unknown { .. }, _) | (_, Some(open)) if again => {
+                            Some(open)
+                        }
+                        (source @ Failure::Unknown { .. }, _) | (_, Some(source)) => {
+                            return Err(unclear(attempts, source));
+                        }
+                        (_, None) if again => None,
+                        (failure, None) => {
+                            return Err(DocumentError::of(
+                                "appending",
+                                GaveUp { failure, attempts },
+                            ));
+                        }
+                    };
+                }
+            }
+        }
+    }
+
+    /// Whether the refused write is in the stream, since an earlier send of it was not answered.
+    /// Its etag says so until somebody else writes; then its events do, which are at indexes that
+    /// nobody else's can have.
+    async fn whose(
+        &self,
+        write: &Write,
+        found: Option<&Batch>,
+        envelope: &Envelope,
+    ) -> Result<Whose, DocumentError> {
+        let new = usize::try_from(write.tip.appended).unwrap_or(usize::MAX);
+        let Some(found) = found else { return Ok(Whose::Unclear) };
+        if found.etag == write.tip.etag {
+            return Ok(Whose::Ours);
+        }
+        if found.version < write.tip.version {
+            return Ok(Whose::Theirs);
+        }
+        if new == 0 {
+            // What unfolds were there before those that are there now, nothing says.
+            return Ok(Whose::Unclear);
+        }
+        let stream = &write.tip.stream;
+        let range = write.tip.version - write.tip.appended..write.tip.version;
+        let read = self.read(stream, range, Direction::Forward, Consistency::Strong, envelope);
+        let there: Vec<_> = match read.map_ok(|recorded| recorded.event).try_collect().await {
+            Ok(there) => there,
+            Err(error) if error.is_torn() => return Ok(Whose::Unclear),
+            Err(error) => return Err(error),
+        };
+        Ok(match there == write.tip.events[write.tip.events.len() - new..] {
+            false => Whose::Theirs,
+            // Without a command's id, another command may have written the same in the same
+            // millisecond.
+            true if envelope.metadata.text(COMMAND).is_none() => Whose::Unclear,
+            true => Whose::Ours,
+        })
+    }
+
+    fn events(
+        &self,
+        events: Vec<(String, Option<Value>)>,
+        envelope: &Envelope,
+    ) -> Vec<StoredEvent> {
+        let time = rfc3339(self.clock.now_ms());
+        let text = |key: &str| envelope.metadata.text(key).map(str::to_owned);
+        let meta = envelope
+            .metadata
+            .iter()
+            .filter(|(key, value)| !([CORRELATION, CAUSATION].contains(key) && value.is_string()));
+        let meta: Map<_, _> = meta.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        let meta = match meta.is_empty() {
+            true => Body::NONE,
+            false => Body::of_json(&Value::Object(meta), self.encoding),
+        };
+        let stored = |(event_type, data): (String, Option<Value>)| StoredEvent {
+            event_type,
+            time: time.clone(),
+            data: self.body(data.as_ref()),
+            meta: meta.clone(),
+            correlation_id: text(CORRELATION),
+            causation_id: text(CAUSATION),
+        };
+        events.into_iter().map(stored).collect()
+    }
+
+    fn unfolds(
+        &self,
+        unfolds: Vec<(String, Option<Value>)>,
+        known: Option<&Batch>,
+        added: usize,
+    ) -> Vec<Unfold> {
+        let time = rfc3339(self.clock.now_ms());
+        let version = known.map_or(0, |known| known.version) + added as u64;
+        let unfold = |(event_type, data): (String, Option<Value>)| Unfold {
+            version,
+            time: time.clone(),
+            event_type,
+            data: self.body(data.as_ref()),
+            meta: Body::NONE,
+        };
+        unfolds.into_iter().map(unfold).collect()
+    }
+
+    fn body(&self, data: Option<&Value>) -> Body {
+        data.map_or(Body::NONE, |data| Body::of_json(data, self.encoding))
+    }
+}
+
+fn unclear(attempts: u32, source: Failure) -> DocumentError {
+    DocumentError::OutcomeUnknown { attempts, source: source.into() }
+}
+
+/// The Tip that refused the write, if that is why it failed. The action on the Tip is the last one.
+fn refused(failure: Failure) -> Result<Option<Batch>, Failure> {
+    let found = match failure {
+        Failure::Condition(found) => found,
+        Failure::Cancelled(mut reasons) => match reasons.pop() {
+            Some(Reason::Condition(found)) => found,
+            // That the calf is there already says no more than the Tip will.
+            Some(last @ (Reason::Conflict | Reason::Throttled)) => {
+                return Err(Failure::Cancelled(vec![last]));
+            }
+            last => {
+                reasons.extend(last);
+                return Err(Failure::Cancelled(reasons));
+            }
+        },
+        failure => return Err(failure),
+    };
+    // A Tip that can't be understood is read again, where it is an error.
+    Ok(found.and_then(|found| Batch::of_item(found).ok()))
+}

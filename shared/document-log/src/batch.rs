@@ -1,0 +1,352 @@
+//! Items of the table: Tips and calves. The one module that names their attributes.
+
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_dynamo::Item;
+
+use crate::{Body, StreamName, StreamNameError};
+
+/// The sort key of a Tip: above that of any calf.
+pub(crate) const TIP_KEY: i64 = 2_147_483_647;
+
+/// An event without its index, which follows from its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// `c`: type name.
+    pub event_type: String,
+    /// `t`: when the writer's clock said it was written, as text.
+    pub time: String,
+    /// `d`, `D`: the payload.
+    pub data: Body,
+    /// `m`, `M`: metadata.
+    pub meta: Body,
+    /// `x`: what belongs together.
+    pub correlation_id: Option<String>,
+    /// `y`: what caused it.
+    pub causation_id: Option<String>,
+}
+
+/// A snapshot: the state behind all events up to some version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfold {
+    /// `i`: how many events it stands for.
+    pub version: u64,
+    /// `t`: when it was made.
+    pub time: String,
+    /// `c`: type name.
+    pub event_type: String,
+    /// `d`, `D`: the state.
+    pub data: Body,
+    /// `m`, `M`: metadata.
+    pub meta: Body,
+}
+
+/// One item of a stream: its Tip, or a calf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// `p`: the stream.
+    pub stream: StreamName,
+    /// `i`: 2,147,483,647 for the Tip, else the index of the first event.
+    pub key: i64,
+    /// `n`: the index behind the last event; the Tip's is the stream's version.
+    pub version: u64,
+    /// `etag` (Tip): new with every write.
+    pub etag: Option<String>,
+    /// `b` (Tip): estimated bytes of all events that ever moved to calves.
+    pub calved_bytes: u64,
+    /// `a` (Tip): how many of the events the last write appended.
+    pub appended: u64,
+    /// `e` and `c`: the events, oldest first.
+    pub events: Vec<StoredEvent>,
+    /// `u` (Tip): the unfolds, all of the Tip's version.
+    pub unfolds: Vec<Unfold>,
+}
+
+/// Why an item is neither a Tip nor a calf.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// An attribute is missing or of another type.
+    #[error("attribute {attribute} of item {stream} is not {expected}")]
+    Attribute {
+        /// Its `p`, if it has one.
+        stream: String,
+        /// The attribute.
+        attribute: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// `c` and `e` are parallel.
+    #[error("item {stream} has {types} types for {events} events")]
+    Types {
+        /// Its `p`.
+        stream: String,
+        /// In `c`.
+        types: usize,
+        /// In `e`.
+        events: usize,
+    },
+    /// There are more events than indexes.
+    #[error("item {stream} has {events} events up to version {version}")]
+    Version {
+        /// Its `p`.
+        stream: String,
+        /// In `e`.
+        events: usize,
+        /// `n`.
+        version: u64,
+    },
+    /// The key names no stream.
+    #[error("the item is of no stream")]
+    Name(#[source] StreamNameError),
+}
+
+/// Text as the estimate counts it: in the units of the languages that the format comes from.
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+impl StoredEvent {
+    /// The estimate by which Tips calve and which `b` sums up; the same for every writer.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let ids = [&self.correlation_id, &self.causation_id].into_iter().flatten();
+        let ids = ids.map(|id| units(id)).sum::<usize>();
+        units(&self.event_type) + self.data.bytes.len() + self.meta.bytes.len() + ids + 40
+    }
+}
+
+impl Unfold {
+    /// The estimate by which Tips calve.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        units(&self.event_type) + self.data.bytes.len() + self.meta.bytes.len() + 50
+    }
+}
+
+impl Batch {
+    /// Whether it is the Tip.
+    #[must_use]
+    pub fn is_tip(&self) -> bool {
+        self.key == TIP_KEY
+    }
+
+    /// The index of the first event, or of the next one if there is none.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.version - self.events.len() as u64
+    }
+
+    /// The estimated bytes of the events.
+    #[must_use]
+    pub fn event_bytes(&self) -> usize {
+        self.events.iter().map(StoredEvent::bytes).sum()
+    }
+
+    /// The item as it is stored.
+    #[must_use]
+    pub fn to_item(&self) -> Item {
+        let mut item = key(&self.stream, self.key);
+        item.insert("n".to_owned(), number(self.version));
+        item.insert("e".to_owned(), event_list(&self.events));
+        item.insert("c".to_owned(), type_list(&self.events));
+        item.insert("u".to_owned(), unfold_list(&self.unfolds));
+        if self.is_tip() {
+            item.insert("a".to_owned(), number(self.appended));
+            item.insert("b".to_owned(), number(self.calved_bytes));
+            if let Some(etag) = &self.etag {
+                item.insert("etag".to_owned(), AttributeValue::S(etag.clone()));
+            }
+        }
+        item
+    }
+
+    /// The batch that `item` holds.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_item(mut item: Item) -> Result<Self, ItemError> {
+        let stream = match item.remove("p") {
+            Some(AttributeValue::S(name)) => name,
+            _ => return Err(attribute("", "p", "a text")),
+        };
+        let key: i64 = required(&item, "i", &stream)?;
+        let version: u64 = required(&item, "n", &stream)?;
+        let types = list(item.remove("c"), "c", &stream)?;
+        let events = list(item.remove("e"), "e", &stream)?;
+        if types.len() != events.len() {
+            return Err(ItemError::Types { stream, types: types.len(), events: events.len() });
+        }
+        if events.len() as u64 > version {
+            return Err(ItemError::Version { stream, events: events.len(), version });
+        }
+        let parse = |(event_type, event)| parse_event(event_type, event, &stream);
+        let events = types.into_iter().zip(events).map(parse).collect::<Result<_, _>>()?;
+        let unfolds = list(item.remove("u"), "u", &stream)?;
+        let unfolds = unfolds.into_iter().map(|unfold| parse_unfold(unfold, &stream));
+        Ok(Self {
+            key,
+            version,
+            etag: optional_text(&mut item, "etag", &stream)?,
+            calved_bytes: optional(&item, "b", &stream)?.unwrap_or(0),
+            appended: optional(&item, "a", &stream)?.unwrap_or(0),
+            unfolds: unfolds.collect::<Result<_, _>>()?,
+            events,
+            stream: StreamName::try_from(stream).map_err(ItemError::Name)?,
+        })
+    }
+}
+
+/// The key of an item.
+pub(crate) fn key(stream: &StreamName, key: i64) -> Item {
+    Item::from([
+        ("p".to_owned(), AttributeValue::S(stream.to_string())),
+        ("i".to_owned(), AttributeValue::N(key.to_string())),
+    ])
+}
+
+pub(crate) fn number(number: u64) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// `c`: the types, apart from the bodies so that they can be read without.
+pub(crate) fn type_list(events: &[StoredEvent]) -> AttributeValue {
+    let types = events.iter().map(|event| AttributeValue::S(event.event_type.clone()));
+    AttributeValue::L(types.collect())
+}
+
+/// `e`: the events without their types.
+pub(crate) fn event_list(events: &[StoredEvent]) -> AttributeValue {
+    let event = |event: &StoredEvent| {
+        let mut map = Item::from([("t".to_owned(), AttributeValue::S(event.time.clone()))]);
+        put_body(&mut map, ("d", "D"), &event.data);
+        put_body(&mut map, ("m", "M"), &event.meta);
+        for (name, id) in [("x", &event.correlation_id), ("y", &event.causation_id)] {
+            if let Some(id) = id.as_ref().filter(|id| !id.is_empty()) {
+                map.insert(name.to_owned(), AttributeValue::S(id.clone()));
+            }
+        }
+        AttributeValue::M(map)
+    };
+    AttributeValue::L(events.iter().map(event).collect())
+}
+
+/// `u`: the unfolds.
+pub(crate) fn unfold_list(unfolds: &[Unfold]) -> AttributeValue {
+    let unfold = |unfold: &Unfold| {
+        let mut map = Item::from([
+            ("i".to_owned(), number(unfold.version)),
+            ("t".to_owned(), AttributeValue::S(unfold.time.clone())),
+            ("c".to_owned(), AttributeValue::S(unfold.event_type.clone())),
+        ]);
+        put_body(&mut map, ("d", "D"), &unfold.data);
+        put_body(&mut map, ("m", "M"), &unfold.meta);
+        AttributeValue::M(map)
+    };
+    AttributeValue::L(unfolds.iter().map(unfold).collect())
+}
+
+fn put_body(map: &mut Item, (bytes, encoding): (&str, &str), body: &Body) {
+    if !body.is_empty() {
+        map.insert(bytes.to_owned(), AttributeValue::B(Blob::new(body.bytes.clone())));
+        map.insert(encoding.to_owned(), number(body.encoding));
+    }
+}
+
+fn attribute(stream: &str, attribute: &'static str, expected: &'static str) -> ItemError {
+    ItemError::Attribute { stream: stream.to_owned(), attribute, expected }
+}
+
+fn optional<T: std::str::FromStr>(
+    item: &Item,
+    name: &'static str,
+    stream: &str,
+) -> Result<Option<T>, ItemError> {
+    let wrong = || attribute(stream, name, "a whole number");
+    let Some(value) = item.get(name) else { return Ok(None) };
+    let number = value.as_n().map_err(|_| wrong())?;
+    number.parse().map(Some).map_err(|_| wrong())
+}
+
+fn required<T: std::str::FromStr>(
+    item: &Item,
+    name: &'static str,
+    stream: &str,
+) -> Result<T, ItemError> {
+    optional(item, name, stream)?.ok_or_else(|| attribute(stream, name, "a whole number"))
+}
+
+fn optional_text(
+    item: &mut Item,
+    name: &'static str,
+    stream: &str,
+) -> Result<Option<String>, ItemError> {
+    match item.remove(name) {
+        None => Ok(None),
+        Some(AttributeValue::S(text)) => Ok(Some(text)),
+        Some(_) => Err(attribute(stream, name, "a text")),
+    }
+}
+
+fn required_text(item: &mut Item, name: &'static str, stream: &str) -> Result<String, ItemError> {
+    optional_text(item, name, stream)?.ok_or_else(|| attribute(stream, name, "a text"))
+}
+
+/// An empty list may be left out.
+fn list(
+    value: Option<AttributeValue>,
+    name: &'static str,
+    stream: &str,
+) -> Result<Vec<AttributeValue>, ItemError> {
+    match value {
+        None => Ok(Vec::new()),
+        Some(AttributeValue::L(list)) => Ok(list),
+        Some(_) => Err(attribute(stream, name, "a list")),
+    }
+}
+
+fn body(
+    item: &mut Item,
+    (bytes, encoding): (&'static str, &'static str),
+    stream: &str,
+) -> Result<Body, ItemError> {
+    let number = optional(item, encoding, stream)?.unwrap_or(0);
+    match item.remove(bytes) {
+        None => Ok(Body::NONE),
+        Some(AttributeValue::B(bytes)) => Ok(Body { encoding: number, bytes: bytes.into_inner() }),
+        Some(_) => Err(attribute(stream, bytes, "binary")),
+    }
+}
+
+fn parse_event(
+    event_type: AttributeValue,
+    event: AttributeValue,
+    stream: &str,
+) -> Result<StoredEvent, ItemError> {
+    let AttributeValue::S(event_type) = event_type else {
+        return Err(attribute(stream, "c", "a list of texts"));
+    };
+    let AttributeValue::M(mut event) = event else {
+        return Err(attribute(stream, "e", "a list of maps"));
+    };
+    Ok(StoredEvent {
+        event_type,
+        time: required_text(&mut event, "t", stream)?,
+        data: body(&mut event, ("d", "D"), stream)?,
+        meta: body(&mut event, ("m", "M"), stream)?,
+        correlation_id: optional_text(&mut event, "x", stream)?,
+        causation_id: optional_text(&mut event, "y", stream)?,
+    })
+}
+
+fn parse_unfold(unfold: AttributeValue, stream: &str) -> Result<Unfold, ItemError> {
+    let AttributeValue::M(mut unfold) = unfold else {
+        return Err(attribute(stream, "u", "a list of maps"));
+    };
+    Ok(Unfold {
+        version: required(&unfold, "i", stream)?,
+        time: required_text(&mut unfold, "t", stream)?,
+        event_type: required_text(&mut unfold, "c", stream)?,
+        data: body(&mut unfold, ("d", "D"), stream)?,
+        meta: body(&mut unfold, ("m", "M"), stream)?,
+    })
+}

@@ -1,0 +1,241 @@
+//! Bodies of events: bytes and how they are encoded, as every reader of the table knows them.
+
+use std::io::Read;
+
+use brotli::enc::BrotliEncoderParams;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use serde_json::Value;
+
+/// Bodies up to this size, in bytes, are not compressed: there is nothing to gain.
+const COMPRESSED_BYTES_MIN: usize = 49;
+/// What one body may unpack to, in bytes; more is taken for an attack.
+pub const DECOMPRESSED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+/// Quick, and within a few percent of the best.
+const BROTLI_QUALITY: i32 = 6;
+
+/// How the bytes of a body are to be understood; the numbers are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// 0: as they are.
+    Raw,
+    /// 1: deflate without header.
+    Deflate,
+    /// 2: Brotli.
+    #[default]
+    Brotli,
+}
+
+/// A body as it is stored. No bytes mean that there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// The stored number of the encoding.
+    pub encoding: u64,
+    /// The stored bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a body can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// Written with an encoding that is not known here.
+    #[error("encoding {0} is unknown")]
+    Encoding(u64),
+    /// The bytes do not unpack.
+    #[error("the compressed bytes are broken")]
+    Broken(#[source] std::io::Error),
+    /// They unpack to more than anybody would have written.
+    #[error("the body unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes")]
+    TooLarge,
+    /// The unpacked bytes are no JSON.
+    #[error("the body is no JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+impl Encoding {
+    /// The number that is stored.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Raw => 0,
+            Self::Deflate => 1,
+            Self::Brotli => 2,
+        }
+    }
+}
+
+impl Body {
+    /// No body.
+    pub const NONE: Self = Self { encoding: 0, bytes: Vec::new() };
+
+    /// The body of `value`, compressed with `encoding` if that makes it smaller.
+    #[must_use]
+    pub fn of_json(value: &Value, encoding: Encoding) -> Self {
+        Self::of_bytes(value.to_string().into_bytes(), encoding)
+    }
+
+    /// The body of `bytes`, compressed with `encoding` if that makes it smaller.
+    #[must_use]
+    pub fn of_bytes(bytes: Vec<u8>, encoding: Encoding) -> Self {
+        if bytes.len() >= COMPRESSED_BYTES_MIN {
+            let packed = match encoding {
+                Encoding::Raw => None,
+                Encoding::Deflate => deflate(&bytes),
+                Encoding::Brotli => brotli(&bytes),
+            };
+            if let Some(packed) = packed.filter(|packed| packed.len() < bytes.len()) {
+                return Self { encoding: encoding.number(), bytes: packed };
+            }
+        }
+        Self { encoding: Encoding::Raw.number(), bytes }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The unpacked bytes.
+    ///
+    /// # Errors
+    /// An encoding that is not known here, or bytes that do not unpack within the limit.
+    pub fn unpacked(&self) -> Result<Vec<u8>, BodyError> {
+        match self.encoding {
+            0 => Ok(self.bytes.clone()),
+            _ if self.bytes.is_empty() => Ok(Vec::new()),
+            1 => inflate(&self.bytes),
+            2 => {
+                let mut bytes = Vec::new();
+                let decoder = brotli::Decompressor::new(self.bytes.as_slice(), 4_096);
+                let limit = DECOMPRESSED_BYTES_MAX as u64 + 1;
+                decoder.take(limit).read_to_end(&mut bytes).map_err(BodyError::Broken)?;
+                bounded(bytes)
+            }
+            other => Err(BodyError::Encoding(other)),
+        }
+    }
+
+    /// The JSON that it holds; none if there is no body.
+    ///
+    /// # Errors
+    /// As [`Body::unpacked`], and bytes that are no JSON.
+    pub fn json(&self) -> Result<Option<Value>, BodyError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_slice(&self.unpacked()?).map(Some).map_err(BodyError::Json)
+    }
+}
+
+fn bounded(bytes: Vec<u8>) -> Result<Vec<u8>, BodyError> {
+    if bytes.len() > DECOMPRESSED_BYTES_MAX { Err(BodyError::TooLarge) } else { Ok(bytes) }
+}
+
+/// `None` when it does not get smaller.
+fn deflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut packed = Vec::with_capacity(bytes.len());
+    let mut compress = Compress::new(Compression::default(), false);
+    let status = compress.compress_vec(bytes, &mut packed, FlushCompress::Finish).ok()?;
+    (status == Status::StreamEnd).then_some(packed)
+}
+
+fn brotli(bytes: &[u8]) -> Option<Vec<u8>> {
+    let params = BrotliEncoderParams { quality: BROTLI_QUALITY, ..Default::default() };
+    let mut packed = Vec::new();
+    brotli::BrotliCompress(&mut &*bytes, &mut packed, &params).ok()?;
+    Some(packed)
+}
+
+/// Some writers end a stream with a flush instead of its last block: what is there counts, and
+/// whether it is whole shows the JSON.
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, BodyError> {
+    let broken = |message: &str| BodyError::Broken(std::io::Error::other(message.to_owned()));
+    let mut decompress = Decompress::new(false);
+    let mut bytes = Vec::with_capacity(packed.len().saturating_mul(4));
+    loop {
+        let read = usize::try_from(decompress.total_in()).map_err(|_| BodyError::TooLarge)?;
+        let before = (read, bytes.len());
+        let status = decompress
+            .decompress_vec(&packed[read..], &mut bytes, FlushDecompress::Sync)
+            .map_err(|error| broken(&error.to_string()))?;
+        if bytes.len() > DECOMPRESSED_BYTES_MAX {
+            return Err(BodyError::TooLarge);
+        }
+        let read = usize::try_from(decompress.total_in()).map_err(|_| BodyError::TooLarge)?;
+        let stood = before == (read, bytes.len());
+        match status {
+            Status::StreamEnd => return Ok(bytes),
+            _ if read == packed.len() && bytes.len() < bytes.capacity() => return Ok(bytes),
+            _ if stood && bytes.len() < bytes.capacity() => return Err(broken("no progress")),
+            _ => bytes.reserve(bytes.capacity().max(1_024)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const ENCODINGS: [Encoding; 3] = [Encoding::Raw, Encoding::Deflate, Encoding::Brotli];
+
+    #[test]
+    fn a_body_is_compressed_only_if_that_makes_it_smaller() {
+        let long = json!({ "note": "x".repeat(500) });
+        let short = json!({ "note": "x" });
+        for encoding in ENCODINGS {
+            assert_eq!(Body::of_json(&long, encoding).encoding, encoding.number());
+            assert_eq!(Body::of_json(&short, encoding).encoding, 0);
+            let noise: Vec<u8> = (0..60_u8).map(|n| n.wrapping_mul(151) ^ (n >> 1)).collect();
+            let body = Body::of_bytes(noise.clone(), encoding);
+            assert_eq!((body.encoding, body.bytes), (0, noise), "{encoding:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_read_says_why() {
+        let body = |encoding, bytes: &[u8]| Body { encoding, bytes: bytes.to_vec() };
+        let fails = |body: Body| body.json().expect_err("it is broken").to_string();
+        assert_eq!(fails(body(3, b"{}")), "encoding 3 is unknown");
+        assert_eq!(fails(body(0, b"{")), "the body is no JSON");
+        assert_eq!(fails(body(1, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
+        assert_eq!(fails(body(2, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
+        assert_eq!(Body::NONE.json().expect("nothing"), None);
+    }
+
+    #[test]
+    fn a_body_does_not_unpack_without_bound() {
+        let zeros = vec![b'0'; DECOMPRESSED_BYTES_MAX + 1];
+        for encoding in [Encoding::Deflate, Encoding::Brotli] {
+            let body = Body::of_bytes(zeros.clone(), encoding);
+            assert!(body.bytes.len() < 400_000, "{encoding:?}");
+            assert!(matches!(body.unpacked(), Err(BodyError::TooLarge)), "{encoding:?}");
+            let body = Body::of_bytes(zeros[1..].to_vec(), encoding);
+            assert_eq!(body.unpacked().expect("at the limit").len(), DECOMPRESSED_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn deflate_without_a_last_block_is_read() {
+        let text = json!({ "note": "abc".repeat(2_000) }).to_string();
+        let mut packed = Vec::with_capacity(text.len());
+        let mut compress = Compress::new(Compression::default(), false);
+        let flush = FlushCompress::Sync;
+        compress.compress_vec(text.as_bytes(), &mut packed, flush).expect("it compresses");
+        let body = Body { encoding: 1, bytes: packed };
+        assert_eq!(body.unpacked().expect("whole"), text.into_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(bytes in proptest::collection::vec(0..4_u8, 1..5_000)) {
+            for encoding in ENCODINGS {
+                let body = Body::of_bytes(bytes.clone(), encoding);
+                prop_assert!(body.bytes.len() <= bytes.len());
+                prop_assert_eq!(&body.unpacked().expect("it unpacks"), &bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a warm program keeps of streams.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::{Batch, StreamName};
+
+/// States that a warm program keeps, least recently used out first.
+pub struct Cache<T>(Option<Mutex<LruCache<StreamName, Cached<T>>>>);
+
+struct Cached<T> {
+    state: Arc<Loaded<T>>,
+    /// When it was known to be the newest, in milliseconds since 1970.
+    at_ms: u64,
+}
+
+/// A state and what it was folded from.
+pub(crate) struct Loaded<T> {
+    pub(crate) state: T,
+    /// None if nothing was ever written.
+    pub(crate) tip: Option<Batch>,
+}
+
+impl<T> Cache<T> {
+    /// Keeps nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Keeps the states of at most this many streams.
+    #[must_use]
+    pub fn of(streams: NonZeroUsize) -> Self {
+        Self(Some(Mutex::new(LruCache::new(streams))))
+    }
+
+    pub(crate) fn get(&self, stream: &StreamName) -> Option<(Arc<Loaded<T>>, u64)> {
+        let mut cache = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(stream).map(|cached| (cached.state.clone(), cached.at_ms))
+    }
+
+    pub(crate) fn put(&self, stream: &StreamName, state: &Arc<Loaded<T>>, at_ms: u64) {
+        let Some(cache) = &self.0 else { return };
+        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = |state: &Loaded<T>| state.tip.as_ref().map_or(0, |tip| tip.version);
+        // A slow reader does not put back what a writer has left behind.
+        let newer = |cached: &Cached<T>| version(&cached.state) > version(state);
+        if !cache.peek(stream).is_some_and(newer) {
+            cache.put(stream.clone(), Cached { state: state.clone(), at_ms });
+        }
+    }
+}
+
+impl<T> Loaded<T> {
+    pub(crate) fn version(&self) -> u64 {
+        self.tip.as_ref().map_or(0, |tip| tip.version)
+    }
+
+    pub(crate) fn etag(&self) -> Option<&String> {
+        self.tip.as_ref()?.etag.as_ref()
+    }
+}

@@ -1,0 +1,54 @@
+//! The document log: one document per stream, in the table layout of Equinox's DynamoDB store.
+//!
+//! The newest events of a stream are in its Tip, one item that every append rewrites, together with
+//! snapshots ("unfolds") of the state behind them. When the Tip grows too large, its events move to
+//! a calf, an item that is never written again, in the transaction that appends the next ones. So
+//! an append is one conditional write of one item, the state is one read of one item, and a stream
+//! image of the Tip brings a stream's events in their order.
+//!
+//! Tables are shared with `@equinox-js/dynamo-store` and Equinox.DynamoStore: either reads what the
+//! other wrote, and of two writers at one version exactly one wins.
+//!
+//! Architecture invariant: only the module `batch` names the attributes of items, only `dynamo`
+//! speaks to DynamoDB. What is above the trait [`Store`] runs in memory and on DynamoDB alike.
+
+mod access;
+mod append;
+mod batch;
+mod body;
+mod cache;
+mod category;
+mod codec;
+mod dynamo;
+mod error;
+mod image;
+pub mod kit;
+mod limits;
+mod load;
+mod log;
+mod memory;
+mod name;
+mod prune;
+mod read;
+mod store;
+mod verify;
+mod write;
+
+pub use access::{Access, Decider};
+pub use append::{Append, Appended};
+pub use batch::{Batch, ItemError, StoredEvent, Unfold};
+pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
+pub use cache::Cache;
+pub use category::{Category, CategoryError, Load, Outcome, Transacted};
+pub use dynamo::DynamoStore;
+pub use error::DocumentError;
+pub use image::Span;
+pub use limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
+pub use log::DocumentLog;
+pub use memory::MemoryStore;
+pub use name::{StreamName, StreamNameError};
+pub use prune::Pruned;
+pub use read::{Direction, Recorded};
+pub use store::{Key, Page, Query, Store, Streams};
+pub use verify::{Problem, Report};
+pub use write::{Change, Expect, Write};

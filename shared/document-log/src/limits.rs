@@ -1,0 +1,52 @@
+//! When a Tip calves, and what DynamoDB would refuse, checked before the call.
+//!
+//! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
+
+use ringfence::LimitExceeded;
+
+/// One item, in bytes: names and values.
+pub const ITEM_BYTES_MAX: usize = 400 * 1_024;
+/// The events of one append, in bytes as [`crate::StoredEvent::bytes`] estimates them, so that they
+/// fit a page of the feed.
+pub const APPEND_BYTES_MAX: usize = 350 * 1_024;
+
+/// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
+/// own: readers do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TipLimits {
+    /// Events in the Tip.
+    pub events_max: Option<usize>,
+    /// Events in the Tip, in estimated bytes.
+    pub event_bytes_max: usize,
+    /// Events and unfolds in the Tip, in estimated bytes. An unfold is rewritten with every append
+    /// wherever the events are, so this is not about cost.
+    pub bytes_max: usize,
+}
+
+impl Default for TipLimits {
+    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
+    /// curve.
+    fn default() -> Self {
+        Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 }
+    }
+}
+
+impl TipLimits {
+    /// The limits that Equinox has unless told otherwise: 32 KB for both.
+    pub const EQUINOX: Self =
+        Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
+}
+
+pub(crate) fn check(
+    subject: &str,
+    found: usize,
+    limit: usize,
+    advice: &'static str,
+) -> Result<(), LimitExceeded> {
+    if found <= limit {
+        return Ok(());
+    }
+    let subject = subject.to_owned();
+    let (found, limit) = (found as u64, limit as u64);
+    Err(LimitExceeded { subject, found, limit, unit: "bytes", advice })
+}

@@ -1,0 +1,182 @@
+//! Loading the state of a stream: as little as possible of it, and never a torn one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence::{Consistency, Envelope};
+
+use crate::cache::Loaded;
+use crate::codec::decode;
+use crate::read::{Walk, torn_retry};
+use crate::{Batch, Body, Category, Decider, DocumentError, Load, Store, StreamName};
+
+/// Items of one page while a read looks for its origin.
+const PAGE_ITEMS_MAX: u64 = 32;
+
+impl<D: Decider, S: Store> Category<D, S> {
+    /// The state for the first attempt, and whether it is all that is acknowledged.
+    pub(crate) async fn first(
+        &self,
+        stream: &StreamName,
+        load: Load,
+        envelope: &Envelope,
+    ) -> Result<(Arc<Loaded<D::State>>, bool), DocumentError> {
+        let cached = self.cache.get(stream);
+        let age = |at_ms: u64| self.log.clock.now_ms().saturating_sub(at_ms);
+        let state = match (load, &cached) {
+            (Load::Empty, _) => {
+                return Ok((Arc::new(Loaded { state: D::State::default(), tip: None }), false));
+            }
+            (Load::Cached, Some((cached, _))) => return Ok((cached.clone(), false)),
+            (Load::Stale(most), Some((cached, at_ms)))
+                if Duration::from_millis(age(*at_ms)) <= most =>
+            {
+                return Ok((cached.clone(), false));
+            }
+            (_, cached) => cached.as_ref().map(|(cached, _)| cached),
+        };
+        let consistency =
+            if load == Load::Strong { Consistency::Strong } else { Consistency::Eventual };
+        let loaded = self.fetch(stream, state, consistency, None, envelope).await?;
+        Ok((loaded, consistency == Consistency::Strong))
+    }
+
+    /// The state in the store, from what is known of it or from `found`, a Tip just read.
+    pub(crate) async fn fetch(
+        &self,
+        stream: &StreamName,
+        known: Option<&Arc<Loaded<D::State>>>,
+        consistency: Consistency,
+        found: Option<Batch>,
+        envelope: &Envelope,
+    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+        let mut attempts = torn_retry(self.log.retry(envelope)).start();
+        let (mut consistency, mut found) = (consistency, found);
+        let at_ms = self.log.clock.now_ms();
+        loop {
+            match self.attempt(stream, known, consistency, found.take(), envelope).await {
+                Err(error) if error.is_torn() && attempts.again().await => {
+                    consistency = Consistency::Strong
+                }
+                Err(error) => return Err(error),
+                Ok(loaded) => {
+                    self.cache.put(stream, &loaded, at_ms);
+                    return Ok(loaded);
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        stream: &StreamName,
+        known: Option<&Arc<Loaded<D::State>>>,
+        consistency: Consistency,
+        found: Option<Batch>,
+        envelope: &Envelope,
+    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+        let known = known.filter(|known| known.tip.is_some());
+        let mut walk = Walk::back(&self.log, stream, consistency, envelope);
+        let tip = match found {
+            Some(tip) => Some(tip),
+            None if known.is_some() || self.access.reads_unfolds() => {
+                self.log.tip(stream, consistency, envelope).await?
+            }
+            None => {
+                let tip = walk.next().await?;
+                return self.fold(stream, None, tip, walk).await;
+            }
+        };
+        if let (Some(known), tip) = (known, &tip) {
+            let version = tip.as_ref().map_or(0, |tip| tip.version);
+            let etag = tip.as_ref().and_then(|tip| tip.etag.as_ref());
+            // A replica that has not heard of what this program knows is no news either.
+            let lags = consistency != Consistency::Strong && version < known.version();
+            if lags || (etag.is_some() && etag == known.etag()) {
+                return Ok(known.clone());
+            }
+        }
+        let base = tip.as_ref().map_or(0, Batch::base);
+        let since = known.map_or(0, |known| known.version());
+        let mut walk = walk.behind(base);
+        if known.is_some() || self.access.reads_unfolds() {
+            // Each calf has at least one event.
+            walk = walk.pages_of(base.saturating_sub(since).min(PAGE_ITEMS_MAX));
+        }
+        self.fold(stream, known, tip, walk).await
+    }
+
+    /// Goes back from `tip` to an origin or to what is known, and folds what came after.
+    async fn fold(
+        &self,
+        stream: &StreamName,
+        known: Option<&Arc<Loaded<D::State>>>,
+        tip: Option<Batch>,
+        mut walk: Walk<'_, S>,
+    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+        let since = known.map_or(0, |known| known.version());
+        let mut newest_first = Vec::new();
+        let mut origin = false;
+        let Some(tip) = tip else {
+            return Ok(Arc::new(Loaded { state: D::State::default(), tip: None }));
+        };
+        let reads_unfolds = self.access.reads_unfolds();
+        let current =
+            tip.unfolds.iter().filter(|unfold| reads_unfolds && unfold.version == tip.version);
+        for unfold in current.rev() {
+            let (event_type, data) = (&unfold.event_type, &unfold.data);
+            if let Some(event) = self.decode(stream, unfold.version, event_type, data)? {
+                origin = self.access.is_origin(&event);
+                newest_first.push(event);
+                if origin {
+                    break;
+                }
+            }
+        }
+        let mut batch = Some(tip.clone());
+        let mut reached = tip.version;
+        while let Some(events) = batch.take().filter(|_| !origin && reached > since) {
+            let indexed = (events.base()..).zip(&events.events).collect::<Vec<_>>();
+            for (index, event) in indexed.into_iter().rev().filter(|(index, _)| *index >= since) {
+                let decoded = self.decode(stream, index, &event.event_type, &event.data)?;
+                let Some(event) = decoded else { continue };
+                origin = self.access.is_origin(&event);
+                newest_first.push(event);
+                if origin {
+                    break;
+                }
+            }
+            reached = events.base();
+            if !origin && reached > since {
+                batch = walk.next().await?;
+            }
+        }
+        if !origin && reached > since {
+            let (stream, first) = (stream.clone(), reached);
+            return Err(DocumentError::Pruned { stream, wanted: since, first });
+        }
+        let begin = known.filter(|_| !origin).map(|known| known.state.clone());
+        let state = newest_first.into_iter().rev().fold(begin.unwrap_or_default(), D::evolve);
+        Ok(Arc::new(Loaded { state, tip: Some(tip) }))
+    }
+
+    fn decode(
+        &self,
+        stream: &StreamName,
+        index: u64,
+        event_type: &str,
+        data: &Body,
+    ) -> Result<Option<D::Event>, DocumentError> {
+        if !self.types.contains(&event_type) {
+            return Ok(None);
+        }
+        let (stream, event_type) = (stream.clone(), event_type.to_owned());
+        match data.json().map(|data| decode(&event_type, data)) {
+            Ok(Ok(event)) => Ok(Some(event)),
+            Ok(Err(source)) => {
+                Err(DocumentError::Undecodable { stream, index, event_type, source })
+            }
+            Err(source) => Err(DocumentError::Body { stream, index, event_type, source }),
+        }
+    }
+}

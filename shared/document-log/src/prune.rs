@@ -1,0 +1,136 @@
+//! Forgetting the oldest events of a stream.
+
+use ringfence::{Consistency, Envelope};
+use ringfence_dynamo::Failure;
+
+use crate::{
+    Batch, Change, Direction, DocumentError, DocumentLog, Expect, Query, Store, StreamName, Write,
+};
+
+/// What a prune did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Events that are gone.
+    pub deleted: u64,
+    /// Events that were to go and are still there, in a calf with others: a calf is never rewritten.
+    pub deferred: u64,
+    /// The first event that is there, or would be.
+    pub first: u64,
+}
+
+/// The oldest item that a prune leaves, and the index of its first event.
+enum Left {
+    Calf(u64),
+    Tip(u64),
+    Nothing,
+}
+
+impl<S: Store> DocumentLog<S> {
+    /// Deletes the events before index `before`: whole calves, oldest first, so that an
+    /// interruption leaves no gap; then, if no calf is left, those in the Tip. Unfolds stay.
+    ///
+    /// # Errors
+    /// A request failed; what was deleted stays deleted, and the prune can be run again.
+    pub async fn prune(
+        &self,
+        stream: &StreamName,
+        before: u64,
+        envelope: &Envelope,
+    ) -> Result<Pruned, DocumentError> {
+        let mut attempts = self.retry(envelope).start();
+        let mut began = None;
+        loop {
+            let calves = self.prune_calves(stream, before, envelope, &mut began).await?;
+            let ended = |first: u64, deferred: u64| {
+                let deleted = first - began.unwrap_or(first);
+                Ok(Pruned { deleted, deferred, first })
+            };
+            let seen = match calves {
+                Left::Calf(first) => return ended(first, before.saturating_sub(first)),
+                Left::Tip(base) => base,
+                Left::Nothing => return ended(0, 0),
+            };
+            // A calving in between left a calf that this round has not seen.
+            let tip = self.tip(stream, Consistency::Strong, envelope).await?;
+            if let Some(tip) = tip.filter(|tip| tip.base() == seen) {
+                let first = before.min(tip.version).max(seen);
+                if first == seen || self.trim(&tip, first - seen, envelope).await? {
+                    return ended(first, 0);
+                }
+            }
+            if !attempts.again().await {
+                return Err(DocumentError::Contention { attempts: attempts.made() });
+            }
+        }
+    }
+
+    /// Deletes calves from the oldest on, and says what is left. `began` is where the stream began.
+    async fn prune_calves(
+        &self,
+        stream: &StreamName,
+        before: u64,
+        envelope: &Envelope,
+        began: &mut Option<u64>,
+    ) -> Result<Left, DocumentError> {
+        let mut beyond = None;
+        loop {
+            let query = Query {
+                stream,
+                direction: Direction::Forward,
+                beyond,
+                items_max: None,
+                consistency: Consistency::Strong,
+            };
+            let page = self.retry(envelope).run(|| self.store.query(query)).await;
+            let page = page.map_err(|gave_up| DocumentError::of("reading calves", gave_up))?;
+            for batch in page.batches {
+                began.get_or_insert(batch.base());
+                if batch.is_tip() {
+                    return Ok(Left::Tip(batch.base()));
+                }
+                if batch.version > before {
+                    return Ok(Left::Calf(batch.base()));
+                }
+                let retry = self.retry(envelope);
+                let deleted = retry.run(|| self.store.delete(stream, batch.key)).await;
+                deleted.map_err(|gave_up| DocumentError::of("deleting a calf", gave_up))?;
+                beyond = Some(batch.key);
+            }
+            if !page.more {
+                return Ok(Left::Nothing);
+            }
+        }
+    }
+
+    /// Takes the oldest events out of the Tip, if it is still as it was read. Nothing is appended,
+    /// so `a` is 0: a reader of the table's stream has nothing to report.
+    async fn trim(
+        &self,
+        tip: &Batch,
+        gone: u64,
+        envelope: &Envelope,
+    ) -> Result<bool, DocumentError> {
+        let gone = usize::try_from(gone).unwrap_or(usize::MAX).min(tip.events.len());
+        let etag = self.clock.uuid().to_string();
+        let write = Write {
+            calf: None,
+            change: Change::Replace,
+            expect: match &tip.etag {
+                Some(etag) => Expect::Etag(etag.clone()),
+                None => Expect::Version { version: tip.version, held: tip.events.len() as u64 },
+            },
+            tip: Batch {
+                etag: Some(etag),
+                appended: 0,
+                events: tip.events[gone..].to_vec(),
+                ..tip.clone()
+            },
+        };
+        match self.retry(envelope).run(|| self.store.write(&write)).await {
+            Ok(()) => Ok(true),
+            // An own earlier send may have caused it; another round finds out.
+            Err(gave_up) if matches!(gave_up.failure, Failure::Condition(_)) => Ok(false),
+            Err(gave_up) => Err(DocumentError::of("trimming the Tip", gave_up)),
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Reading the events of a stream, page by page, from either end.
+//!
+//! A query is read-committed and may come from a replica: it can show the Tip behind a calving and
+//! not yet the calf, or the calf and still the old Tip. Events of overlapping items are taken once,
+//! and a read with a gap is never believed: it is made again, strongly consistent.
+
+use std::collections::VecDeque;
+
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use ringfence::{Consistency, Envelope};
+use ringfence_dynamo::{Attempts, Retry};
+
+use crate::batch::TIP_KEY;
+use crate::{Batch, DocumentError, DocumentLog, Query, Store, StoredEvent, StreamName};
+
+/// How often a read with a gap is made before the gap is believed.
+const TORN_ATTEMPTS_MAX: u32 = 4;
+
+/// In which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Oldest first.
+    Forward,
+    /// Newest first.
+    Backward,
+}
+
+/// An event and its place in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// How many events lie before it.
+    pub index: u64,
+    /// The event.
+    pub event: StoredEvent,
+}
+
+impl DocumentError {
+    /// Whether a read that catches up with the writers would look different.
+    pub(crate) fn is_torn(&self) -> bool {
+        matches!(self, Self::Pruned { .. } | Self::Hole { .. } | Self::NoTip { .. })
+    }
+}
+
+/// How often a read that looks torn is made.
+pub(crate) fn torn_retry(retry: Retry) -> Retry {
+    retry.attempts_max(TORN_ATTEMPTS_MAX)
+}
+
+/// The items of a stream one after the other, without gap or overlap.
+pub(crate) struct Walk<'a, S> {
+    store: &'a S,
+    stream: &'a StreamName,
+    retry: Retry,
+    consistency: Consistency,
+    direction: Direction,
+    items_max: Option<i32>,
+    beyond: Option<i64>,
+    /// Where the next item has to begin (forward) or end (backward).
+    edge: Option<u64>,
+    waiting: VecDeque<Batch>,
+    more: bool,
+    started: bool,
+}
+
+impl<'a, S: Store> Walk<'a, S> {
+    fn new(
+        log: &'a DocumentLog<S>,
+        stream: &'a StreamName,
+        consistency: Consistency,
+        envelope: &Envelope,
+    ) -> Self {
+        Self {
+            store: &log.store,
+            stream,
+            retry: log.retry(envelope),
+            consistency,
+            direction: Direction::Backward,
+            items_max: None,
+            beyond: None,
+            edge: None,
+            waiting: VecDeque::new(),
+            more: true,
+            started: false,
+        }
+    }
+
+    /// Backwards from the Tip, which it reads by the way.
+    pub(crate) fn back(
+        log: &'a DocumentLog<S>,
+        stream: &'a StreamName,
+        consistency: Consistency,
+        envelope: &Envelope,
+    ) -> Self {
+        Self::new(log, stream, consistency, envelope)
+    }
+
+    /// Backwards through the calves whose events lie before `edge`.
+    pub(crate) fn behind(self, edge: u64) -> Self {
+        Self { beyond: Some(key_of(edge)), edge: Some(edge), more: edge > 0, ..self }
+    }
+
+    /// With at most so many items a page.
+    pub(crate) fn pages_of(self, items: u64) -> Self {
+        Self { items_max: Some(i32::try_from(items).unwrap_or(i32::MAX).max(1)), ..self }
+    }
+
+    /// Forward from the item that holds event `from`.
+    async fn forward(mut self, from: u64) -> Result<Self, DocumentError> {
+        self.edge = Some(from);
+        if from > 0 {
+            let query = Query {
+                stream: self.stream,
+                direction: Direction::Backward,
+                beyond: Some(key_of(from.saturating_add(1))),
+                items_max: Some(1),
+                consistency: self.consistency,
+            };
+            let page = self.retry.run(|| self.store.query(query)).await;
+            let page = page.map_err(|gave_up| DocumentError::of("reading events", gave_up))?;
+            self.beyond = page.batches.first().map(|batch| batch.key);
+            self.waiting.extend(page.batches);
+            // Its end is where the next one has to begin, even if that lies before `from`.
+            self.edge = self.waiting.front().map(Batch::base).or(self.edge);
+        }
+        Ok(Self { direction: Direction::Forward, ..self })
+    }
+
+    /// Where the next item would begin (forward) or end (backward).
+    pub(crate) fn edge(&self) -> Option<u64> {
+        self.edge
+    }
+
+    /// The next item, without the events of those before.
+    ///
+    /// # Errors
+    /// A request failed, or the item does not touch the one before.
+    pub(crate) async fn next(&mut self) -> Result<Option<Batch>, DocumentError> {
+        loop {
+            while self.waiting.is_empty() && self.more {
+                self.page().await?;
+            }
+            let Some(batch) = self.waiting.pop_front() else { return Ok(None) };
+            let cut = match self.direction {
+                Direction::Forward => self.after(batch)?,
+                Direction::Backward => self.before(batch)?,
+            };
+            // Nothing is left of an item that the Tip was read with before it became a calf.
+            if !cut.events.is_empty() || cut.is_tip() {
+                return Ok(Some(cut));
+            }
+        }
+    }
+
+    async fn page(&mut self) -> Result<(), DocumentError> {
+        let query = Query {
+            stream: self.stream,
+            direction: self.direction,
+            beyond: self.beyond,
+            items_max: self.items_max,
+            consistency: self.consistency,
+        };
+        let page = self.retry.run(|| self.store.query(query)).await;
+        let page = page.map_err(|gave_up| DocumentError::of("reading events", gave_up))?;
+        self.beyond = page.batches.last().map(|batch| batch.key).or(self.beyond);
+        self.more = page.more;
+        self.waiting.extend(page.batches);
+        Ok(())
+    }
+
+    fn before(&mut self, mut batch: Batch) -> Result<Batch, DocumentError> {
+        match self.edge {
+            None if !batch.is_tip() => {
+                return Err(DocumentError::NoTip { stream: self.stream.clone() });
+            }
+            Some(edge) if batch.version < edge => {
+                let stream = self.stream.clone();
+                return Err(DocumentError::Hole { stream, from: batch.version, to: edge });
+            }
+            Some(edge) if batch.version > edge => {
+                let kept = edge.saturating_sub(batch.base());
+                batch.events.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+                batch.version = edge;
+            }
+            _ => {}
+        }
+        self.edge = Some(batch.base());
+        Ok(batch)
+    }
+
+    fn after(&mut self, mut batch: Batch) -> Result<Batch, DocumentError> {
+        let (edge, base, stream) = (self.edge.unwrap_or(0), batch.base(), self.stream.clone());
+        match std::mem::replace(&mut self.started, true) {
+            false if base > edge => {
+                return Err(DocumentError::Pruned { stream, wanted: edge, first: base });
+            }
+            true if base > edge => {
+                return Err(DocumentError::Hole { stream, from: edge, to: base });
+            }
+            _ => {}
+        }
+        let seen = (edge - base).min(batch.events.len() as u64);
+        batch.events.drain(..usize::try_from(seen).unwrap_or(usize::MAX));
+        self.edge = Some(edge.max(batch.version));
+        if batch.is_tip() {
+            self.more = false;
+        }
+        Ok(batch)
+    }
+}
+
+/// A calf that begins at `index` has this key.
+fn key_of(index: u64) -> i64 {
+    i64::try_from(index).unwrap_or(TIP_KEY).min(TIP_KEY)
+}
+
+/// What is left to read.
+struct Reading<'a, S> {
+    log: &'a DocumentLog<S>,
+    stream: &'a StreamName,
+    /// The indexes from the first to the one behind the last.
+    left: std::ops::Range<u64>,
+    direction: Direction,
+    consistency: Consistency,
+    envelope: &'a Envelope,
+    walk: Option<Walk<'a, S>>,
+    /// How often it may still look torn, over all of its pages.
+    attempts: Attempts,
+    done: bool,
+}
+
+impl<S: Store> DocumentLog<S> {
+    /// The events with these indexes, those that there are.
+    ///
+    /// # Errors
+    /// A request failed; or the first of them were pruned; or others are not there.
+    pub fn read<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        range: std::ops::Range<u64>,
+        direction: Direction,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<Recorded, DocumentError>> {
+        let done = range.is_empty();
+        let reading = Reading {
+            log: self,
+            stream,
+            left: range,
+            direction,
+            consistency,
+            envelope,
+            walk: None,
+            attempts: torn_retry(self.retry(envelope)).start(),
+            done,
+        };
+        let pages = stream::try_unfold(reading, |mut reading| async move {
+            let events = reading.next().await?;
+            let page = |events: Vec<_>| stream::iter(events.into_iter().map(Ok));
+            Ok::<_, DocumentError>(events.map(|events| (page(events), reading)))
+        });
+        pages.try_flatten().boxed()
+    }
+}
+
+impl<'a, S: Store> Reading<'a, S> {
+    /// The next events; a read that looks torn goes on where the last believed item ended.
+    async fn next(&mut self) -> Result<Option<Vec<Recorded>>, DocumentError> {
+        loop {
+            if self.done || self.left.is_empty() {
+                return Ok(None);
+            }
+            match self.attempt().await {
+                Err(error) if error.is_torn() && self.attempts.again().await => {
+                    (self.consistency, self.walk) = (Consistency::Strong, None);
+                }
+                other => return other.map(Some),
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<Vec<Recorded>, DocumentError> {
+        let mut walk = match self.walk.take() {
+            Some(walk) => walk,
+            None => {
+                let walk = Walk::back(self.log, self.stream, self.consistency, self.envelope);
+                match self.direction {
+                    Direction::Forward => walk.forward(self.left.start).await?,
+                    // Each calf has an event, so these many items are enough if the range ends
+                    // where the stream does.
+                    Direction::Backward => {
+                        walk.pages_of((self.left.end - self.left.start).saturating_add(1))
+                    }
+                }
+            }
+        };
+        let Some(batch) = walk.next().await? else { return self.end(&walk) };
+        let base = batch.base();
+        if self.direction == Direction::Backward && batch.is_tip() && self.left.end < base {
+            // Calves between the Tip and the events asked for need not be read.
+            walk = walk.behind(self.left.end);
+        }
+        self.walk = Some(walk);
+        let mut events: Vec<_> = (base..)
+            .zip(batch.events)
+            .map(|(index, event)| Recorded { index, event })
+            .filter(|recorded| self.left.contains(&recorded.index))
+            .collect();
+        match self.direction {
+            Direction::Forward => {
+                self.left.start = batch.version.max(self.left.start);
+                self.done = batch.key == TIP_KEY;
+            }
+            Direction::Backward => {
+                events.reverse();
+                self.left.end = base.min(self.left.end);
+                self.done = base == 0;
+            }
+        }
+        Ok(events)
+    }
+
+    /// There is no further item; forward, that means that there is none at all.
+    fn end(&mut self, walk: &Walk<'_, S>) -> Result<Vec<Recorded>, DocumentError> {
+        let stream = self.stream.clone();
+        match (self.direction, walk.edge()) {
+            (Direction::Forward, _) if walk.beyond.is_some() => {
+                Err(DocumentError::NoTip { stream })
+            }
+            (Direction::Backward, Some(first)) if first > self.left.start => {
+                Err(DocumentError::Pruned { stream, wanted: self.left.start, first })
+            }
+            _ => {
+                self.done = true;
+                Ok(Vec::new())
+            }
+        }
+    }
+}

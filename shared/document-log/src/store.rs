@@ -1,0 +1,68 @@
+//! What the log needs of the place where items are.
+
+use futures::future::BoxFuture;
+use ringfence::Consistency;
+use ringfence_dynamo::Failure;
+
+use crate::{Batch, Direction, StreamName, Write};
+
+/// A page of a stream's items, Tip included, in the order of their keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// The stream.
+    pub stream: &'a StreamName,
+    /// From which end.
+    pub direction: Direction,
+    /// Only items that follow this key in the direction.
+    pub beyond: Option<i64>,
+    /// Items of the page, at most; there may be fewer although more follow.
+    pub items_max: Option<i32>,
+    /// How fresh.
+    pub consistency: Consistency,
+}
+
+/// An answer to a [`Query`].
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The items.
+    pub batches: Vec<Batch>,
+    /// Whether others may follow.
+    pub more: bool,
+}
+
+/// Some streams of a table, in no order.
+#[derive(Clone, Debug, Default)]
+pub struct Streams {
+    /// Their names.
+    pub names: Vec<StreamName>,
+    /// Where others follow, if they do.
+    pub next: Option<Key>,
+}
+
+/// The key of an item: its stream, and its place in it.
+pub type Key = (StreamName, i64);
+
+/// A table of Tips and calves. Each call is one request; a failed one says what is known about its
+/// effect.
+pub trait Store: Send + Sync {
+    /// The Tip of a stream.
+    fn tip<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        consistency: Consistency,
+    ) -> BoxFuture<'a, Result<Option<Batch>, Failure>>;
+
+    /// Some items of a stream.
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>>;
+
+    /// Writes a Tip, and a calf if there is one, both or none. A condition that does not hold fails
+    /// with the Tip that was found.
+    fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Deletes a calf, if it is there.
+    fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
+    -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// The streams whose Tip is on the page of the table that follows the key.
+    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
+}

@@ -1,0 +1,172 @@
+//! Whether the items of a stream belong together.
+
+use ringfence::{Consistency, Envelope};
+
+use crate::{Batch, Direction, DocumentError, DocumentLog, Query, Store, StreamName};
+
+/// What the items of a stream are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The first event that is there.
+    pub first: u64,
+    /// The index behind the last event.
+    pub version: u64,
+    /// How many calves.
+    pub calves: u64,
+    /// What is wrong; nothing, if the stream is whole.
+    pub problems: Vec<Problem>,
+}
+
+/// What is wrong with the items of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// There are calves and no Tip.
+    #[error("there is no Tip")]
+    NoTip,
+    /// Events are not there.
+    #[error("events {from} to {to} are missing", to = to - 1)]
+    Hole {
+        /// The first one that is missing.
+        from: u64,
+        /// The first one after them.
+        to: u64,
+    },
+    /// Two items have the same events.
+    #[error("event {from} is in two items")]
+    Overlap {
+        /// The first one.
+        from: u64,
+    },
+    /// A calf's key is not the index of its first event.
+    #[error("calf {key} begins at event {base}")]
+    Key {
+        /// `i`.
+        key: i64,
+        /// What follows from `n` and `e`.
+        base: u64,
+    },
+    /// A calf has what only a Tip has, or no events.
+    #[error("calf {key} has unfolds or no events")]
+    Calf {
+        /// `i`.
+        key: i64,
+    },
+    /// `b` is not what the calves sum up to; readers do not mind.
+    #[error("the Tip says that {said} bytes are in calves, found {found}")]
+    CalvedBytes {
+        /// `b`.
+        said: u64,
+        /// The estimate of the calves' events.
+        found: u64,
+    },
+    /// The Tip says that more was appended than there ever was.
+    #[error("the Tip says that the last of {version} events were {appended}")]
+    Appended {
+        /// `a`.
+        appended: u64,
+        /// `n`.
+        version: u64,
+    },
+    /// An unfold is of another version than the Tip.
+    #[error("unfold {event_type} is of version {unfold}, the Tip of {version}")]
+    Unfold {
+        /// `u.c`.
+        event_type: String,
+        /// `u.i`.
+        unfold: u64,
+        /// `n`.
+        version: u64,
+    },
+}
+
+/// What is known behind some items.
+#[derive(Default)]
+struct Check {
+    report: Report,
+    started: bool,
+    calved_bytes: u64,
+    tip: bool,
+}
+
+impl<S: Store> DocumentLog<S> {
+    /// Reads all items of a stream and says whether they belong together. A stream that is written
+    /// meanwhile can look wrong: look again before you believe it.
+    ///
+    /// # Errors
+    /// A request failed, or an item is neither a Tip nor a calf.
+    pub async fn verify(
+        &self,
+        stream: &StreamName,
+        envelope: &Envelope,
+    ) -> Result<Report, DocumentError> {
+        let mut check = Check::default();
+        let mut beyond = None;
+        loop {
+            let query = Query {
+                stream,
+                direction: Direction::Forward,
+                beyond,
+                items_max: None,
+                consistency: Consistency::Strong,
+            };
+            let page = self.retry(envelope).run(|| self.store.query(query)).await;
+            let page = page.map_err(|gave_up| DocumentError::of("verifying", gave_up))?;
+            beyond = page.batches.last().map(|batch| batch.key).or(beyond);
+            page.batches.iter().for_each(|batch| check.item(batch));
+            if !page.more {
+                break;
+            }
+        }
+        if check.started && !check.tip {
+            check.report.problems.push(Problem::NoTip);
+        }
+        Ok(check.report)
+    }
+}
+
+impl Check {
+    fn item(&mut self, batch: &Batch) {
+        let (base, end) = (batch.base(), self.report.version);
+        match std::mem::replace(&mut self.started, true) {
+            false => self.report.first = base,
+            true if base > end => self.problem(Problem::Hole { from: end, to: base }),
+            true if base < end => self.problem(Problem::Overlap { from: base }),
+            true => {}
+        }
+        self.report.version = batch.version;
+        if batch.is_tip() { self.tip(batch) } else { self.calf(batch) }
+    }
+
+    fn calf(&mut self, calf: &Batch) {
+        self.report.calves += 1;
+        self.calved_bytes += calf.event_bytes() as u64;
+        let (key, base) = (calf.key, calf.base());
+        if i64::try_from(base) != Ok(key) {
+            self.problem(Problem::Key { key, base });
+        }
+        if calf.events.is_empty() || !calf.unfolds.is_empty() || calf.etag.is_some() {
+            self.problem(Problem::Calf { key });
+        }
+    }
+
+    fn tip(&mut self, tip: &Batch) {
+        self.tip = true;
+        // Pruned calves stay in the sum.
+        let (said, found) = (tip.calved_bytes, self.calved_bytes);
+        if said < found || (self.report.first == 0 && said > found) {
+            self.problem(Problem::CalvedBytes { said, found });
+        }
+        let (appended, version) = (tip.appended, tip.version);
+        if appended > version {
+            self.problem(Problem::Appended { appended, version });
+        }
+        for unfold in tip.unfolds.iter().filter(|unfold| unfold.version != version) {
+            let event_type = unfold.event_type.clone();
+            self.problem(Problem::Unfold { event_type, unfold: unfold.version, version });
+        }
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.report.problems.push(problem);
+    }
+}

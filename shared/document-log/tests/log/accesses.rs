@@ -1,0 +1,161 @@
+//! Every way to store a state gives the same state.
+
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{
+    Access, Cache, Decider, DocumentError, Load, Outcome, Store, TipLimits,
+};
+
+use crate::basket::{
+    Basket, State, accesses, add, baskets, rolling, snapshot, snapshots, some_cache, state,
+    transact,
+};
+use crate::on_both;
+use crate::stack::{events_max, log, name};
+
+on_both![
+    every_access_reads_what_it_wrote,
+    the_latest_event_is_the_state,
+    competing_writers_lose_nothing,
+    an_access_can_be_changed,
+    rolling_state_writes_no_events,
+    snapshots_of_two_versions_live_side_by_side,
+    types_that_are_not_known_are_passed_over,
+    a_known_type_of_another_shape_is_an_error,
+];
+
+fn limits() -> [TipLimits; 3] {
+    [events_max(1), events_max(3), TipLimits::default()]
+}
+
+async fn every_access_reads_what_it_wrote<S: Store + Clone>(store: S) {
+    for (a, access) in accesses().into_iter().enumerate() {
+        for (l, limits) in limits().into_iter().enumerate() {
+            let id = format!("{a}-{l}");
+            let log = || log(store.clone()).with_limits(limits);
+            let cached = baskets(log(), access(), some_cache());
+            let cold = baskets(log(), access(), Cache::none());
+            let mut expected = State::default();
+            for n in 0..7 {
+                // Written by turns, so that the cached one is behind every second time.
+                let writer = if n % 2 == 0 { &cached } else { &cold };
+                add(writer, &id, n % 3).await;
+                expected = Basket::evolve(expected, crate::basket::added(n % 3));
+                assert_eq!(state(&cold, &id).await, expected, "access {a}, limits {l}, event {n}");
+                assert_eq!(state(&cached, &id).await, expected, "access {a}, limits {l}, {n}");
+            }
+        }
+    }
+}
+
+async fn the_latest_event_is_the_state<S: Store + Clone>(store: S) {
+    let log = || log(store.clone()).with_limits(events_max(2));
+    let latest = baskets(log(), Access::LatestKnownEvent, Cache::none());
+    for sku in 0..5 {
+        add(&latest, "x", sku).await;
+        let expected = Basket::evolve(State::default(), crate::basket::added(sku));
+        assert_eq!(state(&latest, "x").await, expected);
+    }
+    let all = baskets(log(), Access::Unoptimized, Cache::none());
+    assert_eq!(state(&all, "x").await.total(), 5);
+}
+
+async fn competing_writers_lose_nothing<S: Store + Clone>(store: S) {
+    for (a, access) in accesses().into_iter().enumerate() {
+        let id = format!("race-{a}");
+        let writer =
+            |cache| baskets(log(store.clone()).with_limits(events_max(3)), access(), cache);
+        let (one, two) = (writer(some_cache()), writer(Cache::none()));
+        let many = async |writer, load| {
+            for _ in 0..10 {
+                let added = transact(writer, &id, load, |state| state.add(7, 1)).await;
+                assert_eq!(added.outcome, Outcome::Accepted(vec![crate::basket::added(7)]));
+            }
+        };
+        futures::join!(many(&one, Load::Cached), many(&two, Load::Eventual));
+        assert_eq!(state(&two, &id).await.total(), 20, "access {a}");
+        assert_eq!(state(&one, &id).await.total(), 20, "access {a}, cached");
+        let stream = one.stream(&id).expect("a name");
+        let report = one.log().verify(&stream, &Envelope::default()).await.expect("an answer");
+        assert_eq!(report.problems, [], "access {a}");
+    }
+}
+
+async fn an_access_can_be_changed<S: Store + Clone>(store: S) {
+    let log = || log(store.clone()).with_limits(events_max(2));
+    let order: [fn() -> Access<Basket>; 5] =
+        [|| Access::Unoptimized, snapshot, || Access::Unoptimized, snapshots, snapshot];
+    for (n, access) in (0_u32..).zip(order) {
+        let category = baskets(log(), access(), Cache::none());
+        add(&category, "x", n).await;
+        add(&category, "x", n).await;
+        assert_eq!(state(&category, "x").await.total(), 2 * (n + 1), "change {n}");
+    }
+    let last = baskets(log(), rolling(), Cache::none());
+    add(&last, "x", 99).await;
+    assert_eq!(state(&last, "x").await.total(), 11);
+    // The way back loses what was never an event.
+    let back = baskets(log(), Access::Unoptimized, Cache::none());
+    assert_eq!(state(&back, "x").await.total(), 10);
+}
+
+async fn rolling_state_writes_no_events<S: Store>(store: S) {
+    let category = baskets(log(store), rolling(), some_cache());
+    for sku in 0..3 {
+        assert_eq!(add(&category, "x", sku).await, 0, "the version stays");
+    }
+    let tip = category.log().tip(&name("x"), Consistency::Strong, &Envelope::default()).await;
+    let tip = tip.expect("an answer").expect("a Tip");
+    assert_eq!((tip.version, tip.appended, tip.events.len(), tip.unfolds.len()), (0, 0, 0, 1));
+    assert_eq!(state(&category, "x").await.total(), 3);
+}
+
+async fn snapshots_of_two_versions_live_side_by_side<S: Store + Clone>(store: S) {
+    let new = baskets(log(store.clone()), snapshots(), Cache::none());
+    let old = baskets(log(store), snapshot(), Cache::none());
+    add(&new, "x", 1).await;
+    assert_eq!(state(&old, "x").await.total(), 1);
+    add(&old, "x", 2).await;
+    assert_eq!(state(&new, "x").await.total(), 2, "no snapshot of its own: the events say it");
+}
+
+async fn types_that_are_not_known_are_passed_over<S: Store + Clone>(store: S) {
+    crate::contract::append(&log(store.clone()), None, 0..1).await;
+    let log = log(store);
+    let envelope = Envelope::default();
+    let tip = log.tip(&name("a"), Consistency::Strong, &envelope).await.expect("an answer");
+    let append = ringfence_document_log::Append {
+        stream: &name("a"),
+        known: tip.as_ref(),
+        by_etag: false,
+        events: vec![
+            ("Wrapped".into(), None),
+            ("Removed".into(), Some(serde_json::json!({"sku": 5}))),
+        ],
+        unfolds: vec![("OldSnapshot".into(), Some(serde_json::json!("?")))],
+        envelope: &envelope,
+    };
+    log.append(append).await.expect("it is settled");
+    let category = baskets(log, snapshot(), Cache::none());
+    assert_eq!(state(&category, "a").await.total(), 1);
+    let (_, version) =
+        category.query("a", Load::Eventual, &envelope, |_| ()).await.expect("it can be read");
+    assert_eq!(version, 3, "the version counts them");
+}
+
+async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {
+    let envelope = Envelope::default();
+    let log = log(store);
+    let append = ringfence_document_log::Append {
+        stream: &name("a"),
+        known: None,
+        by_etag: false,
+        events: vec![("Removed".into(), Some(serde_json::json!({ "no": 1 })))],
+        unfolds: vec![],
+        envelope: &envelope,
+    };
+    log.append(append).await.expect("it is settled");
+    let category = baskets(log, Access::Unoptimized, Cache::none());
+    let decided = category.transact("a", Load::Eventual, &envelope, |state| state.ensure(1)).await;
+    let error: DocumentError = decided.expect_err("it can't be decoded");
+    assert_eq!(error.to_string(), "event 0 of Basket-a (Removed) can't be decoded");
+}

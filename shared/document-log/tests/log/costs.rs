@@ -1,0 +1,198 @@
+//! Exact requests and units of each operation, with the default Tip and with Equinox's.
+//!
+//! Payloads have 500 bytes of JSON and are not compressed; the snapshot has 500 bytes too. Units are
+//! computed from the documented sizes of the items; the emulator's own figures agree.
+
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{
+    Access, Cache, Category, Decider, DynamoStore, Encoding, Load, Store, TipLimits,
+};
+use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::stack::{Stack, log};
+use crate::streams::image;
+
+/// JSON bytes of a payload.
+const PAYLOAD_BYTES: usize = 500;
+
+struct Notes;
+
+#[derive(Clone, Serialize, Deserialize)]
+enum Event {
+    Noted { text: String },
+    Snapshot { text: String },
+}
+
+impl Decider for Notes {
+    const CATEGORY: &'static str = "Notes";
+    type Event = Event;
+    type State = String;
+
+    fn evolve(_: String, event: Event) -> String {
+        let (Event::Noted { text } | Event::Snapshot { text }) = event;
+        text
+    }
+}
+
+fn text() -> String {
+    "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len())
+}
+
+fn snapshot() -> Access<Notes> {
+    Access::Snapshot {
+        is_origin: |event| matches!(event, Event::Snapshot { .. }),
+        to_snapshot: |state| Event::Snapshot { text: state.clone() },
+    }
+}
+
+/// Requests and units.
+#[derive(Debug, PartialEq)]
+struct Cost {
+    requests: (u32, u32),
+    read: f64,
+    write: f64,
+}
+
+fn cost(reads: u32, read: f64, writes: u32, write: f64) -> Cost {
+    Cost { requests: (reads, writes), read, write }
+}
+
+/// A stream of some events, and what an operation on it costs.
+struct Priced {
+    stack: Stack,
+    category: Category<Notes, DynamoStore>,
+}
+
+impl Priced {
+    async fn of(events: u32, limits: TipLimits, access: Access<Notes>, warm: bool) -> Self {
+        let stack = Stack::start().await;
+        let cache = || match warm {
+            true => Cache::of(std::num::NonZeroUsize::MIN),
+            false => Cache::none(),
+        };
+        let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
+        let category = Category::new(log, access, cache()).expect("an enum");
+        let priced = Self { stack, category };
+        for _ in 0..events {
+            priced.append(Load::Eventual).await;
+        }
+        priced
+    }
+
+    async fn append(&self, load: Load) -> Cost {
+        let decide = |_: &String| Ok::<_, ()>(vec![Event::Noted { text: text() }]);
+        let envelope = Envelope::default();
+        let appended = self.priced(self.category.transact("n", load, &envelope, decide)).await;
+        assert_eq!(appended.0.expect("it is settled").attempts, 1);
+        appended.1
+    }
+
+    async fn read(&self, load: Load) -> Cost {
+        let envelope = Envelope::default();
+        let read = self.priced(self.category.query("n", load, &envelope, String::clone)).await;
+        assert_eq!(read.0.expect("it can be read").0.len(), text().len());
+        read.1
+    }
+
+    async fn tip_bytes(&self) -> usize {
+        let stream = self.category.stream("n").expect("a name");
+        let tip = self.stack.other_store().tip(&stream, Consistency::Strong).await;
+        tip.expect("an answer").map_or(0, |tip| item_bytes(&tip.to_item()))
+    }
+
+    /// What it gives and what it costs, by the documented rules and by the emulator.
+    async fn priced<T>(&self, operation: impl Future<Output = T>) -> (T, Cost) {
+        let meter = self.category.log().store().meter();
+        let (before, tip_before) = (meter.snapshot(), self.tip_bytes().await);
+        self.stack.take();
+        let given = operation.await;
+        let tip = self.tip_bytes().await.max(tip_before);
+        let used = meter.snapshot().since(&before);
+        let Units { read, write } = used.total();
+        let mut computed = Cost { requests: (used.reads, used.writes), read: 0.0, write: 0.0 };
+        for exchange in self.stack.take() {
+            let request = &exchange.request;
+            let bytes = |item: &Value| item_bytes(&image(item));
+            let consistency = match request["ConsistentRead"].as_bool() {
+                Some(true) => Consistency::Strong,
+                _ => Consistency::Eventual,
+            };
+            let units = |bytes| match consistency {
+                Consistency::Strong => read_units(bytes, ringfence_dynamo::Consistency::Strong),
+                Consistency::Eventual => read_units(bytes, ringfence_dynamo::Consistency::Eventual),
+            };
+            match &*exchange.operation {
+                "GetItem" if exchange.answer["Item"].is_null() => computed.read += units(0),
+                "GetItem" => computed.read += units(bytes(&exchange.answer["Item"])),
+                "Query" => {
+                    let items = exchange.answer["Items"].as_array().expect("items");
+                    computed.read += units(items.iter().map(bytes).sum());
+                }
+                "TransactWriteItems" => {
+                    let calf = bytes(&request["TransactItems"][0]["Put"]["Item"]);
+                    computed.write += transact_write_units(calf) + transact_write_units(tip);
+                }
+                _ => computed.write += write_units(tip),
+            }
+        }
+        let metered = Cost { requests: computed.requests, read, write };
+        assert_eq!(computed, metered, "computed, metered");
+        (given, metered)
+    }
+}
+
+const RINGFENCE: fn() -> TipLimits = TipLimits::default;
+const EQUINOX: fn() -> TipLimits = || TipLimits::EQUINOX;
+
+#[tokio::test]
+async fn create() {
+    for limits in [RINGFENCE(), EQUINOX()] {
+        let priced = Priced::of(0, limits, Access::Unoptimized, false).await;
+        assert_eq!(priced.append(Load::Eventual).await, cost(1, 0.5, 1, 1.0));
+        let priced = Priced::of(0, limits, snapshot(), false).await;
+        assert_eq!(priced.append(Load::Empty).await, cost(0, 0.0, 1, 2.0));
+    }
+}
+
+#[tokio::test]
+async fn append_to_a_hundred_events() {
+    for (limits, all, snapshots, warm) in [
+        (RINGFENCE(), cost(1, 7.0, 1, 2.0), cost(1, 0.5, 1, 2.0), cost(0, 0.0, 1, 2.0)),
+        (EQUINOX(), cost(1, 7.0, 1, 22.0), cost(1, 3.0, 1, 23.0), cost(0, 0.0, 1, 23.0)),
+    ] {
+        let priced = Priced::of(100, limits, Access::Unoptimized, false).await;
+        assert_eq!(priced.append(Load::Eventual).await, all);
+        let priced = Priced::of(100, limits, snapshot(), false).await;
+        assert_eq!(priced.append(Load::Eventual).await, snapshots);
+        let priced = Priced::of(100, limits, snapshot(), true).await;
+        assert_eq!(priced.append(Load::Cached).await, warm);
+    }
+}
+
+#[tokio::test]
+async fn calve() {
+    // Three events of 545 bytes fit the default Tip.
+    let priced = Priced::of(3, RINGFENCE(), Access::Unoptimized, true).await;
+    assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 8.0));
+    // After that there is room again.
+    assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 2.0));
+}
+
+#[tokio::test]
+async fn read_a_hundred_events() {
+    for (limits, all, latest, asked) in [
+        (RINGFENCE(), cost(1, 7.0, 0, 0.0), cost(1, 0.5, 0, 0.0), cost(1, 0.5, 0, 0.0)),
+        (EQUINOX(), cost(1, 7.0, 0, 0.0), cost(1, 3.0, 0, 0.0), cost(1, 3.0, 0, 0.0)),
+    ] {
+        let priced = Priced::of(100, limits, Access::Unoptimized, false).await;
+        assert_eq!(priced.read(Load::Eventual).await, all);
+        assert_eq!(priced.read(Load::Strong).await.read, 2.0 * all.read);
+        let priced = Priced::of(100, limits, snapshot(), false).await;
+        assert_eq!(priced.read(Load::Eventual).await, latest, "a snapshot");
+        let priced = Priced::of(100, limits, Access::Unoptimized, true).await;
+        assert_eq!(priced.read(Load::Eventual).await, asked, "asked after");
+        assert_eq!(priced.read(Load::Cached).await, cost(0, 0.0, 0, 0.0), "cached");
+    }
+}

@@ -1,0 +1,148 @@
+//! What an append costs by the size at which the Tip calves: the table in `docs/document-log.md`.
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::{env, fs};
+
+use futures::future::BoxFuture;
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{
+    Append, Appended, Batch, Encoding, Key, MemoryStore, Page, Query, Store, StreamName, Streams,
+    TipLimits, Write,
+};
+use ringfence_dynamo::{Failure, item_bytes, transact_write_units, write_units};
+use serde_json::{Value, json};
+
+use crate::stack::{log, name};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/document-log.md");
+const BEGIN: &str = "<!-- curve -->\n";
+const END: &str = "<!-- end of curve -->";
+const APPENDS: u64 = 1_000;
+/// At which a Tip calves, in bytes of events.
+const TIPS: [usize; 7] = [512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
+
+/// A store that sums up what writes cost by the documented rules.
+#[derive(Default)]
+struct Priced {
+    store: MemoryStore,
+    units: Mutex<f64>,
+}
+
+impl Store for Priced {
+    fn tip<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        consistency: Consistency,
+    ) -> BoxFuture<'a, Result<Option<Batch>, Failure>> {
+        self.store.tip(stream, consistency)
+    }
+
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+        self.store.query(query)
+    }
+
+    fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let bytes = |batch: &Batch| item_bytes(&batch.to_item());
+            let before = self.store.tip(&write.tip.stream, Consistency::Strong).await?;
+            self.store.write(write).await?;
+            let tip = bytes(&write.tip).max(before.as_ref().map_or(0, bytes));
+            *self.units.lock().expect("no panic") += match &write.calf {
+                Some(calf) => transact_write_units(bytes(calf)) + transact_write_units(tip),
+                None => write_units(tip),
+            };
+            Ok(())
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        key: i64,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        self.store.delete(stream, key)
+    }
+
+    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+        self.store.streams(after)
+    }
+}
+
+/// Write units of an append, on the average of a thousand.
+async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64 {
+    let limits = match tip_bytes {
+        32_768 => TipLimits::EQUINOX,
+        _ => TipLimits { event_bytes_max: tip_bytes, ..TipLimits::default() },
+    };
+    let log = log(Priced::default()).with_limits(limits).with_encoding(Encoding::Raw);
+    let body = |bytes: usize| Some(json!("x".repeat(bytes - 2)));
+    let (stream, envelope) = (name("a"), Envelope::default());
+    let mut tip: Option<Batch> = None;
+    for _ in 0..APPENDS {
+        let unfolds: Vec<(String, Option<Value>)> = match unfold_bytes {
+            0 => vec![],
+            bytes => vec![("Snapshot".to_owned(), body(bytes))],
+        };
+        let append = Append {
+            stream: &stream,
+            known: tip.as_ref(),
+            by_etag: false,
+            events: vec![("ItemAdded".to_owned(), body(event_bytes))],
+            unfolds,
+            envelope: &envelope,
+        };
+        tip = match log.append(append).await.expect("it is settled") {
+            Appended::Written(tip) => Some(tip),
+            Appended::Conflict(found) => panic!("nobody else writes: {found:?}"),
+        };
+    }
+    let total = *log.store().units.lock().expect("no panic");
+    total / 1_000.0
+}
+
+async fn table() -> String {
+    let shapes = [(200, 0), (340, 0), (1_000, 0), (200, 500), (200, 3_000)];
+    let mut table = "| payload | snapshot |".to_owned();
+    for tip in TIPS {
+        let _ = match tip {
+            512 => write!(table, " 512 B |"),
+            32_768 => write!(table, " 32 KB (Equinox) |"),
+            _ => write!(table, " {} KB |", tip / 1_024),
+        };
+    }
+    let _ = write!(table, "\n|---|---|{}\n", "---|".repeat(TIPS.len()));
+    for (event, unfold) in shapes {
+        let unfold_text = if unfold == 0 { "none".to_owned() } else { format!("{unfold} B") };
+        let _ = write!(table, "| {event} B | {unfold_text} |");
+        for tip in TIPS {
+            let _ = write!(table, " {:.1} |", units(tip, event, unfold).await);
+        }
+        table.push('\n');
+    }
+    table
+}
+
+#[tokio::test]
+async fn the_page_has_the_curve() {
+    let page = fs::read_to_string(PAGE).expect("the page");
+    let begin = page.find(BEGIN).expect("a place for the table") + BEGIN.len();
+    let end = page.find(END).expect("the table ends");
+    let table = table().await;
+    if env::var_os("UPDATE").is_some() {
+        let page = format!("{}{table}{}", &page[..begin], &page[end..]);
+        fs::write(PAGE, page).expect("the page can be written");
+    } else {
+        assert_eq!(&page[begin..end], table, "write it with `UPDATE=1 cargo test the_page_has`");
+    }
+}
+
+#[tokio::test]
+async fn the_default_costs_a_fraction_of_equinoxs() {
+    let default = TipLimits::default().event_bytes_max;
+    for (event, unfold) in [(200, 0), (340, 0), (1_000, 0), (200, 500)] {
+        let (ours, theirs) =
+            (units(default, event, unfold).await, units(32_768, event, unfold).await);
+        assert!(2.0 * ours < theirs, "{event} B: {ours} against {theirs}");
+    }
+}

@@ -1,0 +1,111 @@
+//! What the cache saves, and that it never makes a wrong answer.
+
+use std::time::Duration;
+
+use ringfence::Envelope;
+use ringfence_document_log::{Access, Cache, DocumentLog, DynamoStore, Load, Outcome};
+use ringfence_dynamo::Clock;
+
+use crate::basket::{
+    Closed, Event, State, add, added, baskets, snapshot, some_cache, state, transact,
+};
+use crate::stack::{NOW_MS, Stack, events_max, log};
+
+#[tokio::test]
+async fn a_cached_state_is_only_asked_after() {
+    let stack = Stack::start().await;
+    for (id, access) in [("all", Access::Unoptimized), ("snapshot", snapshot())] {
+        let category = baskets(log(stack.store()), access, some_cache());
+        add(&category, id, 1).await;
+        stack.take();
+        for sku in 2..5 {
+            add(&category, id, sku).await;
+            assert_eq!(stack.operations(), ["GetItem", "UpdateItem"]);
+        }
+        state(&category, id).await;
+        assert_eq!(stack.operations(), ["GetItem"]);
+    }
+}
+
+#[tokio::test]
+async fn what_came_between_is_all_that_is_read() {
+    let stack = Stack::start().await;
+    let limited = |store: DynamoStore| log(store).with_limits(events_max(1));
+    let cached = baskets(limited(stack.store()), Access::Unoptimized, some_cache());
+    let other = baskets(limited(stack.other_store()), Access::Unoptimized, Cache::none());
+    for sku in 0..10 {
+        add(&cached, "x", sku).await;
+    }
+    for sku in 10..13 {
+        add(&other, "x", sku).await;
+    }
+    stack.take();
+    assert_eq!(state(&cached, "x").await.total(), 13);
+    let exchanges = stack.take();
+    let query = &exchanges[1];
+    assert_eq!((exchanges.len(), &*query.operation), (2, "Query"));
+    // The Tip has one of the three events that are new, and no calf has fewer than one.
+    assert_eq!(query.answer["Items"].as_array().expect("items").len(), 2);
+}
+
+#[tokio::test]
+async fn a_stale_or_cached_read_asks_nobody_within_its_time() {
+    let stack = Stack::start().await;
+    let clock = Clock::fixed(NOW_MS);
+    let log = DocumentLog::new(stack.store(), clock.clone());
+    let category = baskets(log, snapshot(), some_cache());
+    let total = async |load| {
+        let read = category.query("x", load, &Envelope::default(), State::total).await;
+        let (total, _) = read.expect("it can be read");
+        (total, stack.operations())
+    };
+    assert_eq!(total(Load::Cached).await, (0, vec!["GetItem".to_owned()]));
+    add(&category, "x", 1).await;
+    stack.take();
+    let other = baskets(crate::stack::log(stack.other_store()), snapshot(), Cache::none());
+    add(&other, "x", 2).await;
+    clock.set(NOW_MS + 1_000);
+    assert_eq!(total(Load::Cached).await, (1, vec![]));
+    assert_eq!(total(Load::Stale(Duration::from_secs(1))).await, (1, vec![]));
+    clock.set(NOW_MS + 1_001);
+    let asked = vec!["GetItem".to_owned()];
+    assert_eq!(total(Load::Stale(Duration::from_secs(1))).await, (2, asked));
+    assert_eq!(total(Load::Stale(Duration::from_secs(1))).await, (2, vec![]));
+}
+
+#[tokio::test]
+async fn an_assumed_empty_stream_is_written_without_a_read() {
+    let stack = Stack::start().await;
+    let category = baskets(log(stack.store()), snapshot(), Cache::none());
+    let first = transact(&category, "x", Load::Empty, |state| state.add(1, 1)).await;
+    assert_eq!((first.version, first.attempts, stack.operations()), (1, 1, vec!["PutItem".into()]));
+    // The refusal brings the Tip, which is all that the second decision needs.
+    let second = transact(&category, "x", Load::Empty, |state| state.add(2, 1)).await;
+    assert_eq!((second.version, second.attempts), (2, 2));
+    let operations = stack.operations();
+    assert_eq!(operations.last().map(String::as_str), Some("UpdateItem"));
+    assert_eq!(state(&category, "x").await.total(), 2);
+}
+
+#[tokio::test]
+async fn a_refusal_rests_on_what_is_acknowledged() {
+    let stack = Stack::start().await;
+    let cached = baskets(log(stack.store()), snapshot(), some_cache());
+    let other = baskets(log(stack.other_store()), snapshot(), Cache::none());
+    add(&cached, "x", 1).await;
+    let close = |_: &State| Ok(vec![Event::Closed]);
+    transact(&other, "x", Load::Eventual, close).await;
+    // What the cache has would accept; the append finds out.
+    let refused = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
+    assert_eq!((refused.outcome, refused.attempts), (Outcome::Rejected(Closed), 2));
+    // What the cache has would do nothing; nothing is written, so it is asked after.
+    let reopen = |_: &State| Ok(vec![Event::Snapshot(State::default())]);
+    transact(&other, "x", Load::Eventual, reopen).await;
+    let done = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
+    assert_eq!(done.outcome, Outcome::Accepted(vec![added(1)]));
+    stack.take();
+    let nothing = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
+    assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
+    let nothing = transact(&cached, "x", Load::Strong, |state| state.ensure(1)).await;
+    assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
+}

@@ -1,0 +1,19 @@
+//! The log in memory and on an embedded DynamoDB: one contract for both, what goes over the wire,
+//! what it costs, what holds when writers race and when requests fail.
+
+mod accesses;
+mod basket;
+mod cases;
+mod contract;
+mod costs;
+mod curve;
+mod faults;
+mod loads;
+mod node;
+mod original;
+mod pruning;
+mod random;
+mod requests;
+mod stack;
+mod streams;
+mod whole;

@@ -1,0 +1,73 @@
+//! Random histories against a list: whatever is written, by whom and with which Tip, comes back.
+
+use ringfence::Envelope;
+use ringfence_document_log::{Direction, MemoryStore, TipLimits};
+use ringfence_dynamo::Random;
+
+use crate::contract::{append, read, written};
+use crate::stack::{Stack, log, name};
+use ringfence_document_log::Store;
+
+/// In memory, where one takes a millisecond.
+const SEEDS_IN_MEMORY: u64 = 150;
+/// On DynamoDB.
+const SEEDS_ON_DYNAMO: u64 = 6;
+
+async fn history<S: Store + Clone>(store: S, seed: u64) {
+    let mut random = Random::new(&[seed]);
+    let usize_below = |random: &mut Random, end| usize::try_from(random.below(end)).expect("small");
+    let mut version = 0;
+    let mut first = 0;
+    let mut tip = None;
+    for step in 0..random.below(40) + 1 {
+        let limits = TipLimits {
+            events_max: random.chance(50).then(|| usize_below(&mut random, 6)),
+            event_bytes_max: usize_below(&mut random, 1_500),
+            bytes_max: usize_below(&mut random, 3_000),
+        };
+        let log = log(store.clone()).with_limits(limits);
+        let added = random.below(4) + 1;
+        let before = tip.clone();
+        tip = Some(written(append(&log, tip.as_ref(), version..version + added).await));
+        version += added;
+        if random.chance(20) {
+            let stale = append(&log, before.as_ref(), version..version + 1).await;
+            let conflict = matches!(stale, ringfence_document_log::Appended::Conflict(_));
+            assert!(conflict, "seed {seed}, step {step}: a stale append");
+        }
+        let envelope = Envelope::default();
+        if random.chance(10) {
+            let pruned = log.prune(&name("a"), random.below(version + 1), &envelope).await;
+            let pruned = pruned.unwrap_or_else(|e| panic!("seed {seed}, step {step}: {e:?}"));
+            assert!(pruned.first >= first, "seed {seed}, step {step}");
+            first = pruned.first;
+            let strong = ringfence::Consistency::Strong;
+            tip = log.tip(&name("a"), strong, &envelope).await.expect("an answer");
+        }
+        let from = first + random.below(version - first + 1);
+        let to = from + random.below(version + 3 - from);
+        let expected: Vec<u64> = (from..to.min(version)).collect();
+        let found = read(&log, from..to, Direction::Forward).await;
+        assert_eq!(found.expect("whole"), expected, "seed {seed}, step {step}: {from}..{to}");
+        let mut found = read(&log, from..to, Direction::Backward).await.expect("whole");
+        found.reverse();
+        assert_eq!(found, expected, "seed {seed}, step {step}: {from}..{to} backward");
+        let report = log.verify(&name("a"), &envelope).await.expect("an answer");
+        assert_eq!(report.problems, [], "seed {seed}, step {step}");
+        assert_eq!((report.first, report.version), (first, version), "seed {seed}, step {step}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_comes_back_in_memory() {
+    for seed in 0..SEEDS_IN_MEMORY {
+        history(MemoryStore::default(), seed).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_comes_back_on_dynamodb() {
+    for seed in 0..SEEDS_ON_DYNAMO {
+        history(Stack::start().await.store(), seed).await;
+    }
+}

@@ -1,0 +1,85 @@
+//! `verify` names what is wrong with the items of a stream, and readers refuse a hole.
+
+use futures::TryStreamExt;
+use ringfence::Envelope;
+use ringfence_document_log::{
+    Batch, Change, Direction, DocumentError, Expect, Problem, Store, Write,
+};
+
+use crate::contract::{append, read, written};
+use crate::on_both;
+use crate::stack::{events_max, log, name};
+
+on_both![a_hole_is_named_and_not_read_over, what_does_not_belong_is_named, streams_are_listed];
+
+/// Four calves of two events each, and a Tip of one; the Tip.
+async fn nine<S: Store>(store: S) -> Batch {
+    let log = log(store).with_limits(events_max(2));
+    let mut tip = None;
+    for n in 0..9 {
+        tip = Some(written(append(&log, tip.as_ref(), n..n + 1).await));
+    }
+    tip.expect("nine events")
+}
+
+async fn problems<S: Store>(store: S) -> Vec<Problem> {
+    log(store).verify(&name("a"), &Envelope::default()).await.expect("an answer").problems
+}
+
+async fn a_hole_is_named_and_not_read_over<S: Store + Clone>(store: S) {
+    nine(store.clone()).await;
+    assert_eq!(problems(store.clone()).await, []);
+    store.delete(&name("a"), 4).await.expect("deleted");
+    let found = problems(store.clone()).await;
+    assert_eq!(found[0], Problem::Hole { from: 4, to: 6 });
+    assert_eq!(found[0].to_string(), "events 4 to 5 are missing");
+    assert!(matches!(found[1], Problem::CalvedBytes { .. }), "{found:?}");
+    let log = log(store);
+    for direction in [Direction::Forward, Direction::Backward] {
+        let error = read(&log, 0..9, direction).await.expect_err("a hole");
+        assert!(matches!(error, DocumentError::Hole { from: 4, to: 6, .. }), "{error:?}");
+        assert_eq!(read(&log, 7..9, direction).await.expect("behind it").len(), 2);
+        assert_eq!(read(&log, 1..4, direction).await.expect("before it").len(), 3);
+    }
+}
+
+async fn what_does_not_belong_is_named<S: Store + Clone>(store: S) {
+    let tip = nine(store.clone()).await;
+    // A calf at a key that is not its own, over events that another one has.
+    let calf = Batch { key: 5, version: 5, etag: None, ..tip.clone() };
+    let etag = Some("spoiled".to_owned());
+    let spoiled = Batch { calved_bytes: 1, appended: 99, etag, ..tip.clone() };
+    let write = Write {
+        calf: Some(calf),
+        change: Change::Replace,
+        expect: Expect::Etag(tip.etag.clone().expect("an etag")),
+        tip: spoiled,
+    };
+    store.write(&write).await.expect("it is written");
+    let found = problems(store.clone()).await;
+    assert!(found.contains(&Problem::Overlap { from: 4 }), "{found:?}");
+    assert!(found.contains(&Problem::Key { key: 5, base: 4 }), "{found:?}");
+    assert!(found.contains(&Problem::Appended { appended: 99, version: 9 }), "{found:?}");
+    let bytes = |problem: &Problem| matches!(problem, Problem::CalvedBytes { said: 1, .. });
+    assert!(found.iter().any(bytes), "{found:?}");
+}
+
+async fn streams_are_listed<S: Store>(store: S) {
+    let (log, envelope) = (log(store), Envelope::default());
+    let events = || crate::contract::events(0..1);
+    for id in ["a", "b", "c"] {
+        let stream = name(id);
+        let append = ringfence_document_log::Append {
+            stream: &stream,
+            known: None,
+            by_etag: false,
+            events: events(),
+            unfolds: vec![],
+            envelope: &envelope,
+        };
+        log.append(append).await.expect("it is settled");
+    }
+    let mut streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    streams.sort();
+    assert_eq!(streams, ["a", "b", "c"].map(name));
+}
