@@ -7,7 +7,7 @@ use std::fmt;
 use ringfence::{BoundaryId, Position};
 use ringfence_dynamo::Item;
 
-use crate::item::{HEAD, REPAIRED, count_name, number, position_name, text};
+use crate::item::{COUNT, HEAD, REPAIRED, count_name, number, position_name, text};
 
 /// How many events of one type, and the newest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ impl Counts {
     pub(crate) fn of(item: Option<&Item>) -> Self {
         let mut counts = Self::default();
         for (name, value) in item.into_iter().flatten() {
-            if let Some(event_type) = name.strip_prefix("cnt#") {
+            if let Some(event_type) = name.strip_prefix(COUNT) {
                 let count = value.as_n().ok().and_then(|count| count.parse().ok());
                 counts.types.entry(event_type.to_owned()).or_default().count = count.unwrap_or(0);
             } else if let Some(event_type) = name.strip_prefix("pos#") {
@@ -51,7 +51,7 @@ impl Counts {
     /// Writes the counts and positions into `item`, in place of those that it has.
     pub(crate) fn write(&self, item: &mut Item) {
         item.retain(|name, _| {
-            !name.starts_with("cnt#") && !name.starts_with("pos#") && name != HEAD
+            !name.starts_with(COUNT) && !name.starts_with("pos#") && name != HEAD
         });
         for (event_type, Counted { count, newest }) in &self.types {
             item.insert(count_name(event_type), number(*count));

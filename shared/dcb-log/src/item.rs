@@ -26,6 +26,8 @@ pub(crate) const RECORDED_AT: &str = "recordedAt";
 pub(crate) const EVENT_ID: &str = "eventId";
 /// Newest position of any type under a fence.
 pub(crate) const HEAD: &str = "head";
+/// What the attributes of a fence begin with that count the events of a type.
+pub(crate) const COUNT: &str = "cnt#";
 /// Names the last repair of a fence.
 pub(crate) const REPAIRED: &str = "repaired";
 /// Index, and its partition key, of the events read by their whole set of tags.
@@ -38,7 +40,7 @@ pub(crate) fn tag_index(key: &str) -> String {
 
 /// The attribute of a fence that counts the events of a type.
 pub(crate) fn count_name(event_type: &str) -> String {
-    format!("cnt#{event_type}")
+    format!("{COUNT}{event_type}")
 }
 
 /// The attribute of a fence that holds the newest position of a type.

@@ -44,6 +44,12 @@ impl DcbLog {
         &self.meter
     }
 
+    /// Where this log has the time and its ids from.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
         let retry = Retry::default();

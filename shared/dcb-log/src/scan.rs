@@ -33,6 +33,16 @@ impl DcbLog {
         self.scan_items(Of::Events).map(move |item| item.and_then(event)).boxed()
     }
 
+    /// The same, of every event that was committed before the scan began and some committed since;
+    /// at twice the price.
+    ///
+    /// # Errors
+    /// As [`DcbLog::scan`].
+    pub fn scan_strong(&self) -> BoxStream<'_, Result<SequencedEvent, LogError>> {
+        let event = |item| decode_named(&self.catalog, item);
+        self.scan_items(Of::EventsStrong).map(move |item| item.and_then(event)).boxed()
+    }
+
     pub(crate) fn scan_items(&self, of: Of) -> impl Stream<Item = Result<Item, LogError>> {
         try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
             let Some(start) = start else { return Ok(None) };

@@ -9,6 +9,8 @@ mod config;
 mod function;
 mod invocation;
 mod problem;
+#[cfg(feature = "reactions")]
+pub mod reactions;
 mod telemetry;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,59 @@
+//! Starts index-events as a Lambda on the table's stream.
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+use ringfence_feed::{EPOCH_ENTRIES_MAX, Indexer};
+use ringfence_lambda::{
+    Variables, chain, init_logs,
+    reactions::{LetterQueue, answer, records, time_for},
+};
+use serde_json::Value;
+
+/// One message to the dead-letter queue, the SDK's own retries included.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    serve().await.inspect_err(|error| {
+        tracing::error!(cause = %chain(&**error), "the function can't start");
+    })
+}
+
+async fn serve() -> Result<(), Error> {
+    let mut variables = Variables::from_env();
+    let events = variables.required("EVENT_TABLE");
+    let index = variables.required("INDEX_TABLE");
+    let queue = variables.required("DEAD_LETTER_QUEUE_URL");
+    let epoch_entries = variables.optional("EPOCH_ENTRIES", EPOCH_ENTRIES_MAX);
+    let (events, index, queue) = variables.finish((events, index, queue))?;
+    let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
+    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
+    let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config.load().await), queue);
+    let clock = &Clock::system();
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let log = DcbLog::new(client.clone(), events, ringfence_stack::catalog()?, clock.clone());
+    let indexer = &Indexer::new(log, client, index).epoch_entries(epoch_entries);
+    lambda_runtime::run(service_fn(move |mut event: LambdaEvent<Value>| async move {
+        let time = time_for(&event, clock);
+        let records = records(&mut event)?;
+        let report = index_events::index(indexer, letters, &records, time).await;
+        tracing::info!(
+            function_request_id = event.context.request_id,
+            records = records.len(),
+            partitions = report.partitions,
+            indexed = report.indexed,
+            dead_letters = report.dead_letters,
+            failed_from = report.failed_from,
+            cause = report.cause,
+            "batch",
+        );
+        Ok::<_, Error>(answer(report.failed_from))
+    }))
+    .await
+}

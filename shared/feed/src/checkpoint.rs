@@ -1,0 +1,93 @@
+//! Where a reader of the index is.
+
+use std::{fmt, num::ParseIntError, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// Entries of an epoch, at most; a checkpoint counts epochs in these.
+pub const EPOCH_ENTRIES_MAX: u64 = 1_000_000;
+
+/// A place between two entries of the index: everything before it is read. It grows with every
+/// entry, by one within an epoch.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(try_from = "i64", into = "i64")]
+pub struct Checkpoint(i64);
+
+/// A number or a text that is no checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// Below zero.
+    #[error("a checkpoint is not negative, {0} is")]
+    Negative(i64),
+    /// Not a number of 64 bits.
+    #[error("a checkpoint is a whole number")]
+    Malformed(#[from] ParseIntError),
+}
+
+impl Checkpoint {
+    /// Before the first event.
+    pub const START: Self = Self(0);
+
+    /// Behind the first `offset` entries of an epoch; `None` beyond the year of 9,223,372,036,854 epochs.
+    pub(crate) fn new(epoch: u64, offset: u64) -> Option<Self> {
+        let entries = epoch.checked_mul(EPOCH_ENTRIES_MAX)?.checked_add(offset)?;
+        i64::try_from(entries).ok().map(Self)
+    }
+
+    /// The epoch, and the entries of it that lie before.
+    pub(crate) fn place(self) -> (u64, u64) {
+        let entries = self.0.unsigned_abs();
+        (entries / EPOCH_ENTRIES_MAX, entries % EPOCH_ENTRIES_MAX)
+    }
+}
+
+impl TryFrom<i64> for Checkpoint {
+    type Error = CheckpointError;
+
+    fn try_from(number: i64) -> Result<Self, CheckpointError> {
+        if number < 0 { Err(CheckpointError::Negative(number)) } else { Ok(Self(number)) }
+    }
+}
+
+impl From<Checkpoint> for i64 {
+    fn from(checkpoint: Checkpoint) -> Self {
+        checkpoint.0
+    }
+}
+
+impl FromStr for Checkpoint {
+    type Err = CheckpointError;
+
+    fn from_str(text: &str) -> Result<Self, CheckpointError> {
+        text.parse::<i64>()?.try_into()
+    }
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_epoch_ends_where_the_next_begins() {
+        let end = Checkpoint::new(3, EPOCH_ENTRIES_MAX);
+        assert_eq!(end, Checkpoint::new(4, 0));
+        assert_eq!(end.map(Checkpoint::place), Some((4, 0)));
+        assert_eq!(Checkpoint::new(u64::MAX, 0), None);
+    }
+
+    #[test]
+    fn a_checkpoint_is_a_number_that_is_not_negative() {
+        assert_eq!("1000007".parse::<Checkpoint>().map(Checkpoint::place), Ok((1, 7)));
+        assert_eq!("-1".parse::<Checkpoint>(), Err(CheckpointError::Negative(-1)));
+        assert!(matches!("x".parse::<Checkpoint>(), Err(CheckpointError::Malformed(_))));
+        assert_eq!(Checkpoint::new(0, 12).map(|at| at.to_string()), Some("12".to_owned()));
+    }
+}

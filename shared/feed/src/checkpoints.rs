@@ -1,0 +1,186 @@
+//! Where named readers are, beside the views.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
+use ringfence_dynamo::{Clock, Failure, Item, Kind, Meter, Retry, rfc3339};
+
+use crate::error::failed;
+use crate::item::{CHECKPOINT, number, text};
+use crate::{Checkpoint, FeedError};
+
+/// Partition key of the table of views.
+const VIEW: &str = "view";
+/// Sort key of the table of views.
+const ID: &str = "id";
+const READER: &str = "$ReaderCheckpoint-";
+const READER_ID: &str = "CHECKPOINT";
+const UPDATED_AT: &str = "updatedAt";
+
+/// The checkpoints of named readers, in the table of the views. It has no stream, so that a system
+/// at rest does not feed itself.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    client: Client,
+    table: String,
+    clock: Clock,
+    meter: Meter,
+}
+
+impl Checkpoints {
+    /// The checkpoints in `table`. The client's own retries must be off.
+    #[must_use]
+    pub fn new(client: Client, table: impl Into<String>) -> Self {
+        let (table, clock, meter) = (table.into(), Clock::system(), Meter::default());
+        Self { client, table, clock, meter }
+    }
+
+    /// What these requests cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Where a reader is; `None` before its first checkpoint. A strong read.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn load(&self, reader: &str) -> Result<Option<Checkpoint>, FeedError> {
+        let get = || self.get(reader);
+        let item = Retry::default().run(get).await.map_err(failed("reading a checkpoint"))?;
+        item.as_ref().map(checkpoint_of).transpose()
+    }
+
+    /// Moves a reader that is at `from`.
+    ///
+    /// # Errors
+    /// [`FeedError::Moved`] when it is elsewhere; a request that fails for good or too often.
+    pub async fn advance(
+        &self,
+        reader: &str,
+        from: Option<Checkpoint>,
+        to: Checkpoint,
+    ) -> Result<(), FeedError> {
+        let mut attempts = Retry::default().start();
+        let mut unknown = false;
+        loop {
+            let failure = match self.send(self.update(reader, from, to)).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Condition(item)) => {
+                    let found = item.as_ref().map(checkpoint_of).transpose()?;
+                    // An earlier send of ours whose answer was lost.
+                    if unknown && found == Some(to) {
+                        return Ok(());
+                    }
+                    let reader = reader.to_owned();
+                    return Err(FeedError::Moved { reader, expected: from, found });
+                }
+                Err(failure) => failure,
+            };
+            unknown |= matches!(failure, Failure::Unknown { .. });
+            if !failure.is_transient() || !attempts.again().await {
+                let (operation, attempts) = ("moving a checkpoint", attempts.made());
+                return Err(FeedError::Failed { operation, attempts, source: failure });
+            }
+        }
+    }
+
+    /// Puts a reader at `to`, wherever it is: for an operator. Forward it skips events, back it
+    /// reads them again.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
+        let set = || self.send(self.unconditional(reader, to));
+        Retry::default().run(set).await.map_err(failed("setting a checkpoint"))
+    }
+
+    /// The action that moves a reader that is at `from`, for a transaction with what it has done.
+    /// When its condition fails, the reader's item comes back with the reason.
+    #[must_use]
+    pub fn action(
+        &self,
+        reader: &str,
+        from: Option<Checkpoint>,
+        to: Checkpoint,
+    ) -> TransactWriteItem {
+        TransactWriteItem::builder().update(self.update(reader, from, to)).build()
+    }
+
+    fn update(&self, reader: &str, from: Option<Checkpoint>, to: Checkpoint) -> Update {
+        let mut update = self.unconditional(reader, to);
+        update.condition_expression = Some(match from {
+            None => "attribute_not_exists(#checkpoint)".to_owned(),
+            Some(from) => {
+                let values = update.expression_attribute_values.get_or_insert_default();
+                values.insert(":from".to_owned(), number(from));
+                "#checkpoint = :from".to_owned()
+            }
+        });
+        update
+    }
+
+    fn unconditional(&self, reader: &str, to: Checkpoint) -> Update {
+        Update::builder()
+            .table_name(&self.table)
+            .set_key(Some(key(reader)))
+            .update_expression("SET #checkpoint = :to, #at = :at")
+            .expression_attribute_names("#checkpoint", CHECKPOINT)
+            .expression_attribute_names("#at", UPDATED_AT)
+            .expression_attribute_values(":to", number(to))
+            .expression_attribute_values(":at", text(rfc3339(self.clock.now_ms())))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .expect("table, key and expression are set")
+    }
+
+    async fn send(&self, update: Update) -> Result<(), Failure> {
+        self.meter.sent(Kind::Write);
+        let answer = self
+            .client
+            .update_item()
+            .table_name(update.table_name)
+            .set_key(Some(update.key))
+            .update_expression(update.update_expression)
+            .set_condition_expression(update.condition_expression)
+            .set_expression_attribute_names(update.expression_attribute_names)
+            .set_expression_attribute_values(update.expression_attribute_values)
+            .set_return_values_on_condition_check_failure(
+                update.return_values_on_condition_check_failure,
+            )
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.meter.consumed(Kind::Write, answer.consumed_capacity());
+        Ok(())
+    }
+
+    async fn get(&self, reader: &str) -> Result<Option<Item>, Failure> {
+        self.meter.sent(Kind::Read);
+        let answer = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(key(reader)))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        self.meter.consumed(Kind::Read, answer.consumed_capacity());
+        Ok(answer.item)
+    }
+}
+
+fn key(reader: &str) -> Item {
+    let view = text(format!("{READER}{reader}"));
+    Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(READER_ID))])
+}
+
+fn checkpoint_of(item: &Item) -> Result<Checkpoint, FeedError> {
+    let checkpoint = item.get(CHECKPOINT).and_then(|value| value.as_n().ok()?.parse().ok());
+    checkpoint.ok_or_else(|| {
+        let reader = item.get(VIEW).and_then(|view| view.as_s().ok()).cloned();
+        FeedError::Malformed { item: reader.unwrap_or_default(), problem: CHECKPOINT }
+    })
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with the feed.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use ringfence::{BoundaryId, Position};
+use ringfence_dcb_log::{EVENT_BYTES_MAX, ImageError, NewsError};
+use ringfence_dynamo::{Failure, GaveUp};
+
+use crate::Checkpoint;
+
+type Source = Box<dyn Error + Send + Sync>;
+
+/// Why the index or a reader's checkpoint can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// A request failed for good or too often; it may have taken effect.
+    #[error("{operation} failed after {attempts} attempts")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// How often.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Failure,
+    },
+    /// Others kept moving the index.
+    #[error("other indexers kept moving the index: gave up after {attempts} attempts")]
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// An item is not as the index has it: something else has written it.
+    #[error("item {item} of the index can't be read: {problem}")]
+    Malformed {
+        /// Its key.
+        item: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// An event of the index can't be decoded.
+    #[error("the event behind checkpoint {before} can't be decoded")]
+    Undecodable {
+        /// The checkpoint before it.
+        before: Checkpoint,
+        /// Why.
+        #[source]
+        source: Source,
+    },
+    /// The reader is elsewhere: another instance of it, or an operator, has moved it.
+    #[error("reader {reader} is at {found:?}, not at {expected:?}")]
+    Moved {
+        /// The reader.
+        reader: String,
+        /// Where it was thought to be; `None` before its first checkpoint.
+        expected: Option<Checkpoint>,
+        /// Where it is.
+        found: Option<Checkpoint>,
+    },
+}
+
+impl FeedError {
+    /// Whether the same may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Failed { .. } | Self::Contention { .. } => true,
+            Self::Malformed { .. } | Self::Undecodable { .. } | Self::Moved { .. } => false,
+        }
+    }
+}
+
+pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedError {
+    move |GaveUp { failure, attempts }| FeedError::Failed { operation, attempts, source: failure }
+}
+
+/// Why a partition's new events, or the rest of them, are not in the index.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum IndexError {
+    /// They can't be told from the table.
+    #[error("what is new in a partition can't be told")]
+    News(#[source] Arc<NewsError>),
+    /// An event can't be decoded; those behind it wait, for the order of their partition.
+    #[error("event {position} of {partition} can't be decoded")]
+    Undecodable {
+        /// The partition.
+        partition: BoundaryId,
+        /// The event's position, as its item has it.
+        position: String,
+        /// Why.
+        #[source]
+        source: Arc<ImageError>,
+    },
+    /// An event is larger than a page; the log writes none of this size.
+    #[error("event {position} of {partition} has {bytes} bytes, limit {EVENT_BYTES_MAX}")]
+    TooLarge {
+        /// The partition.
+        partition: BoundaryId,
+        /// The event's position.
+        position: Position,
+        /// How large it is.
+        bytes: usize,
+    },
+    /// The index can't be written.
+    #[error(transparent)]
+    Feed(Arc<FeedError>),
+}
+
+impl IndexError {
+    /// Whether the same may succeed later; everything else waits for a person.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::News(error) => matches!(**error, NewsError::Log(_)),
+            Self::Feed(error) => error.is_transient(),
+            Self::Undecodable { .. } | Self::TooLarge { .. } => false,
+        }
+    }
+}

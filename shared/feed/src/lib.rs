@@ -1,0 +1,36 @@
+//! The feed: every event once, in the order of its partition, without gaps, for ever.
+//!
+//! A stream keeps its records for a day, delivers them at least once and promises order per item
+//! only. So a record is a doorbell and the table is the truth: the [`Indexer`] reads what is new in
+//! a partition, validated by its fence, and appends it to the index in one transaction with the
+//! partition's progress. An [`Index`] reads it from any [`Checkpoint`], [`Checkpoints`] keep where
+//! named readers are.
+//!
+//! The index is a list of epochs of pages of events. One item, the tip, says where the next page
+//! begins; every append moves it under the condition that it is where it was read, and moves the
+//! progress of each of the page's partitions under the same. So of two indexers at work one fails
+//! and goes on from what the other has done, and a crash or a lost answer leaves all of it or
+//! nothing.
+//!
+//! Architecture invariant: only the module `item` names the attributes of the index.
+
+mod checkpoint;
+mod checkpoints;
+mod error;
+mod filter;
+mod group;
+mod index;
+mod indexer;
+mod item;
+mod read;
+mod round;
+mod verify;
+
+pub use checkpoint::{Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX};
+pub use checkpoints::Checkpoints;
+pub use error::{FeedError, IndexError};
+pub use filter::Filter;
+pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
+pub use index::{Entry, Index, Until};
+pub use indexer::{Indexer, Outcome};
+pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

@@ -1,0 +1,193 @@
+//! Reading the index forward, pages fetched ahead.
+//!
+//! Pages never change, and a page is taken only where the one before it ends. So a replica's answer
+//! is as good as any other: what it lacks shows as a hole or as an end, and only then is the same
+//! asked for strongly, at twice the price.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
+use ringfence_dcb_log::event_of_image;
+use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use tokio::sync::mpsc::{Sender, channel};
+
+use crate::error::failed;
+use crate::index::{Entry, Index, Until};
+use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
+use crate::{Checkpoint, FeedError};
+
+/// Answers that wait for the reader, beside the one it has and the one under way.
+const AHEAD_MAX: usize = 1;
+/// Before a reader that has everything asks again; doubled as long as nothing comes.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+/// It never waits longer.
+const PAUSE_MAX: Duration = Duration::from_millis(1_600);
+
+type Pages = Result<Vec<Page>, FeedError>;
+
+pub(crate) fn read(
+    index: Index,
+    from: Checkpoint,
+    until: Until,
+) -> BoxStream<'static, Result<Entry, FeedError>> {
+    let (sender, receiver) = channel::<Pages>(AHEAD_MAX);
+    tokio::spawn(async move {
+        let closed = sender.clone();
+        tokio::select! {
+            () = closed.closed() => {}
+            () = send(&index, from, until, &sender) => {}
+        }
+    });
+    let pages = unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|pages| (pages, receiver))
+    });
+    pages
+        .map_ok(|pages| iter(pages).flat_map(|page| iter(entries(page))))
+        .try_flatten()
+        .scan(false, |ended, entry| {
+            let ended = std::mem::replace(ended, entry.is_err());
+            ready((!ended).then_some(entry))
+        })
+        .boxed()
+}
+
+/// The events of a page.
+fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
+    let Page { epoch, i, entries, .. } = page;
+    (i..).zip(entries).map(move |(offset, entry)| {
+        let (before, behind) = (checkpoint(epoch, offset)?, checkpoint(epoch, offset + 1)?);
+        Ok(Entry { checkpoint: behind, event: decode(before, entry)? })
+    })
+}
+
+fn decode(
+    before: Checkpoint,
+    entry: AttributeValue,
+) -> Result<ringfence::SequencedEvent, FeedError> {
+    let undecodable = |source| FeedError::Undecodable { before, source };
+    let AttributeValue::M(image) = entry else {
+        return Err(undecodable("the entry is no map".into()));
+    };
+    match event_of_image(image) {
+        Ok(Some(event)) => Ok(event),
+        Ok(None) => Err(undecodable("the entry has no event type".into())),
+        Err(error) => Err(undecodable(error.into())),
+    }
+}
+
+/// Sends answers until the end, an error, or the reader has gone.
+async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pages>) {
+    let mut place = match Place::find(index, from).await {
+        Ok(place) => place,
+        Err(error) => return drop(sender.send(Err(error)).await),
+    };
+    let (mut strong, mut pause) = (false, PAUSE_FIRST);
+    loop {
+        match place.next(index, strong).await {
+            Err(error) => return drop(sender.send(Err(error)).await),
+            Ok(pages) if !pages.is_empty() => {
+                if sender.send(Ok(pages)).await.is_err() {
+                    return;
+                }
+                (strong, pause) = (false, PAUSE_FIRST);
+            }
+            Ok(_) if !strong => strong = true,
+            Ok(_) if until == Until::Present => return,
+            Ok(_) => {
+                tokio::time::sleep(pause).await;
+                (strong, pause) = (false, PAUSE_MAX.min(pause * 2));
+            }
+        }
+    }
+}
+
+/// Where the next page begins, and how many of its entries were read before.
+struct Place {
+    epoch: u64,
+    i: u64,
+    skip: u64,
+}
+
+impl Place {
+    /// The place of a checkpoint. It may lie within a page, or at the end of an epoch whose limit
+    /// was lower than the most.
+    async fn find(index: &Index, from: Checkpoint) -> Result<Self, FeedError> {
+        let (epoch, offset) = from.place();
+        if offset == 0 {
+            return Ok(Self { epoch, i: 0, skip: 0 });
+        }
+        let query = || query(index, epoch, offset, Direction::Back);
+        let items = Retry::default().run(query).await.map_err(failed("finding a checkpoint"))?;
+        let page = items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()?;
+        Ok(match page {
+            Some(page) if page.n() > offset => Self { epoch, i: page.i, skip: offset - page.i },
+            Some(page) if page.sealed => Self { epoch: epoch + 1, i: 0, skip: 0 },
+            _ => Self { epoch, i: offset, skip: 0 },
+        })
+    }
+
+    /// The pages of one answer from here on, as far as they follow on each other.
+    async fn next(&mut self, index: &Index, strong: bool) -> Result<Vec<Page>, FeedError> {
+        let query = || query(index, self.epoch, self.i, Direction::Forward { strong });
+        let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
+        let mut pages = Vec::with_capacity(items.len());
+        for item in items {
+            let mut page = Page::of(self.epoch, item)?;
+            if page.i != self.i {
+                break;
+            }
+            self.i = page.n();
+            let skip = usize::try_from(std::mem::take(&mut self.skip)).unwrap_or(usize::MAX);
+            page.i += page.entries.drain(..skip.min(page.entries.len())).len() as u64;
+            if page.sealed {
+                *self = Self { epoch: self.epoch + 1, i: 0, skip: 0 };
+                pages.push(page);
+                break;
+            }
+            pages.push(page);
+        }
+        Ok(pages)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// From the offset on.
+    Forward { strong: bool },
+    /// The last page that begins at or before the offset.
+    Back,
+}
+
+async fn query(
+    index: &Index,
+    epoch: u64,
+    offset: u64,
+    direction: Direction,
+) -> Result<Vec<Item>, Failure> {
+    let back = direction == Direction::Back;
+    let strong = direction != Direction::Forward { strong: false };
+    index.meter.sent(Kind::Read);
+    let page = index
+        .client
+        .query()
+        .table_name(&index.table)
+        .key_condition_expression(if back {
+            "#p = :p AND #i <= :i"
+        } else {
+            "#p = :p AND #i >= :i"
+        })
+        .expression_attribute_names("#p", P)
+        .expression_attribute_names("#i", I)
+        .expression_attribute_values(":p", text(epoch_id(epoch)))
+        .expression_attribute_values(":i", number(offset))
+        .set_scan_index_forward(back.then_some(false))
+        .set_limit(back.then_some(1))
+        .consistent_read(strong)
+        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+        .send()
+        .await?;
+    index.meter.consumed(Kind::Read, page.consumed_capacity());
+    Ok(page.items.unwrap_or_default())
+}

@@ -1,0 +1,322 @@
+//! Indexing as many partitions as one transaction can move.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
+use futures::stream::{StreamExt, iter};
+use ringfence::{BoundaryId, Position};
+use ringfence_dcb_log::{EVENT_BYTES_MAX, Mark, NewsError, event_of_image};
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Reason, Retry, attribute_bytes, item_bytes};
+
+use crate::error::failed;
+use crate::group::{Fresh, Group, Queue};
+use crate::indexer::{Indexer, Outcome};
+use crate::item::{self, Indexed, Tip};
+use crate::{FeedError, IndexError};
+
+/// How often a page is tried, where others move the index at the same time.
+const COMMITS_MAX: u32 = 16;
+/// Partitions that are read at once.
+const READS_AT_ONCE: usize = 8;
+/// Events that are held, in bytes, before they are written; reads under way come on top.
+const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+/// One run over some partitions.
+pub(crate) struct Round<'a> {
+    indexer: &'a Indexer,
+    retry: Retry,
+    /// `None` before the first page.
+    tip: Option<Tip>,
+    queues: BTreeMap<BoundaryId, Queue>,
+    /// Partitions that may have more than their queue holds.
+    marks: BTreeMap<BoundaryId, Mark>,
+    outcomes: BTreeMap<BoundaryId, Outcome>,
+}
+
+impl<'a> Round<'a> {
+    pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
+        let (tip, queues, marks) = (None, BTreeMap::new(), BTreeMap::new());
+        Self { indexer, retry, tip, queues, marks, outcomes: BTreeMap::new() }
+    }
+
+    pub(crate) async fn run(mut self, partitions: &[BoundaryId]) -> BTreeMap<BoundaryId, Outcome> {
+        if let Err(error) = self.begin(partitions).await {
+            return partitions.iter().map(|p| (p.clone(), Err(error.clone()))).collect();
+        }
+        let Err(error) = self.write().await else { return self.outcomes };
+        // The index takes nothing now, so whoever is not done yet has failed.
+        let error = IndexError::Feed(Arc::new(error));
+        for (partition, queue) in &self.queues {
+            let done = queue.fresh.is_empty() && !self.marks.contains_key(partition);
+            if let Some(outcome) = self.outcomes.get_mut(partition)
+                && outcome.is_ok()
+                && !done
+            {
+                *outcome = Err(error.clone());
+            }
+        }
+        self.outcomes
+    }
+
+    /// Reads what is indexed, then what the fences say.
+    async fn begin(&mut self, partitions: &[BoundaryId]) -> Result<(), IndexError> {
+        let indexed = self.read_indexed(partitions).await;
+        indexed.map_err(|error| IndexError::Feed(Arc::new(error)))?;
+        let marks = self.indexer.log.marks(partitions, self.retry).await;
+        let marks = marks.map_err(|error| IndexError::News(Arc::new(error.into())))?;
+        for (partition, mark) in partitions.iter().cloned().zip(marks) {
+            match mark {
+                Some(mark) => {
+                    self.outcomes.insert(partition.clone(), Ok(0));
+                    self.marks.insert(partition, mark);
+                }
+                None => {
+                    let error = NewsError::Uncounted { partition: partition.clone() };
+                    self.fail(partition, IndexError::News(Arc::new(error)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self) -> Result<(), FeedError> {
+        while !self.marks.is_empty() {
+            self.fill().await;
+            while self.commit().await? {}
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, partition: BoundaryId, error: IndexError) {
+        self.marks.remove(&partition);
+        self.outcomes.insert(partition, Err(error));
+    }
+
+    /// Reads the tip and what is indexed of each partition.
+    async fn read_indexed(&mut self, partitions: &[BoundaryId]) -> Result<(), FeedError> {
+        let keys = partitions.iter().map(item::progress_key).chain([item::tip_key()]);
+        self.queues = partitions.iter().map(|p| (p.clone(), Queue::default())).collect();
+        for item in self.get(keys.collect()).await? {
+            if item::is_tip(&item) {
+                self.tip = Some(Tip::of(&item)?);
+            } else if let Some(partition) = item::progress_of(&item) {
+                let indexed = Indexed::of(&item)?;
+                self.queues.entry(partition).or_default().indexed = indexed;
+            }
+        }
+        Ok(())
+    }
+
+    async fn get(&self, keys: Vec<Item>) -> Result<Vec<Item>, FeedError> {
+        const OPERATION: &str = "reading what is indexed";
+        let mut left = keys;
+        let mut items = Vec::new();
+        let mut attempts = self.retry.start();
+        loop {
+            let batch = self.retry.run(|| self.batch(left.clone())).await;
+            let (found, unprocessed) = batch.map_err(failed(OPERATION))?;
+            items.extend(found);
+            left = unprocessed;
+            if left.is_empty() {
+                return Ok(items);
+            }
+            if !attempts.again().await {
+                let source = "keys of the batch stayed unprocessed".into();
+                let failure = Failure::Throttled { source };
+                return Err(failed(OPERATION)(GaveUp { failure, attempts: attempts.made() }));
+            }
+        }
+    }
+
+    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
+        let Indexer { client, table, meter, .. } = self.indexer;
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
+        meter.sent(Kind::Read);
+        let mut answer = client
+            .batch_get_item()
+            .request_items(table, keys.build().expect("keys are set"))
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        meter.consumed(Kind::Read, answer.consumed_capacity());
+        let items = answer.responses.as_mut().and_then(|tables| tables.remove(table));
+        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(table));
+        Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
+    }
+
+    /// Reads what is new in partitions whose queue is empty, until enough is held.
+    async fn fill(&mut self) {
+        let Self { indexer, retry, queues, marks, .. } = &*self;
+        let read = |(partition, mark): (&BoundaryId, &Mark)| {
+            let (partition, mark) = (partition.clone(), mark.clone());
+            let after = queues[&partition].indexed.progress.clone();
+            async move {
+                let news = indexer.log.news(&partition, &after, &mark, *retry).await;
+                (partition, news)
+            }
+        };
+        let reads: Vec<_> = marks.iter().map(read).collect();
+        let mut reads = iter(reads).buffer_unordered(READS_AT_ONCE);
+        let mut all = Vec::new();
+        let mut held = 0;
+        while held < HELD_BYTES_MAX
+            && let Some((partition, news)) = reads.next().await
+        {
+            let bytes = |news: &ringfence_dcb_log::News| news.events.iter().map(item_bytes).sum();
+            held += news.as_ref().map_or(0, bytes);
+            all.push((partition, news));
+        }
+        drop(reads);
+        for (partition, news) in all {
+            match news {
+                Ok(news) => self.accept(partition, news),
+                Err(error) => self.fail(partition, IndexError::News(Arc::new(error))),
+            }
+        }
+    }
+
+    /// Queues the events up to the first that can't be indexed: those behind it wait for it.
+    fn accept(&mut self, partition: BoundaryId, news: ringfence_dcb_log::News) {
+        match news.more {
+            Some(mark) => drop(self.marks.insert(partition.clone(), mark)),
+            None => drop(self.marks.remove(&partition)),
+        }
+        for item in news.events {
+            match fresh(&partition, item) {
+                Ok(fresh) => {
+                    let queue = self.queues.entry(partition.clone()).or_default();
+                    queue.fresh.push_back(fresh);
+                }
+                Err(error) => return self.fail(partition, error),
+            }
+        }
+    }
+
+    /// Writes one page of what is queued, and goes on from what others have done meanwhile; false
+    /// when nothing is left.
+    async fn commit(&mut self) -> Result<bool, FeedError> {
+        let mut attempts = self.retry.attempts_max(COMMITS_MAX).start();
+        let Some(mut group) = self.group()? else { return Ok(false) };
+        loop {
+            let Err(failure) = attempts.bounded(self.send(&group)).await else {
+                self.done(group);
+                return Ok(true);
+            };
+            let moved = self.moved(&group, &failure)?;
+            if !moved && !failure.is_transient() {
+                return Err(failed("writing a page")(GaveUp {
+                    failure,
+                    attempts: attempts.made(),
+                }));
+            }
+            if !attempts.again().await {
+                return Err(match moved {
+                    true => FeedError::Contention { attempts: attempts.made() },
+                    false => {
+                        failed("writing a page")(GaveUp { failure, attempts: attempts.made() })
+                    }
+                });
+            }
+            // Otherwise the same again, with the same token: it may have taken effect.
+            if moved {
+                match self.group()? {
+                    Some(next) => group = next,
+                    None => return Ok(false),
+                }
+            }
+        }
+    }
+
+    fn group(&self) -> Result<Option<Group>, FeedError> {
+        let Indexer { table, epoch_entries, log, .. } = self.indexer;
+        Group::cut(table, &self.queues, self.tip, *epoch_entries, log.clock().uuid())
+    }
+
+    async fn send(&self, group: &Group) -> Result<(), Failure> {
+        let Indexer { client, meter, .. } = self.indexer;
+        meter.sent(Kind::Write);
+        let answer = client
+            .transact_write_items()
+            .set_transact_items(Some(group.actions.clone()))
+            .client_request_token(group.token.to_string())
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await?;
+        meter.consumed(Kind::Write, answer.consumed_capacity());
+        Ok(())
+    }
+
+    fn done(&mut self, group: Group) {
+        self.tip = Some(group.tip);
+        for (partition, indexed, count) in group.partitions {
+            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
+                *total += count as u64;
+            }
+            let queue = self.queues.entry(partition).or_default();
+            queue.indexed = indexed;
+            queue.fresh.drain(..count.min(queue.fresh.len()));
+        }
+    }
+
+    /// Takes over what the failed conditions show that others have done, or an earlier send of this
+    /// group; false when none has failed. What is queued stays right: it is all there is behind the
+    /// progress that was read, so behind a later one it is what is left of it.
+    fn moved(&mut self, group: &Group, failure: &Failure) -> Result<bool, FeedError> {
+        let Failure::Cancelled(reasons) = failure else { return Ok(false) };
+        let item = |reason: &Reason| match reason {
+            Reason::Condition(item) => Some(item.clone()),
+            _ => None,
+        };
+        let tip = reasons.get(1).and_then(item);
+        let partitions = reasons.iter().skip(2).zip(&group.partitions);
+        let partitions: Vec<_> =
+            partitions.filter_map(|(reason, (p, ..))| Some((p, item(reason)?))).collect();
+        if tip.is_none() && partitions.is_empty() {
+            return match reasons.first().and_then(item) {
+                None => Ok(false),
+                Some(_) => Err(gone("there is a page behind the tip")),
+            };
+        }
+        if let Some(tip) = tip {
+            self.tip = Some(Tip::of(&tip.ok_or_else(|| gone("the tip is gone"))?)?);
+        }
+        for (partition, found) in partitions {
+            let found = found.ok_or_else(|| gone("a partition's progress is gone"))?;
+            let queue = self.queues.entry(partition.clone()).or_default();
+            queue.indexed = Indexed::of(&found)?;
+            let position = queue.indexed.progress.position.clone();
+            queue.fresh.retain(|fresh| Some(&fresh.position) > position.as_ref());
+        }
+        Ok(true)
+    }
+}
+
+fn gone(problem: &'static str) -> FeedError {
+    FeedError::Malformed { item: item::name(&item::tip_key()), problem }
+}
+
+/// The entry of an event's item, if readers will be able to decode it.
+fn fresh(partition: &BoundaryId, mut item: Item) -> Result<Fresh, IndexError> {
+    let text = |item: &Item, name| item.get(name).and_then(|v| v.as_s().ok()).cloned();
+    item.retain(|name, _| !name.starts_with("tag_"));
+    let bytes = item_bytes(&item);
+    let event = match event_of_image(item.clone()) {
+        Ok(Some(event)) => event,
+        // The query returns events only.
+        Ok(None) => unreachable!("an item without event type is no news"),
+        Err(source) => {
+            let position = text(&item, item::POSITION).unwrap_or_default();
+            let (partition, source) = (partition.clone(), Arc::new(source));
+            return Err(IndexError::Undecodable { partition, position, source });
+        }
+    };
+    let (position, event_type): (Position, String) = (event.position, event.event_type);
+    if bytes > EVENT_BYTES_MAX {
+        return Err(IndexError::TooLarge { partition: partition.clone(), position, bytes });
+    }
+    let entry = AttributeValue::M(item);
+    // One byte for its place in the list.
+    let bytes = 1 + attribute_bytes(&entry);
+    Ok(Fresh { position, event_type, bytes, entry })
+}

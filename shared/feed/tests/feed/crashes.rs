@@ -1,0 +1,108 @@
+//! Indexers that crash at any point, meet any failure and run beside each other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use ringfence::BoundaryId;
+use ringfence_dynamo::{Random, Retry};
+use tokio::time::sleep;
+
+use crate::weather::Weather;
+use crate::world::{INDEX, World, any, run};
+
+/// Crash points in all.
+const CRASHES: u64 = 1_000;
+/// Crash points of one world: its index grows by as many runs.
+const CRASHES_OF_WORLD: u64 = 50;
+/// Requests of a run that has something to do, about.
+const REQUESTS: u64 = 9;
+
+/// One world: writers append, runs crash, and in between one run is not disturbed.
+async fn survive(seed: u64) {
+    let mut random = Random::new(&[seed, 1]);
+    let mut world = World::new();
+    world.epoch_entries = 3 + random.below(9);
+    let things = 1 + random.below(4);
+    let mut known = Vec::new();
+    let mut doorbells: BTreeSet<BoundaryId> = BTreeSet::new();
+    for crash in 0..CRASHES_OF_WORLD {
+        for _ in 0..random.below(3) {
+            let events = (0..=random.below(3)).map(|_| any(&mut random, things)).collect();
+            doorbells.extend(world.append(events).await.into_iter().map(|e| e.partition));
+        }
+        // Doorbells ring at least once, and in any company.
+        let due: Vec<_> = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
+        let at = 1 + random.below(REQUESTS);
+        let percent = [0, 10, 30][usize::try_from(random.below(3)).unwrap_or(0)];
+        let weather = Weather::new(&[seed, crash], percent, Some(at));
+        let indexer = world.indexer(world.directed(Arc::new(weather.clone())), INDEX);
+        weather.over(indexer.index(due, Retry::default())).await;
+        if random.chance(10) {
+            // What is still on its way arrives.
+            sleep(Duration::from_secs(10)).await;
+            world.index_all(INDEX).await;
+            doorbells.clear();
+            let entries = world.check(INDEX).await;
+            // What was there has not changed.
+            assert_eq!(entries[..known.len()], known[..]);
+            known = entries;
+        }
+    }
+    sleep(Duration::from_secs(10)).await;
+    world.index_all(INDEX).await;
+    let entries = world.check(INDEX).await;
+    assert_eq!(entries[..known.len()], known[..]);
+}
+
+fn survive_all(worlds: impl Iterator<Item = u64>) {
+    for seed in worlds {
+        let survived = std::panic::catch_unwind(|| run(seed, survive(seed)));
+        if let Err(panic) = survived {
+            eprintln!("seed {seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+const WORLDS: u64 = CRASHES / CRASHES_OF_WORLD;
+
+#[test]
+fn no_crash_loses_or_repeats_an_event() {
+    survive_all(0..WORLDS / 2);
+}
+
+#[test]
+fn no_crash_loses_or_repeats_an_event_in_other_worlds() {
+    survive_all(WORLDS / 2..WORLDS);
+}
+
+#[test]
+fn eight_indexers_of_the_same_partitions_agree() {
+    for seed in 0..20 {
+        run(seed, async move {
+            let mut random = Random::new(&[seed, 2]);
+            let mut world = World::new();
+            world.epoch_entries = 5 + random.below(50);
+            for round in 0..4 {
+                for _ in 0..10 {
+                    let events = (0..=random.below(4)).map(|_| any(&mut random, 5)).collect();
+                    world.append(events).await;
+                }
+                let partitions: Vec<_> = world.events().await.into_keys().collect();
+                let indexers: Vec<_> = (0..8)
+                    .map(|n| Weather::new(&[seed, round, n], 10, None))
+                    .map(|w| world.indexer(world.directed(Arc::new(w)), INDEX))
+                    .collect();
+                let runs = indexers.iter().map(|i| i.index(partitions.clone(), Retry::default()));
+                // Each may give up in such weather; what it has done stays.
+                join_all(runs).await;
+                sleep(Duration::from_secs(10)).await;
+                world.check_density(&world.feed(INDEX).await);
+            }
+            world.index_all(INDEX).await;
+            world.check(INDEX).await;
+        });
+    }
+}

@@ -1,0 +1,67 @@
+//! Records that arrive late, twice, shuffled and in any company.
+
+use ringfence_dynamo::{Random, Retry};
+use ringfence_feed::IndexError;
+
+use crate::world::{INDEX, World, any, by_partition, changed, run};
+
+/// Deliveries in all.
+const DELIVERIES: usize = 100_000;
+/// Worlds that they are delivered in.
+const WORLDS: u64 = 100;
+/// The index that gets every record once, in order.
+const IN_ORDER: &str = "in-order";
+
+#[test]
+fn shuffled_and_repeated_deliveries_make_the_index_of_ordered_ones() {
+    for seed in 0..WORLDS {
+        run(seed, async move {
+            let mut random = Random::new(&[seed, 3]);
+            let world = World::new();
+            world.add_index(IN_ORDER);
+            let (ordered, shuffled) = (
+                world.indexer(world.client.clone(), IN_ORDER),
+                world.indexer(world.client.clone(), INDEX),
+            );
+            let mut records = Vec::new();
+            let mut delivered = 0;
+            while delivered < DELIVERIES / WORLDS as usize {
+                let events = (0..=random.below(4)).map(|_| any(&mut random, 6)).collect();
+                let new: Vec<_> = world.append(events).await;
+                let new: Vec<_> = new.into_iter().map(|event| event.partition).collect();
+                ordered.index(new.clone(), Retry::default()).await;
+                records.extend(new);
+                // Any records so far, any number of times, in any order.
+                let batch = usize::try_from(random.below(100)).unwrap_or(0);
+                let batch: Vec<_> = (0..batch)
+                    .map(|_| records[random.below(records.len() as u64) as usize].clone())
+                    .collect();
+                delivered += batch.len();
+                for outcome in shuffled.index(batch, Retry::default()).await.into_values() {
+                    outcome.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+                }
+            }
+            // Each arrives at least once.
+            shuffled.index(records, Retry::default()).await;
+            let events = |entries: Vec<ringfence_feed::Entry>| {
+                by_partition(entries.into_iter().map(|entry| entry.event))
+            };
+            let expected = events(world.check(IN_ORDER).await);
+            assert_eq!(events(world.check(INDEX).await), expected, "seed {seed}");
+        });
+    }
+}
+
+#[test]
+fn a_partition_without_events_is_an_error_of_its_own() {
+    run(0, async {
+        let world = World::new();
+        let there = world.append(vec![changed(1, "x")]).await.remove(0).partition;
+        let nowhere = ringfence::BoundaryId::tag("thingId", "nowhere");
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let outcomes = indexer.index([there.clone(), nowhere.clone()], Retry::default()).await;
+        assert_eq!(outcomes[&there].as_ref().ok(), Some(&1));
+        let error = outcomes[&nowhere].as_ref().expect_err("nothing counts its events");
+        assert!(matches!(error, IndexError::News(_)) && !error.is_transient(), "{error:?}");
+    });
+}

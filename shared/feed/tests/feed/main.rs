@@ -1,0 +1,12 @@
+//! The feed on an embedded DynamoDB: whatever happens to requests, whoever runs at once, and
+//! however records are delivered, every event is in the index once, in the order of its partition.
+
+mod checkpoints;
+mod costs;
+mod crashes;
+mod deliveries;
+mod epochs;
+mod news;
+mod readers;
+mod weather;
+mod world;

@@ -1,0 +1,140 @@
+//! Readers of the index, from anywhere.
+
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use ringfence::Tag;
+use ringfence_dynamo::Random;
+use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_feed::{Checkpoint, Filter, Index, Until};
+use tokio::time::timeout;
+
+use crate::world::{INDEX, World, any, changed, run};
+
+/// A world whose index has some epochs of a few entries, in pages of one to four.
+async fn indexed(seed: u64, epoch_entries: u64, appends: u64) -> World {
+    let mut random = Random::new(&[seed, 4]);
+    let mut world = World::new();
+    world.epoch_entries = epoch_entries;
+    for _ in 0..appends {
+        let events = (0..=random.below(4)).map(|_| any(&mut random, 3)).collect();
+        world.append(events).await;
+        if random.chance(60) {
+            world.index_all(INDEX).await;
+        }
+    }
+    world.index_all(INDEX).await;
+    world
+}
+
+#[test]
+fn a_reader_gets_the_rest_from_every_checkpoint() {
+    for epoch_entries in [1, 4, 7, 1_000_000] {
+        run(epoch_entries, async move {
+            let world = indexed(epoch_entries, epoch_entries, 20).await;
+            let entries = world.check(INDEX).await;
+            let index = Index::new(world.client.clone(), INDEX);
+            let starts =
+                [Checkpoint::START].into_iter().chain(entries.iter().map(|e| e.checkpoint));
+            for (n, from) in starts.enumerate() {
+                let rest = index.read(from, Until::Present).try_collect::<Vec<_>>().await;
+                assert_eq!(rest.expect("the rest"), entries[n..], "from {from}");
+            }
+            assert_eq!(world.check(INDEX).await.len(), entries.len());
+        });
+    }
+}
+
+#[test]
+fn short_answers_and_stale_replicas_change_nothing() {
+    for seed in 0..50 {
+        run(seed, async move {
+            let world = indexed(seed, 9, 12).await;
+            let entries = world.check(INDEX).await;
+            let wire = Wire::default();
+            let mut random = Random::new(&[seed, 5]);
+            for pass in 0..12 {
+                wire.inject("Query", pass, Fault::page(1 + random.below(2)));
+                // A replica's answer, which is asked for again strongly where it lacks something.
+                wire.inject("Query", pass, Fault::error("ThrottlingException"));
+            }
+            let index = Index::new(world.wired(&wire), INDEX);
+            let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
+            assert_eq!(read.expect("the feed"), entries, "seed {seed}");
+        });
+    }
+}
+
+#[test]
+fn a_replica_that_lacks_a_page_is_not_the_end() {
+    run(6, async {
+        let world = indexed(6, 9, 12).await;
+        let entries = world.check(INDEX).await;
+        for seed in 0..30 {
+            let wire = Wire::default();
+            wire.inject("Query", 0, Fault::stale(seed));
+            let index = Index::new(world.wired(&wire), INDEX);
+            let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
+            assert_eq!(read.expect("the feed"), entries, "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn a_reader_for_ever_gets_what_comes() {
+    run(7, async {
+        let world = indexed(7, 5, 3).await;
+        let before = world.check(INDEX).await.len();
+        let index = Index::new(world.client.clone(), INDEX);
+        let mut feed = index.read(Checkpoint::START, Until::Forever);
+        let read = feed.by_ref().take(before).try_collect::<Vec<_>>().await;
+        assert_eq!(read.expect("what is there").len(), before);
+        assert!(timeout(Duration::from_secs(60), feed.next()).await.is_err(), "there is no more");
+        for n in 0..12 {
+            let event = world.append(vec![changed(n, "x")]).await.remove(0);
+            world.index_all(INDEX).await;
+            let entry = feed.next().await.expect("it never ends").expect("an entry");
+            assert_eq!(entry.event, event);
+            let indexed = index.indexed(&event.partition, &event.position).await;
+            assert_eq!(indexed.expect("a progress"), Some(entry.checkpoint));
+            assert_eq!(
+                index.end().await.expect("the tip").max(entry.checkpoint),
+                index.end().await.expect("the tip")
+            );
+        }
+    });
+}
+
+#[test]
+fn an_event_that_is_not_indexed_yet_has_no_checkpoint() {
+    run(8, async {
+        let world = World::new();
+        let index = Index::new(world.client.clone(), INDEX);
+        assert_eq!(index.end().await.expect("no tip"), Checkpoint::START);
+        let first = world.append(vec![changed(1, "x")]).await.remove(0);
+        assert_eq!(index.indexed(&first.partition, &first.position).await.expect("none"), None);
+        world.index_all(INDEX).await;
+        let second = world.append(vec![changed(1, "x")]).await.remove(0);
+        let of = async |event: &ringfence::SequencedEvent| {
+            index.indexed(&event.partition, &event.position).await.expect("a progress")
+        };
+        assert_eq!(of(&first).await, Some(index.end().await.expect("the tip")));
+        assert_eq!(of(&second).await, None);
+    });
+}
+
+#[test]
+fn a_filter_wants_one_of_the_types_and_all_of_the_tags() {
+    run(9, async {
+        let world = indexed(9, 50, 20).await;
+        let entries = world.check(INDEX).await;
+        let filter = Filter {
+            types: ["Changed".to_owned(), "Linked".to_owned()].into(),
+            tags: vec![Tag::new("thingId", "t1")],
+        };
+        let found = entries.iter().filter(|entry| filter.matches(&entry.event)).count();
+        let events = world.events().await;
+        assert_eq!(found, events[&ringfence::BoundaryId::tag("thingId", "t1")].len());
+        assert!(entries.iter().all(|entry| Filter::default().matches(&entry.event)));
+    });
+}

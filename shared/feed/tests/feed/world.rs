@@ -1,0 +1,236 @@
+//! A log, an index and what must hold of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::Client;
+use futures::TryStreamExt;
+use ringfence::kit::id;
+use ringfence::{
+    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, NewEvent, SequencedEvent,
+    id_type,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::{Director, Wire};
+use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
+use ringfence_feed::{Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Until};
+use ringfence_local::engine::Engine;
+use serde_json::json;
+
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const INDEX: &str = "index";
+pub(crate) const VIEWS: &str = "views";
+/// The time at which every world begins: 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+
+id_type!(ThingId, "names a thing");
+id_type!(LinkId, "names a link between things");
+
+/// Something has happened to a thing.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Changed {
+    #[tag(partition)]
+    pub(crate) thing_id: ThingId,
+    pub(crate) note: String,
+}
+
+/// A thing has been linked: stored with the thing, counted by the link's fence too.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Linked {
+    #[tag(partition)]
+    pub(crate) thing_id: ThingId,
+    #[tag(cross_partition, strong)]
+    pub(crate) link_id: LinkId,
+}
+
+/// A link has been made.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct LinkMade {
+    #[tag(partition, cross_partition, strong)]
+    pub(crate) link_id: LinkId,
+}
+
+/// Something without a tag.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Noted {
+    pub(crate) note: String,
+}
+
+pub(crate) fn catalog() -> Catalog {
+    let schemas = [Changed::SCHEMA, Linked::SCHEMA, LinkMade::SCHEMA, Noted::SCHEMA];
+    Catalog::new("things", schemas).expect("free of contradictions")
+}
+
+pub(crate) fn thing(n: u64) -> ThingId {
+    id(&format!("t{n}"))
+}
+
+fn link(n: u64) -> LinkId {
+    id(&format!("l{n}"))
+}
+
+pub(crate) fn changed(n: u64, note: &str) -> NewEvent {
+    Changed { thing_id: thing(n), note: note.to_owned() }.into()
+}
+
+pub(crate) fn linked(n: u64, to: u64) -> NewEvent {
+    Linked { thing_id: thing(n), link_id: link(to) }.into()
+}
+
+pub(crate) fn link_made(n: u64) -> NewEvent {
+    LinkMade { link_id: link(n) }.into()
+}
+
+pub(crate) fn partition(event: &NewEvent) -> BoundaryId {
+    catalog().filing(event).expect("it can be filed").partition
+}
+
+/// One of the events, at random.
+pub(crate) fn any(random: &mut Random, things: u64) -> NewEvent {
+    let (n, to) = (random.below(things), random.below(2));
+    match random.below(8) {
+        0..4 => changed(n, "x"),
+        4..6 => linked(n, to),
+        6 => link_made(to),
+        _ => Noted { note: "x".to_owned() }.into(),
+    }
+}
+
+/// Runs a test in time that passes only when everything waits, with waits and ids from a seed.
+pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
+    seed_thread(seed);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build();
+    runtime.expect("a runtime without input and output").block_on(test)
+}
+
+/// Three tables and a writer that nothing disturbs.
+pub(crate) struct World {
+    engine: Engine,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) log: DcbLog,
+    pub(crate) epoch_entries: u64,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let engine = Engine::memory().expect("a database in memory");
+        for (table, hash, (range, kind)) in [
+            (EVENTS, "id", ("position", "S")),
+            (INDEX, "p", ("i", "N")),
+            (VIEWS, "view", ("id", "S")),
+        ] {
+            engine.create_table(&definition(hash, range, kind), table).expect("a table");
+        }
+        let client = client_of(&engine, &Wire::default());
+        let clock = Clock::running(NOW_MS);
+        let log = DcbLog::new(client.clone(), EVENTS, catalog(), clock.clone());
+        Self { engine, client, clock, log, epoch_entries: EPOCH_ENTRIES_MAX }
+    }
+
+    /// A further index table.
+    pub(crate) fn add_index(&self, table: &str) {
+        self.engine.create_table(&definition("p", "i", "N"), table).expect("a table");
+    }
+
+    /// A client whose requests `director` sees.
+    pub(crate) fn directed(&self, director: std::sync::Arc<dyn Director>) -> Client {
+        let wire = Wire::default();
+        wire.direct(director);
+        client_of(&self.engine, &wire)
+    }
+
+    pub(crate) fn wired(&self, wire: &Wire) -> Client {
+        client_of(&self.engine, wire)
+    }
+
+    pub(crate) fn indexer(&self, client: Client, table: &str) -> Indexer {
+        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
+        Indexer::new(log, client, table).epoch_entries(self.epoch_entries)
+    }
+
+    /// Appends the events in one transaction; where they are.
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+        let envelope = Envelope::default();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        match self.log.append(append).await {
+            Ok(Appended::Committed(events)) => events,
+            other => panic!("not committed: {other:?}"),
+        }
+    }
+
+    /// Indexes everything, undisturbed.
+    pub(crate) async fn index_all(&self, table: &str) {
+        let partitions: BTreeSet<_> = self.events().await.into_keys().collect();
+        let indexer = self.indexer(self.client.clone(), table);
+        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap_or_else(|error| panic!("{partition}: {error:?}"));
+        }
+    }
+
+    /// The events of the table, by partition, in order.
+    pub(crate) async fn events(&self) -> BTreeMap<BoundaryId, Vec<SequencedEvent>> {
+        let mut events: Vec<_> = self.log.scan().try_collect().await.expect("a scan");
+        events.sort_by(|a: &SequencedEvent, b| a.position.cmp(&b.position));
+        by_partition(events)
+    }
+
+    pub(crate) async fn feed(&self, table: &str) -> Vec<Entry> {
+        let index = Index::new(self.client.clone(), table);
+        let entries = index.read(Checkpoint::START, Until::Present);
+        entries.try_collect().await.expect("the feed")
+    }
+
+    /// Every event once, in the order of its partition, at checkpoints without gaps.
+    pub(crate) async fn check(&self, table: &str) -> Vec<Entry> {
+        let entries = self.feed(table).await;
+        self.check_density(&entries);
+        let indexed = by_partition(entries.iter().map(|entry| entry.event.clone()));
+        assert_eq!(indexed, self.events().await);
+        entries
+    }
+
+    pub(crate) fn check_density(&self, entries: &[Entry]) {
+        for (entry, n) in entries.iter().zip(0..) {
+            let (epoch, offset) = (n / self.epoch_entries, n % self.epoch_entries);
+            let behind = epoch * EPOCH_ENTRIES_MAX + offset + 1;
+            assert_eq!(entry.checkpoint.to_string(), behind.to_string(), "entry {n}");
+        }
+    }
+
+    /// Every item of a table.
+    pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
+        let pages = self.client.scan().table_name(table).into_paginator().items().send();
+        pages.collect::<Result<_, _>>().await.expect("a scan")
+    }
+}
+
+pub(crate) fn by_partition(
+    events: impl IntoIterator<Item = SequencedEvent>,
+) -> BTreeMap<BoundaryId, Vec<SequencedEvent>> {
+    let mut partitions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for event in events {
+        partitions.entry(event.partition.clone()).or_default().push(event);
+    }
+    partitions
+}
+
+fn client_of(engine: &Engine, wire: &Wire) -> Client {
+    let engine = engine.clone();
+    wire.client_of(std::sync::Arc::new(move |operation: &str, body: &[u8]| {
+        engine.call(operation, body)
+    }))
+}
+
+fn definition(hash: &str, range: &str, range_kind: &str) -> serde_json::Value {
+    json!({
+        "KeySchema": [
+            { "AttributeName": hash, "KeyType": "HASH" },
+            { "AttributeName": range, "KeyType": "RANGE" },
+        ],
+        "AttributeDefinitions": [
+            { "AttributeName": hash, "AttributeType": "S" },
+            { "AttributeName": range, "AttributeType": range_kind },
+        ],
+    })
+}
