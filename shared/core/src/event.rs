@@ -101,10 +101,18 @@ pub struct EventRef {
     pub event_type: String,
     /// Where it is.
     pub position: Position,
+    /// The partition that stores it, by which a reader waits for it in a view; outcomes that were
+    /// recorded before answers named it have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
 }
 
 impl From<&SequencedEvent> for EventRef {
     fn from(event: &SequencedEvent) -> Self {
-        Self { event_type: event.event_type.clone(), position: event.position.clone() }
+        Self {
+            event_type: event.event_type.clone(),
+            position: event.position.clone(),
+            partition: Some(event.partition.to_string()),
+        }
     }
 }

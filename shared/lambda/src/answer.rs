@@ -22,7 +22,7 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
 }
 
 /// The answer as an API Gateway response, payload format 2.0.
-pub(crate) fn http(answer: Result<Value, Problem>) -> Value {
+pub fn http(answer: Result<Value, Problem>) -> Value {
     let (status, content_type, body) = match answer {
         Ok(body) => (200, "application/json", body),
         Err(problem) => (problem.status, "application/problem+json", problem.document()),

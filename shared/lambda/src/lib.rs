@@ -23,7 +23,9 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use serde_json::Value;
 
+pub use answer::http;
 pub use config::{Config, ConfigError, Variables};
+pub use problem::Problem;
 pub use telemetry::{chain, init_logs};
 
 use crate::function::{Function, Invoked};

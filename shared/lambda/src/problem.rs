@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 /// An answer other than success.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// HTTP status.
-    pub(crate) status: u16,
+    pub status: u16,
     /// Stable name, the `type` behind `urn:ringfence:problem:` and the outcome in logs.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     title: &'static str,
     detail: String,
     /// Further members, such as a rejection's `code`.
@@ -27,16 +27,23 @@ const AGAIN: &str =
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl Problem {
-    fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
+    /// A problem for `title` that `detail` says more of.
+    pub fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
         Self { status, kind, title, detail, extension: Value::Null }
     }
 
-    /// 400: `field` is not what the command needs.
-    pub(crate) fn malformed(field: &str, message: impl Display) -> Self {
+    /// The same with further members, those of an object.
+    #[must_use]
+    pub fn with(self, extension: Value) -> Self {
+        Self { extension, ..self }
+    }
+
+    /// 400: `field` is not what is needed.
+    pub fn malformed(field: &str, message: impl Display) -> Self {
         // A place in the text helps nobody who is told the field.
         let message = message.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        let title = "The command is malformed";
+        let title = "The request is malformed";
         let detail = format!("{field}: {message}");
         let extension = json!({ "errors": [{ "field": field, "message": message }] });
         Self { extension, ..Self::new(400, "malformed", title, detail) }
@@ -58,9 +65,10 @@ impl Problem {
         }
     }
 
-    fn internal(request_id: &str) -> Self {
+    /// 500: what went wrong is no business of the caller.
+    pub fn internal(request_id: &str) -> Self {
         let detail = format!("the cause is in the log, under request {request_id}");
-        Self::new(500, "internal", "The command failed", detail)
+        Self::new(500, "internal", "The request failed", detail)
     }
 
     /// What a caller learns of `error`.
@@ -133,7 +141,7 @@ impl Problem {
     }
 
     /// The `application/problem+json` document.
-    pub(crate) fn document(self) -> Value {
+    pub fn document(self) -> Value {
         let mut document = match self.extension {
             extension @ Value::Object(_) => extension,
             _ => json!({}),

@@ -15,7 +15,9 @@ use crate::config::Variables;
 pub fn init_logs() {
     let mut variables = Variables::from_env();
     let level = variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
-    let ours = ["ringfence", "publish_events"].map(|name| format!("{name}={level}")).join(",");
+    let ours = ["ringfence", "publish_events", "project_views", "query_views"]
+        .map(|name| format!("{name}={level}"))
+        .join(",");
     let filter = EnvFilter::new(format!("warn,{ours}"));
     let format = tracing_subscriber::fmt().json().flatten_event(true).with_target(false);
     // A second call, in a test, keeps the first subscriber.

@@ -1,0 +1,51 @@
+//! Starts project-views as a Lambda on the index's stream.
+
+use std::time::Duration;
+
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_lambda::{Variables, chain, init_logs};
+use ringfence_views::Projector;
+use serde_json::Value;
+
+/// Left of the deadline for the lag and the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(2);
+/// The time for a ring where the runtime sets no deadline that lies ahead.
+const TIME_DEFAULT: Duration = Duration::from_secs(20);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    serve().await.inspect_err(|error| {
+        tracing::error!(cause = %chain(&**error), "the function can't start");
+    })
+}
+
+async fn serve() -> Result<(), Error> {
+    let mut variables = Variables::from_env();
+    let index = variables.required("INDEX_TABLE");
+    let views = variables.required("VIEW_TABLE");
+    let (index, view_table) = variables.finish((index, views))?;
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let clock = &Clock::system();
+    let index = Index::new(client.clone(), index);
+    let projector = &Projector::new(client, index, view_table, clock.clone());
+    let views = &project_views::views();
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        let now_ms = clock.now_ms();
+        let left = Duration::from_millis(event.context.deadline.saturating_sub(now_ms));
+        let time = if left.is_zero() { TIME_DEFAULT } else { left.saturating_sub(ANSWER_TIME) };
+        let round = project_views::run(projector, views, time, clock).await;
+        for line in round.lines {
+            println!("{line}");
+        }
+        if round.unfinished.is_empty() {
+            return Ok(());
+        }
+        let (error_type, error_message) = ("view-behind".to_owned(), round.unfinished.join("; "));
+        Err(Diagnostic { error_type, error_message })
+    }))
+    .await
+}

@@ -1,0 +1,54 @@
+//! Starts query-views as a Lambda.
+
+use std::time::Duration;
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use query_views::{Answered, WAIT_MAX_MS, answer};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_lambda::{Variables, chain, init_logs};
+use ringfence_views::ViewReader;
+use serde_json::Value;
+
+/// Left of the deadline for the read behind a wait, and the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    init_logs();
+    serve().await.inspect_err(|error| {
+        tracing::error!(cause = %chain(&**error), "the function can't start");
+    })
+}
+
+async fn serve() -> Result<(), Error> {
+    let mut variables = Variables::from_env();
+    let index = variables.required("INDEX_TABLE");
+    let views = variables.required("VIEW_TABLE");
+    let (index, views) = variables.finish((index, views))?;
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let reader = &ViewReader::new(client.clone(), Index::new(client, index), views);
+    let clock = &Clock::system();
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        let (payload, context) = event.into_parts();
+        let started_ms = clock.now_ms();
+        let left = Duration::from_millis(context.deadline.saturating_sub(started_ms));
+        // Emulators of the runtime send deadlines long past; those bound nothing.
+        let time = match left.is_zero() {
+            true => Duration::from_millis(WAIT_MAX_MS),
+            false => left.saturating_sub(ANSWER_TIME),
+        };
+        let Answered { answer, view, outcome, cause } =
+            answer(reader, &payload, &context.request_id, time).await;
+        let duration_ms = clock.now_ms().saturating_sub(started_ms);
+        let function_request_id = context.request_id;
+        if cause.is_some() {
+            tracing::error!(function_request_id, view, outcome, duration_ms, cause, "query");
+        } else {
+            tracing::info!(function_request_id, view, outcome, duration_ms, "query");
+        }
+        Ok::<_, Error>(answer)
+    }))
+    .await
+}

@@ -1,0 +1,102 @@
+//! Why a view stands still, or can't be read.
+
+use ringfence::{BoundaryId, LimitExceeded, Position};
+use ringfence_dynamo::{CodecError, GaveUp};
+use ringfence_feed::FeedError;
+
+/// Why a view does not go on. Nothing is written of the event or the batch that it is about.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// An event of a type that the view reads is not what the type promises.
+    #[error(
+        "view {view}: event {position} of partition {partition} can't be decoded; \
+         deploy a view that reads it"
+    )]
+    Event {
+        /// The view.
+        view: &'static str,
+        /// Where the event is stored.
+        partition: BoundaryId,
+        /// Which it is.
+        position: Position,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A stored row is not one of the view as it is now.
+    #[error("view {view}: row {id:?} is not as the view has rows now; rebuild the view")]
+    Row {
+        /// The view.
+        view: &'static str,
+        /// The row.
+        id: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A row holds what DynamoDB can't.
+    #[error("view {view}: row {id:?} can't be stored")]
+    Value {
+        /// The view.
+        view: &'static str,
+        /// The row.
+        id: String,
+        /// What is wrong with it.
+        #[source]
+        source: CodecError,
+    },
+    /// An event asks for more than a transaction or a row holds.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// An item of the view table is not as this crate writes it.
+    #[error("item {id:?} of {view} is not as it was written")]
+    Item {
+        /// The item's partition key.
+        view: String,
+        /// The item's sort key.
+        id: String,
+    },
+    /// Rows keep changing although the checkpoint stands still: somebody else writes them.
+    #[error("view {view}: gave up after {attempts} attempts; something else changes its rows")]
+    Contention {
+        /// The view.
+        view: &'static str,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The view table did not do it.
+    #[error("{operation} failed")]
+    Store {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        #[source]
+        source: GaveUp,
+    },
+    /// The index or a checkpoint can't be read or written.
+    #[error("the feed failed")]
+    Feed(#[source] FeedError),
+}
+
+impl From<FeedError> for ViewError {
+    fn from(error: FeedError) -> Self {
+        Self::Feed(error)
+    }
+}
+
+impl ViewError {
+    /// Whether the same may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Store { source, .. } => source.failure.is_transient(),
+            Self::Feed(error) => error.is_transient(),
+            Self::Contention { .. } => true,
+            Self::Event { .. }
+            | Self::Row { .. }
+            | Self::Value { .. }
+            | Self::Limit(_)
+            | Self::Item { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Read models: rows folded from the index.
+//!
+//! A [`View`] is pure: which rows an event touches, and what becomes of each. The [`Projector`]
+//! reads the index from the view's checkpoint, folds, and writes rows and checkpoint in one
+//! transaction, so that every event has its effect once, whatever is repeated and however many
+//! projectors run. A [`ViewReader`] serves the rows, and can wait until they show an event.
+//!
+//! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
+//! while the old one is served and kept current, and then changes over in one transaction.
+//!
+//! Architecture invariant: only the modules `row` and `registry` name the attributes of the view
+//! table's items; checkpoints are the feed's.
+
+mod batch;
+mod error;
+pub mod kit;
+mod project;
+mod read;
+mod rebuild;
+mod registry;
+mod row;
+mod view;
+
+pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, ROWS_MAX};
+pub use error::ViewError;
+pub use project::{Projector, Ran};
+pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Read, Shown, ViewReader, Wait};
+pub use rebuild::Step;
+pub use registry::{Generation, Registered};
+pub use row::{ID_BYTES_MAX, ROW_BYTES_MAX};
+pub use view::{Definition, View};

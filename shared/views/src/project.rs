@@ -1,0 +1,212 @@
+//! From the index to the rows of one generation.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use futures::TryStreamExt;
+use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Until};
+
+use crate::batch::{Batch, Touched};
+use crate::row::{Table, partition};
+use crate::{Definition, Generation, Registered, ViewError};
+
+/// The checkpoint of a generation that is no longer served: it is behind every event, and nobody
+/// advances it, so that a projector which does not know yet writes nothing more.
+pub(crate) fn retired() -> Checkpoint {
+    Checkpoint::try_from(i64::MAX).expect("it is not negative")
+}
+
+/// Folds views from the index. Any number may run at once, each on any view: the checkpoint moves
+/// with the rows, under the condition that it is where it was read.
+#[derive(Clone, Debug)]
+pub struct Projector {
+    pub(crate) index: Index,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) table: Table,
+    pub(crate) clock: Clock,
+}
+
+/// What a run has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// The checkpoint that it has reached; `None` if no event is applied yet.
+    pub checkpoint: Option<Checkpoint>,
+    /// Whether no event was left: what comes later is not applied.
+    pub present: bool,
+    /// Events read, whether or not they touch a row.
+    pub events: u64,
+    /// Rows written or deleted, each transaction counted.
+    pub rows: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// Batches given up because another projector had written them.
+    pub overtaken: u64,
+}
+
+/// One generation of a view, and who is told of each batch.
+pub(crate) struct Work<'a> {
+    pub(crate) view: &'a Definition,
+    pub(crate) generation: Generation,
+    pub(crate) told: &'a (dyn Fn(&Ran) + Send + Sync),
+}
+
+enum Followed {
+    Present,
+    Overtaken,
+}
+
+impl Projector {
+    /// A projector from an index to a view table.
+    pub fn new(client: Client, index: Index, view_table: impl Into<String>, clock: Clock) -> Self {
+        let name = view_table.into();
+        let checkpoints = Checkpoints::new(client.clone(), name.clone());
+        Self { index, checkpoints, table: Table { client, name, meter: Meter::default() }, clock }
+    }
+
+    /// What rows and registry have cost; checkpoints and the index are not in it.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.table.meter
+    }
+
+    /// Which generations of the view there are; a view without any gets its first.
+    ///
+    /// # Errors
+    /// The view table can't be read or written.
+    pub async fn register(&self, view: &Definition) -> Result<Registered, ViewError> {
+        self.table.register(view.name).await
+    }
+
+    /// Applies what is new to a generation, until nothing is left or the time is over. Stopped at
+    /// any moment, it has applied whole batches.
+    ///
+    /// # Errors
+    /// An event or a row can't be folded or stored, or a table does not answer; what comes before
+    /// that event is applied, and `ran` says how far.
+    pub async fn run(
+        &self,
+        view: &Definition,
+        generation: Generation,
+        time: Duration,
+        ran: &mut Ran,
+    ) -> Result<(), ViewError> {
+        let work = Work { view, generation, told: &|_| {} };
+        // A request that is cut off either took effect or did not: the checkpoint tells.
+        tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
+    }
+
+    pub(crate) async fn follow(&self, work: &Work<'_>, ran: &mut Ran) -> Result<(), ViewError> {
+        let reader = partition(work.view.name, work.generation);
+        let mut attempts = Retry::default().start();
+        loop {
+            let from = self.checkpoints.load(&reader).await?;
+            if from == Some(retired()) {
+                ran.present = true;
+                return Ok(());
+            }
+            // Overtaken by whom, if the checkpoint stands where it stood?
+            let moved = from != ran.checkpoint;
+            ran.checkpoint = from;
+            match self.follow_from(work, &reader, from, ran).await? {
+                Followed::Present => {
+                    ran.present = true;
+                    return Ok(());
+                }
+                Followed::Overtaken if moved || ran.checkpoint != from => {
+                    attempts = Retry::default().start();
+                }
+                Followed::Overtaken if attempts.again().await => {}
+                Followed::Overtaken => {
+                    let (view, attempts) = (work.view.name, attempts.made());
+                    return Err(ViewError::Contention { view, attempts });
+                }
+            }
+            ran.overtaken += 1;
+        }
+    }
+
+    async fn follow_from(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        from: Option<Checkpoint>,
+        ran: &mut Ran,
+    ) -> Result<Followed, ViewError> {
+        let mut feed = self.index.read(from.unwrap_or(Checkpoint::START), Until::Present);
+        let mut batch = Batch::behind(from);
+        loop {
+            let next = match feed.try_next().await {
+                Ok(None) => Ok(None),
+                Ok(Some(entry)) => Touched::new(work.view, entry).map(Some),
+                Err(error) => Err(error.into()),
+            };
+            // What comes before an error is applied.
+            let fits = matches!(&next, Ok(Some(touched)) if batch.fits(touched));
+            if !fits && !self.write(work, reader, &mut batch, ran).await? {
+                return Ok(Followed::Overtaken);
+            }
+            match next? {
+                Some(touched) => batch.push(touched),
+                None => return Ok(Followed::Present),
+            }
+        }
+    }
+
+    /// Writes a batch, in as many transactions as it takes; false if another projector was first.
+    async fn write(
+        &self,
+        work: &Work<'_>,
+        reader: &str,
+        batch: &mut Batch,
+        ran: &mut Ran,
+    ) -> Result<bool, ViewError> {
+        ran.events += batch.entries() as u64;
+        while !batch.is_done() {
+            let (events, rows, to) = if let Some(to) = batch.idle() {
+                match self.checkpoints.advance(reader, batch.from, to).await {
+                    Err(FeedError::Moved { .. }) => return Ok(false),
+                    moved => moved?,
+                }
+                (0, 0, to)
+            } else {
+                let stored = self.table.rows(reader, &batch.ids()).await?;
+                let folded = batch.fold(work.view, &stored)?;
+                let (rows, to) = (folded.writes.len(), folded.to);
+                let checkpoint = self.checkpoints.action(reader, batch.from, to);
+                let writes = folded.writes.into_iter();
+                let writes = writes.map(|write| write.action(&self.table.name, reader, to));
+                let actions = std::iter::once(checkpoint).chain(writes).collect();
+                let token = self.clock.uuid().to_string();
+                if !self.table.transact("writing a batch of rows", actions, &token).await? {
+                    return Ok(false);
+                }
+                (folded.events, rows, to)
+            };
+            batch.wrote(events, to);
+            ran.checkpoint = Some(to);
+            ran.rows += rows as u64;
+            ran.batches += 1;
+            (work.told)(ran);
+        }
+        Ok(true)
+    }
+
+    /// The checkpoint behind the last event of the index.
+    ///
+    /// # Errors
+    /// The index can't be read.
+    pub async fn end(&self) -> Result<Checkpoint, ViewError> {
+        Ok(self.index.end().await?)
+    }
+
+    /// The first event behind a checkpoint: when it was appended, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The index can't be read.
+    pub async fn next_ms(&self, checkpoint: Option<Checkpoint>) -> Result<Option<u64>, ViewError> {
+        let from = checkpoint.unwrap_or(Checkpoint::START);
+        let next = self.index.read(from, Until::Present).try_next().await?;
+        Ok(next.map(|entry| entry.event.position.ms()))
+    }
+}

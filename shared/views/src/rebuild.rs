@@ -1,0 +1,100 @@
+//! A new generation beside the live one.
+
+use ringfence_feed::Checkpoint;
+
+use crate::project::{Projector, Ran, Work, retired};
+use crate::row::partition;
+use crate::{Definition, Generation, Registered, ViewError};
+
+/// How far a rebuild has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The new generation has come to this checkpoint.
+    Built(Generation, Checkpoint),
+    /// The new generation is served.
+    Flipped(Generation),
+    /// So many rows of the old generation are deleted.
+    Deleted(Generation, u64),
+}
+
+impl Projector {
+    /// Folds the view anew, from the first event, beside the generation that is served; serves the
+    /// new one as soon as it has caught up; and deletes the old one's rows. Ended at any moment, it
+    /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
+    ///
+    /// # Errors
+    /// As [`Projector::run`]; the old generation is served on.
+    pub async fn rebuild(
+        &self,
+        view: &Definition,
+        told: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Generation, ViewError> {
+        let mut registered = self.register(view).await?;
+        if let Some(old) = registered.retiring {
+            self.delete(view, old, told).await?;
+        }
+        while registered.building.is_none() {
+            self.table.begin(view.name, registered.live).await?;
+            registered = self.register(view).await?;
+        }
+        while let Registered { live, building: Some(next), .. } = registered {
+            let built = |ran: &Ran| {
+                if let Some(checkpoint) = ran.checkpoint {
+                    told(Step::Built(next, checkpoint));
+                }
+            };
+            let work = Work { view, generation: next, told: &built };
+            self.follow(&work, &mut Ran::default()).await?;
+            if self.flip(view, live, next).await? {
+                told(Step::Flipped(next));
+            }
+            registered = self.register(view).await?;
+        }
+        if let Some(old) = registered.retiring {
+            self.delete(view, old, told).await?;
+        }
+        Ok(registered.live)
+    }
+
+    /// Serves `next`, if it shows all that `live` shows, so that no reader sees the view go back;
+    /// from then on nobody writes rows of `live`.
+    async fn flip(
+        &self,
+        view: &Definition,
+        live: Generation,
+        next: Generation,
+    ) -> Result<bool, ViewError> {
+        let (old, new) = (partition(view.name, live), partition(view.name, next));
+        let served = self.checkpoints.load(&old).await?;
+        let built = self.checkpoints.load(&new).await?;
+        if built < served {
+            return Ok(false);
+        }
+        let mut actions = vec![
+            self.table.flip(view.name, live, next),
+            self.checkpoints.action(&old, served, retired()),
+        ];
+        // Nobody sets it back in between.
+        actions.extend(built.map(|at| self.checkpoints.action(&new, built, at)));
+        let token = self.clock.uuid().to_string();
+        self.table.transact("changing over to a new generation", actions, &token).await
+    }
+
+    async fn delete(
+        &self,
+        view: &Definition,
+        old: Generation,
+        told: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<(), ViewError> {
+        let rows = partition(view.name, old);
+        let mut deleted = 0;
+        loop {
+            match self.table.delete_some(&rows).await? {
+                0 => break,
+                some => deleted += some,
+            }
+            told(Step::Deleted(old, deleted));
+        }
+        self.table.retired(view.name, old).await
+    }
+}

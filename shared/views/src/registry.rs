@@ -1,0 +1,153 @@
+//! Which generation of a view is served, which is being built, and whose rows have yet to go.
+
+use std::fmt;
+
+use aws_sdk_dynamodb::types::builders::UpdateBuilder;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnConsumedCapacity, ReturnValue, TransactWriteItem, Update,
+};
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
+
+use crate::ViewError;
+use crate::row::{Table, failed, key};
+
+/// Counts the times a view was built from the first event; the first is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Generation(pub u64);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What the table knows of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The generation that is served.
+    pub live: Generation,
+    /// The generation that is to take its place.
+    pub building: Option<Generation>,
+    /// The generation that was served before; its rows are being deleted.
+    pub retiring: Option<Generation>,
+}
+
+const FIRST: Generation = Generation(1);
+const LIVE: &str = "live";
+const BUILDING: &str = "building";
+const RETIRING: &str = "retiring";
+/// Sort key of the item.
+const REGISTRY: &str = "VIEW";
+const OPERATION: &str = "changing a view's generations";
+
+fn partition(view: &str) -> String {
+    format!("$View-{view}")
+}
+
+fn number(generation: Generation) -> AttributeValue {
+    AttributeValue::N(generation.to_string())
+}
+
+fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
+    let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
+    let generation = |name: &str| match item.get(name) {
+        None => Ok(None),
+        Some(value) => {
+            let number = value.as_n().ok().and_then(|number| number.parse().ok());
+            number.map(|number| Some(Generation(number))).ok_or_else(wrong)
+        }
+    };
+    let live = generation(LIVE)?.ok_or_else(wrong)?;
+    Ok(Registered { live, building: generation(BUILDING)?, retiring: generation(RETIRING)? })
+}
+
+impl Table {
+    /// What is known of a view; `None` if it was never run.
+    pub(crate) async fn registered(
+        &self,
+        view: &str,
+        strong: bool,
+    ) -> Result<Option<Registered>, ViewError> {
+        let item = self.item(&partition(view), REGISTRY, strong).await?;
+        item.map(|item| decode(view, &item)).transpose()
+    }
+
+    /// What is known of a view, which gets its first generation if it has none.
+    pub(crate) async fn register(&self, view: &str) -> Result<Registered, ViewError> {
+        if let Some(registered) = self.registered(view, true).await? {
+            return Ok(registered);
+        }
+        let update = update(self, view, "SET #live = if_not_exists(#live, :first)");
+        let update = update.expression_attribute_values(":first", number(FIRST));
+        let update = update.expression_attribute_names("#live", LIVE);
+        let item = self.change(update).await?.unwrap_or_default();
+        decode(view, &item)
+    }
+
+    /// Begins the generation after the live one, unless one is begun.
+    pub(crate) async fn begin(&self, view: &str, live: Generation) -> Result<bool, ViewError> {
+        let update = update(self, view, "SET #building = :next")
+            .condition_expression("#live = :live AND attribute_not_exists(#building)")
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#building", BUILDING)
+            .expression_attribute_values(":live", number(live))
+            .expression_attribute_values(":next", number(Generation(live.0 + 1)));
+        Ok(self.change(update).await?.is_some())
+    }
+
+    /// The action that serves the generation `next` in place of `live`, whose rows can then go.
+    pub(crate) fn flip(&self, view: &str, live: Generation, next: Generation) -> TransactWriteItem {
+        let update = update(self, view, "SET #live = :next, #retiring = :live REMOVE #building")
+            .condition_expression(
+                "#live = :live AND #building = :next AND attribute_not_exists(#retiring)",
+            )
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#building", BUILDING)
+            .expression_attribute_names("#retiring", RETIRING)
+            .expression_attribute_values(":live", number(live))
+            .expression_attribute_values(":next", number(next));
+        let update = update.build().expect("table, key and expression are set");
+        TransactWriteItem::builder().update(update).build()
+    }
+
+    /// Notes that the rows of a generation are deleted.
+    pub(crate) async fn retired(&self, view: &str, old: Generation) -> Result<(), ViewError> {
+        let update = update(self, view, "REMOVE #retiring")
+            .condition_expression("#retiring = :old")
+            .expression_attribute_names("#retiring", RETIRING)
+            .expression_attribute_values(":old", number(old));
+        // Whoever else deletes them may have noted it.
+        self.change(update).await.map(drop)
+    }
+
+    /// The item after the update; `None` if the condition does not hold. Each of these updates can
+    /// be sent twice.
+    async fn change(&self, update: UpdateBuilder) -> Result<Option<Item>, ViewError> {
+        let update = update.build().expect("table, key and expression are set");
+        let send = || async {
+            self.meter.sent(Kind::Write);
+            let request = self.client.update_item().table_name(&update.table_name);
+            let request = request.set_key(Some(update.key.clone()));
+            let request = request.update_expression(&update.update_expression);
+            let request = request
+                .set_condition_expression(update.condition_expression.clone())
+                .set_expression_attribute_names(update.expression_attribute_names.clone())
+                .set_expression_attribute_values(update.expression_attribute_values.clone())
+                .return_values(ReturnValue::AllNew)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Write, answer.consumed_capacity());
+            Ok(answer.attributes.unwrap_or_default())
+        };
+        match Retry::default().run(send).await {
+            Ok(item) => Ok(Some(item)),
+            Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(None),
+            Err(gave_up) => Err(failed(OPERATION)(gave_up)),
+        }
+    }
+}
+
+fn update(table: &Table, view: &str, expression: &str) -> UpdateBuilder {
+    let key = key(&partition(view), REGISTRY);
+    Update::builder().table_name(&table.name).set_key(Some(key)).update_expression(expression)
+}

@@ -1,0 +1,272 @@
+//! Rows as items of the view table: read, written under a condition, deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, Delete, DeleteRequest, KeysAndAttributes, Put,
+    ReturnConsumedCapacity, TransactWriteItem, WriteRequest,
+};
+use ringfence_dynamo::{
+    Failure, GaveUp, Item, Kind, Meter, Retry, attribute_bytes, from_attribute,
+};
+use ringfence_feed::Checkpoint;
+use serde_json::Value;
+
+use crate::{Generation, ViewError};
+
+/// Longest id of a row, in bytes: DynamoDB's sort key.
+pub const ID_BYTES_MAX: usize = 1_024;
+/// Largest row with its id, in bytes: 10 KB below DynamoDB's 400 KB, for its other attributes.
+pub const ROW_BYTES_MAX: usize = 390 * 1_024;
+
+/// Partition key: the view and its generation.
+pub(crate) const VIEW: &str = "view";
+/// Sort key: the row's id.
+pub(crate) const ID: &str = "id";
+const ROW: &str = "row";
+/// The checkpoint up to which the row is folded.
+const AS_OF: &str = "as_of";
+/// Keys in one BatchGetItem.
+const BATCH_KEYS_MAX: usize = 100;
+/// Requests in one BatchWriteItem.
+const BATCH_WRITES_MAX: i32 = 25;
+
+/// The view table.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) meter: Meter,
+}
+
+/// A row as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stored {
+    pub(crate) as_of: Checkpoint,
+    pub(crate) row: Value,
+}
+
+/// What becomes of a row, and what it was when it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Write {
+    pub(crate) id: String,
+    pub(crate) was: Option<Checkpoint>,
+    pub(crate) row: Option<AttributeValue>,
+}
+
+/// The partition key of a generation's rows, and the name of its reader of the index.
+pub(crate) fn partition(view: &str, generation: Generation) -> String {
+    format!("{view}#{generation}")
+}
+
+pub(crate) fn key(view: &str, id: &str) -> Item {
+    let pairs = [(VIEW, view), (ID, id)];
+    pairs.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned()))).into()
+}
+
+pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> ViewError {
+    move |source| ViewError::Store { operation, source }
+}
+
+/// The row of an item, with its id.
+pub(crate) fn decode(mut item: Item) -> Result<(String, Stored), ViewError> {
+    let text =
+        |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    let (view, id) = (text(&item, VIEW).unwrap_or_default(), text(&item, ID).unwrap_or_default());
+    let as_of = item.get(AS_OF).and_then(|value| value.as_n().ok()?.parse().ok());
+    let row = item.remove(ROW).and_then(|row| from_attribute(ROW, row).ok());
+    match (as_of, row) {
+        (Some(as_of), Some(row)) => Ok((id, Stored { as_of, row })),
+        _ => Err(ViewError::Item { view, id }),
+    }
+}
+
+impl Write {
+    /// What the write adds to a transaction, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.id.len() + self.row.as_ref().map_or(0, attribute_bytes)
+    }
+
+    /// The action, under the condition that the row is still what it was: the items of an earlier
+    /// transaction may become visible one by one, so the checkpoint alone does not say that the
+    /// rows read beside it are its own.
+    pub(crate) fn action(self, table: &str, view: &str, to: Checkpoint) -> TransactWriteItem {
+        let key = key(view, &self.id);
+        let (condition, name) = match self.was {
+            None => ("attribute_not_exists(#name)", VIEW),
+            Some(_) => ("#name = :was", AS_OF),
+        };
+        let names = [("#name".to_owned(), name.to_owned())].into();
+        let was = self.was.map(|was| [(":was".to_owned(), number(was))].into());
+        let action = TransactWriteItem::builder();
+        let action = match (self.row, self.was) {
+            (Some(row), _) => {
+                let mut item = key;
+                item.extend([(ROW.to_owned(), row), (AS_OF.to_owned(), number(to))]);
+                let put = Put::builder().table_name(table).set_item(Some(item));
+                let put = put.condition_expression(condition);
+                let put = put.set_expression_attribute_names(Some(names));
+                let put = put.set_expression_attribute_values(was).build();
+                action.put(put.expect("table and item are set"))
+            }
+            (None, Some(_)) => {
+                let delete = Delete::builder().table_name(table).set_key(Some(key));
+                let delete = delete.condition_expression(condition);
+                let delete = delete.set_expression_attribute_names(Some(names));
+                let delete = delete.set_expression_attribute_values(was).build();
+                action.delete(delete.expect("table and key are set"))
+            }
+            (None, None) => {
+                let check = ConditionCheck::builder().table_name(table).set_key(Some(key));
+                let check = check.condition_expression(condition);
+                let check = check.set_expression_attribute_names(Some(names)).build();
+                action.condition_check(check.expect("table, key and condition are set"))
+            }
+        };
+        action.build()
+    }
+}
+
+/// The size of a batch ends it too, so only one without any progress counts as throttled.
+fn progress(asked: usize, left: usize) -> Result<(), Failure> {
+    match left == asked {
+        true => Err(Failure::Throttled { source: "all of the batch is unprocessed".into() }),
+        false => Ok(()),
+    }
+}
+
+fn number(checkpoint: Checkpoint) -> AttributeValue {
+    AttributeValue::N(checkpoint.to_string())
+}
+
+impl Table {
+    /// Reads rows strongly; one that is not there is not in the answer.
+    pub(crate) async fn rows(
+        &self,
+        view: &str,
+        ids: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Stored>, ViewError> {
+        let mut found = BTreeMap::new();
+        let keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
+        for keys in keys.chunks(BATCH_KEYS_MAX) {
+            let mut left = keys.to_vec();
+            while !left.is_empty() {
+                let batch = Retry::default().run(|| self.batch(left.clone())).await;
+                let (items, unprocessed) = batch.map_err(failed("reading rows"))?;
+                for item in items {
+                    found.extend([decode(item)?]);
+                }
+                left = unprocessed;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
+        let asked = keys.len();
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
+        let keys = keys.build().expect("keys are set");
+        self.meter.sent(Kind::Read);
+        let request = self.client.batch_get_item().request_items(&self.name, keys);
+        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let mut answer = request.send().await?;
+        self.meter.consumed(Kind::Read, answer.consumed_capacity());
+        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&self.name));
+        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
+        let left = left.map(|keys| keys.keys).unwrap_or_default();
+        progress(asked, left.len())?;
+        Ok((items.unwrap_or_default(), left))
+    }
+
+    /// Reads one item.
+    pub(crate) async fn item(
+        &self,
+        view: &str,
+        id: &str,
+        strong: bool,
+    ) -> Result<Option<Item>, ViewError> {
+        let get = || async {
+            self.meter.sent(Kind::Read);
+            let request = self.client.get_item().table_name(&self.name);
+            let request = request.set_key(Some(key(view, id))).consistent_read(strong);
+            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Read, answer.consumed_capacity());
+            Ok(answer.item)
+        };
+        Retry::default().run(get).await.map_err(failed("reading the view table"))
+    }
+
+    /// Carries out a transaction; false if a condition does not hold.
+    pub(crate) async fn transact(
+        &self,
+        operation: &'static str,
+        actions: Vec<TransactWriteItem>,
+        token: &str,
+    ) -> Result<bool, ViewError> {
+        let send = || async {
+            self.meter.sent(Kind::Write);
+            let request = self.client.transact_write_items();
+            let request = request.set_transact_items(Some(actions.clone()));
+            let request = request.client_request_token(token);
+            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Write, answer.consumed_capacity());
+            Ok(())
+        };
+        match Retry::default().run(send).await {
+            Ok(()) => Ok(true),
+            Err(GaveUp { failure: Failure::Cancelled(reasons), .. })
+                if reasons.iter().any(|r| matches!(r, ringfence_dynamo::Reason::Condition(_))) =>
+            {
+                Ok(false)
+            }
+            Err(gave_up) => Err(failed(operation)(gave_up)),
+        }
+    }
+
+    /// Deletes some of the rows of a generation that nobody reads or writes any more: how many.
+    pub(crate) async fn delete_some(&self, view: &str) -> Result<u64, ViewError> {
+        let query = || async {
+            self.meter.sent(Kind::Read);
+            let request = self.client.query().table_name(&self.name).consistent_read(true);
+            let request = request.key_condition_expression("#view = :view");
+            let request = request.projection_expression("#view, #id").limit(BATCH_WRITES_MAX);
+            let request = request.expression_attribute_names("#view", VIEW);
+            let request = request.expression_attribute_names("#id", ID);
+            let request =
+                request.expression_attribute_values(":view", AttributeValue::S(view.to_owned()));
+            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Read, answer.consumed_capacity());
+            Ok(answer.items.unwrap_or_default())
+        };
+        let keys = Retry::default().run(query).await.map_err(failed("listing old rows"))?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let requests: Vec<WriteRequest> = keys
+            .into_iter()
+            .map(|key| {
+                let delete = DeleteRequest::builder().set_key(Some(key)).build();
+                WriteRequest::builder().delete_request(delete.expect("a key is set")).build()
+            })
+            .collect();
+        let delete = || async {
+            self.meter.sent(Kind::Write);
+            let request = self.client.batch_write_item();
+            let request = request.request_items(&self.name, requests.clone());
+            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Write, answer.consumed_capacity());
+            // What is left over is found again by the next call.
+            let left = answer.unprocessed_items.and_then(|mut tables| tables.remove(&self.name));
+            let left = left.map_or(0, |left| left.len());
+            progress(requests.len(), left)?;
+            Ok(requests.len() - left)
+        };
+        let deleted = Retry::default().run(delete).await.map_err(failed("deleting old rows"))?;
+        Ok(deleted as u64)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a view is: from an event to the rows that it touches, and from a row to the next.
+
+use std::collections::BTreeSet;
+
+use ringfence::{Reads, SequencedEvent};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A read model, as pure functions. Its rows follow from the events alone, in the order of the
+/// index: the events of one partition in their order, those of several in any.
+pub trait View {
+    /// Name in kebab case: the first part of its HTTP path.
+    const NAME: &'static str;
+    /// The events that it reads.
+    type Reads: Reads;
+    /// One row.
+    type Row: Serialize + DeserializeOwned;
+
+    /// The ids of the rows that the event touches, none if it changes nothing.
+    fn rows(event: &Self::Reads) -> Vec<String>;
+
+    /// The row `id` after the event; `None` if there is none any more.
+    fn evolve(row: Option<Self::Row>, id: &str, event: &Self::Reads) -> Option<Self::Row>;
+}
+
+type Touch = fn(&SequencedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
+type Evolve = fn(Option<Value>, &str, &SequencedEvent) -> Result<Option<Value>, serde_json::Error>;
+
+/// A view without its types, so that one projector runs them all.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// The view's name.
+    pub name: &'static str,
+    /// The event types that it reads.
+    pub types: &'static [&'static str],
+    touch: Touch,
+    evolve: Evolve,
+}
+
+impl Definition {
+    /// The view `V`.
+    #[must_use]
+    pub fn of<V: View>() -> Self {
+        Self {
+            name: V::NAME,
+            types: V::Reads::TYPES,
+            touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
+            evolve: |row, id, event| {
+                let row = row.map(serde_json::from_value).transpose()?;
+                let row: Option<V::Row> = V::evolve(row, id, &V::Reads::decode(event)?);
+                row.map(serde_json::to_value).transpose()
+            },
+        }
+    }
+
+    /// The rows that the event touches.
+    ///
+    /// # Errors
+    /// The payload is not what the type promises.
+    pub(crate) fn touch(
+        &self,
+        event: &SequencedEvent,
+    ) -> Result<BTreeSet<String>, serde_json::Error> {
+        if self.types.contains(&event.event_type.as_str()) {
+            (self.touch)(event)
+        } else {
+            Ok(BTreeSet::new())
+        }
+    }
+
+    /// The row after an event that touches it.
+    ///
+    /// # Errors
+    /// The stored row is not one of this view.
+    pub(crate) fn evolve(
+        &self,
+        row: Option<Value>,
+        id: &str,
+        event: &SequencedEvent,
+    ) -> Result<Option<Value>, serde_json::Error> {
+        (self.evolve)(row, id, event)
+    }
+}
