@@ -6,7 +6,7 @@ mod fences;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ringfence::{Catalog, CatalogError};
+use ringfence::CatalogError;
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, client_at};
 
@@ -43,21 +43,8 @@ struct Table {
 impl Table {
     async fn log(&self) -> Result<DcbLog, CatalogError> {
         let client = client_at(self.endpoint_url.as_deref()).await;
-        Ok(DcbLog::new(client, &self.table, catalog()?, Clock::system()))
+        Ok(DcbLog::new(client, &self.table, ringfence_stack::catalog()?, Clock::system()))
     }
-}
-
-/// The events of every context of the stack; a new context adds its own.
-fn catalog() -> Result<Catalog, CatalogError> {
-    Catalog::compose([
-        ringfence_accounts::catalog()?,
-        ringfence_catalog::catalog()?,
-        ringfence_courses::catalog()?,
-        ringfence_invoices::catalog()?,
-        ringfence_ordering::catalog()?,
-        ringfence_pricing::catalog()?,
-        ringfence_signups::catalog()?,
-    ])
 }
 
 #[tokio::main]

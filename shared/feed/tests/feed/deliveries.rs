@@ -32,7 +32,7 @@ fn shuffled_and_repeated_deliveries_make_the_index_of_ordered_ones() {
                 ordered.index(new.clone(), Retry::default()).await;
                 records.extend(new);
                 // Any records so far, any number of times, in any order.
-                let batch = usize::try_from(random.below(100)).unwrap_or(0);
+                let batch = usize::try_from(random.below(200)).unwrap_or(0);
                 let batch: Vec<_> = (0..batch)
                     .map(|_| records[random.below(records.len() as u64) as usize].clone())
                     .collect();
