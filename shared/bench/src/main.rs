@@ -20,7 +20,7 @@ const CASES: [(&str, fn() -> Case); 6] = [
     ("place-order, 2 products", commands::place_order),
     ("publish-events, record to entry", reactions::publish),
     ("index-events, 97 partitions", reactions::index_events),
-    ("replay, 10 pages of 97", reactions::replay),
+    ("replay, 4 pages of 97", reactions::replay),
     ("project-views, orders", reactions::project),
 ];
 const OURS: &str = "ringfence";
@@ -164,10 +164,14 @@ fn print_row(cells: &[&str]) {
     println!("| {} |", cells.join(" | "));
 }
 
-/// Three digits or all that are whole, thousands apart.
+/// Three digits, or all that are whole, thousands apart.
 fn number(value: f64) -> String {
     if value < 100.0 {
-        let digits = if value < 10.0 { 2 } else { 1 };
+        let digits = match value {
+            ..1.0 => 3,
+            ..10.0 => 2,
+            _ => 1,
+        };
         let text = format!("{value:.digits$}");
         return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }

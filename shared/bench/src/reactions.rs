@@ -25,7 +25,7 @@ use crate::measure::{Case, Side, runtime};
 use crate::store::{EVENTS, INDEX, Store, VIEWS};
 
 /// Pages of the index that are replayed; each has as many orders as one transaction takes.
-pub(crate) const PAGES: usize = 10;
+const PAGES: usize = 4;
 /// Orders appended in one transaction, each an event and a fence.
 const APPENDED: usize = 50;
 /// Deliveries of publish-events.
@@ -149,11 +149,12 @@ pub(crate) fn replay() -> Case {
     let (client, by_hand) = (store.client(), Rc::clone(&runtime));
     let reader = Index::new(client, INDEX);
     let ours = Side::on(&store, move || {
-        let read = reader.read(Checkpoint::START, Until::Present);
-        let read = read.try_fold(0, async |read, entry| {
+        let count = async |read, entry| {
             std::hint::black_box(entry);
             Ok(read + 1)
-        });
+        };
+        let read =
+            async { reader.read(Checkpoint::START, Until::Present).try_fold(0, count).await };
         assert_eq!(runtime.block_on(read).expect("the feed"), events);
     });
     let (store, events) = indexed(&by_hand);
