@@ -39,12 +39,18 @@ fn allow(sid: &str, action: Value, resource: Value) -> Value {
     json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
 }
 
-/// A statement of the event table that holds within a transaction alone.
-fn enclosed(sid: &str, action: Value, operation: &str) -> Value {
-    let mut statement = allow(sid, action, arn("EventTable"));
+/// A statement that holds within a transaction alone.
+fn enclosed(sid: &str, action: Value, table: &str, operation: &str) -> Value {
+    let mut statement = allow(sid, action, arn(table));
     statement["Condition"] = json!({
         "ForAnyValue:StringEquals": { "dynamodb:EnclosingOperation": [operation] },
     });
+    statement
+}
+
+/// A statement that holds for items alone whose partition key is like one of these.
+fn leading(mut statement: Value, keys: &[&str]) -> Value {
+    statement["Condition"] = json!({ "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys } });
     statement
 }
 
@@ -70,16 +76,13 @@ fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
         None => arn("EventTable"),
     };
     let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"]);
-    let mut refusal = allow("RecordRefusal", json!("dynamodb:PutItem"), arn("EventTable"));
-    refusal["Condition"] = json!({
-        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [format!("command#{binary}#*")] },
-    });
+    let refusal = allow("RecordRefusal", json!("dynamodb:PutItem"), arn("EventTable"));
     let mut statements = vec![
         log(id),
         allow("Read", json!("dynamodb:Query"), read),
-        enclosed("Append", append, "TransactWriteItems"),
-        enclosed("ValidateRefusal", json!("dynamodb:GetItem"), "TransactGetItems"),
-        refusal,
+        enclosed("Append", append, "EventTable", "TransactWriteItems"),
+        enclosed("ValidateRefusal", json!("dynamodb:GetItem"), "EventTable", "TransactGetItems"),
+        leading(refusal, &[&format!("command#{binary}#*")]),
     ];
     let queue = format!("{id}DeadLetters");
     if template["Resources"].get(&queue).is_some() {
@@ -95,28 +98,72 @@ fn contexts() -> Vec<String> {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
+    names.retain(|name| name != "stack"); // it composes the others
     names.sort();
     names
 }
 
-fn publisher(id: &str) -> Vec<Value> {
+/// What a reader of a table's stream may do: log, read the stream, and what Lambda does in its name
+/// with batches that it gives up.
+fn reader(id: &str, table: &str, own: Vec<Value>) -> Vec<Value> {
     let stream = json!([
         "dynamodb:DescribeStream",
         "dynamodb:GetRecords",
         "dynamodb:GetShardIterator",
         "dynamodb:ListStreams",
     ]);
+    let stream_arn = json!({ "!GetAtt": format!("{table}.StreamArn") });
+    let (bucket, failed) = (arn(&format!("{id}FailedBatches")), format!("{id}FailedBatches.Arn"));
+    let objects = json!({ "!Sub": format!("${{{failed}}}/*") });
+    let mut statements = vec![log(id), allow("ReadStream", stream, stream_arn)];
+    statements.extend(own);
+    statements.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+    statements.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+    statements
+}
+
+fn publisher(id: &str) -> Vec<Value> {
     let mut publish = allow("Publish", json!("events:PutEvents"), arn("EventTopic"));
     publish["Condition"] = json!({ "StringEquals": { "events:source": contexts() } });
-    let failed = json!({ "!Sub": "${FailedBatches.Arn}/*" });
-    vec![
-        log(id),
-        allow("ReadStream", stream, json!({ "!GetAtt": "EventTable.StreamArn" })),
-        publish,
-        allow("KeepPoison", json!("sqs:SendMessage"), arn("PublishEventsDeadLetters")),
-        allow("KeepFailedBatches", json!("s3:PutObject"), failed),
-        allow("FindFailedBatches", json!("s3:ListBucket"), arn("FailedBatches")),
-    ]
+    let poison = allow("KeepPoison", json!("sqs:SendMessage"), arn("PublishEventsDeadLetters"));
+    reader(id, "EventTable", vec![publish, poison])
+}
+
+fn indexer(id: &str) -> Vec<Value> {
+    let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem"]);
+    let own = vec![
+        allow("ReadEvents", json!("dynamodb:Query"), arn("EventTable")),
+        enclosed("ValidateEvents", json!("dynamodb:GetItem"), "EventTable", "TransactGetItems"),
+        allow("ReadProgress", json!("dynamodb:BatchGetItem"), arn("IndexTable")),
+        enclosed("Append", append, "IndexTable", "TransactWriteItems"),
+        allow("KeepPoison", json!("sqs:SendMessage"), arn("IndexEventsDeadLetters")),
+    ];
+    reader(id, "EventTable", own)
+}
+
+fn projector(id: &str) -> Vec<Value> {
+    let index = json!(["dynamodb:GetItem", "dynamodb:Query"]);
+    let read = json!(["dynamodb:BatchGetItem", "dynamodb:GetItem"]);
+    let write = json!([
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+    ]);
+    let move_readers = allow("MoveReaders", json!("dynamodb:UpdateItem"), arn("ViewTable"));
+    let own = vec![
+        allow("ReadIndex", index, arn("IndexTable")),
+        allow("ReadRows", read, arn("ViewTable")),
+        enclosed("WriteRows", write, "ViewTable", "TransactWriteItems"),
+        leading(move_readers, &["$ReaderCheckpoint-*", "$View-*"]),
+    ];
+    reader(id, "IndexTable", own)
+}
+
+fn query(id: &str) -> Vec<Value> {
+    let read = json!(["dynamodb:GetItem", "dynamodb:Query"]);
+    let index = allow("ReadIndex", json!("dynamodb:GetItem"), arn("IndexTable"));
+    vec![log(id), index, allow("ReadRows", read, arn("ViewTable"))]
 }
 
 #[test]
@@ -139,6 +186,9 @@ fn every_function_has_a_role_of_its_own_that_allows_what_it_does() {
         };
         let expected = match binary.as_str() {
             "publish-events" => publisher(id),
+            "index-events" => indexer(id),
+            "project-views" => projector(id),
+            "query-views" => query(id),
             _ => slice(id, binary, &template),
         };
         let found = policy["PolicyDocument"]["Statement"].as_array().unwrap();
@@ -160,19 +210,72 @@ fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
 }
 
 #[test]
-fn no_statement_names_everything_and_none_deletes() {
+fn no_statement_names_everything_and_only_rows_are_deleted() {
     let template = template();
     let (mut named, mut actions) = (Vec::new(), Vec::new());
     collect(&template["Resources"], "Resource", &mut named);
     collect(&template["Resources"], "Action", &mut actions);
     assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
     for resource in named.iter().map(|resource| resource.to_string()) {
-        // The objects of one bucket are the one star.
-        let rest = resource.replace("${FailedBatches.Arn}/*", "");
+        // The objects of a bucket are the one star.
+        let rest = resource.replace("FailedBatches.Arn}/*", "");
         assert!(!rest.contains('*'), "{resource}");
     }
     for action in actions.iter().map(|action| action.to_string()) {
-        assert!(!action.contains('*') && !action.contains("Delete"), "{action}");
+        assert!(!action.contains('*'), "{action}");
+    }
+    let mut statements = Vec::new();
+    collect(&template["Resources"], "Statement", &mut statements);
+    for statement in statements.iter().flat_map(|list| list.as_array().unwrap()) {
+        let deletes = statement["Action"].to_string().contains("Delete");
+        assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
+    }
+}
+
+#[test]
+fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alarms() {
+    let template = template();
+    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+    let mut mappings = 0;
+    for (id, function) in resources(&template, "AWS::Serverless::Function") {
+        let Some(stream) = function["Events"].get("Stream") else { continue };
+        mappings += 1;
+        let mapping = &stream["Properties"];
+        assert!(mapping["MaximumRetryAttempts"].as_u64().unwrap() <= 10, "{id}");
+        assert!(mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap() < 24 * 3600, "{id}");
+        let kept = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
+        assert_eq!(*kept, arn(&format!("{id}FailedBatches")), "{id}");
+        let behind = &alarms[&format!("{id}Behind")];
+        assert_eq!(behind["Dimensions"][0]["Value"], json!({ "!Ref": id }), "{id}");
+        assert!(behind["Threshold"].as_u64().unwrap() < 12 * 3600 * 1000, "{id}: too late");
+        let gave_up = alarms[&format!("{id}GaveUp")].to_string();
+        assert!(gave_up.contains(&format!("{id}Stream")), "{id}: {gave_up}");
+        assert!(alarms.contains_key(&format!("{id}Fails")), "{id}");
+    }
+    assert_eq!(mappings, 3, "two readers of the event table and one of the index");
+    for queue in resources(&template, "AWS::SQS::Queue").into_keys() {
+        let alarm = queue.replace("DeadLetters", "HasDeadLetters");
+        let value = &alarms[&alarm]["Dimensions"][0]["Value"];
+        assert_eq!(*value, json!({ "!GetAtt": format!("{queue}.QueueName") }), "{queue}");
+    }
+    for (id, alarm) in alarms {
+        assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
+    }
+}
+
+#[test]
+fn every_table_is_kept_protected_and_can_be_restored() {
+    let template = template();
+    let tables = resources(&template, "AWS::DynamoDB::Table");
+    assert_eq!(tables.len(), 3);
+    for (id, table) in tables {
+        let resource = &template["Resources"][&id];
+        assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
+        assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
+        assert_eq!(table["DeletionProtectionEnabled"], true, "{id}");
+        let recovery = &table["PointInTimeRecoverySpecification"];
+        assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
+        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringfence::Catalog;
 use ringfence_local::{
     template::{Model, Template},
     workspace_root,
@@ -16,8 +15,6 @@ use serde_json::Value;
 
 /// Most lines of a source file.
 const FILE_LINES_MAX: usize = 400;
-const SLICES_BEGIN: &str = "<!-- slices:";
-const SLICES_END: &str = "<!-- end of slices -->";
 
 /// A folder below `functions/`.
 struct Function {
@@ -28,7 +25,16 @@ struct Function {
 
 impl Function {
     fn is_slice(&self) -> bool {
-        self.context != "reactions"
+        !["reactions", "views"].contains(&&*self.context)
+    }
+
+    /// The samples that show how it is invoked.
+    fn samples(&self) -> &[&str] {
+        match &*self.context {
+            "reactions" => &["stream.json"],
+            "views" => &["http.json", "list.json"],
+            _ => &["http.json", "direct.json"],
+        }
     }
 
     fn path(&self) -> String {
@@ -93,12 +99,16 @@ fn every_function_has_its_template_entry_and_nothing_else_has_one() {
 }
 
 #[test]
-fn every_slice_answers_post_at_its_own_path() {
-    let expected: BTreeSet<_> = functions()
-        .iter()
-        .filter(|function| function.is_slice())
-        .map(|function| ("POST".to_owned(), function.path(), function.name.clone()))
-        .collect();
+fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get() {
+    let route = |method: &str, path: &str, function: &Function| {
+        (method.to_owned(), path.to_owned(), function.name.clone())
+    };
+    let routes_of = |function: &Function| match &*function.context {
+        "reactions" => Vec::new(),
+        "views" => ["/{view}", "/{view}/{id+}"].map(|path| route("GET", path, function)).into(),
+        _ => vec![route("POST", &function.path(), function)],
+    };
+    let expected: BTreeSet<_> = functions().iter().flat_map(routes_of).collect();
     let routes: BTreeSet<_> = model()
         .routes
         .into_iter()
@@ -114,16 +124,14 @@ fn every_function_has_sample_payloads_that_parse() {
     assert_eq!(folders, functions().iter().map(|f| f.name.clone()).collect());
     for function in functions() {
         let folder = events.join(&function.name);
-        let required: &[&str] =
-            if function.is_slice() { &["http.json", "direct.json"] } else { &["stream.json"] };
-        for sample in required {
+        for sample in function.samples() {
             assert!(folder.join(sample).exists(), "{}: no {sample}", folder.display());
         }
         for sample in files(&folder, "json") {
             let text = fs::read_to_string(&sample).unwrap();
             let json: Value = serde_json::from_str(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", sample.display()));
-            if name(&sample) == "http.json" {
+            if name(&sample) == "http.json" && function.is_slice() {
                 let path = json["requestContext"]["http"]["path"].as_str();
                 assert_eq!(path, Some(&*function.path()), "{}", sample.display());
             }
@@ -142,18 +150,37 @@ fn the_cases_of_every_slice_run_on_dynamodb() {
 }
 
 #[test]
-fn the_readme_lists_the_slices() {
+fn the_readme_lists_the_functions() {
+    let row = |function: &Function, woken: &str| {
+        let (name, path, summary) = (&function.name, function.path(), function.summary());
+        format!("| [`{name}`](functions{path}/src/lib.rs) | {woken} | {summary} |\n")
+    };
+    let functions = functions();
+    let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice());
+    let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
+    let model = model();
+    let woken = |function: &Function| {
+        let table = |name| &model.tables.iter().find(|table| table.name == name).unwrap().id;
+        let mappings = model.mappings.iter().filter(|mapping| mapping.function == function.name);
+        let streams = mappings.map(|mapping| format!("the stream of `{}`", table(&*mapping.table)));
+        let routes = model.routes.iter().filter(|route| route.function == function.name);
+        let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
+        streams.chain(routes).collect::<Vec<_>>().join(", ")
+    };
+    let others = others.iter().map(|function| row(function, &woken(function)));
+    readme_table("slices", "slice | path", slices.collect());
+    readme_table("functions", "function | woken by", others.collect());
+}
+
+/// Compares a table of the README, between its marks, with what it must be, or writes it.
+fn readme_table(name: &str, columns: &str, rows: String) {
     let path = workspace_root().join("README.md");
     let readme = fs::read_to_string(&path).unwrap();
-    let begin = readme.find(SLICES_BEGIN).expect("README.md has a table of slices");
+    let begin = readme.find(&format!("<!-- {name}:")).expect("README.md has the table");
     let begin = begin + readme[begin..].find('\n').unwrap() + 1;
-    let end = begin + readme[begin..].find(SLICES_END).expect("the table ends");
-    let rows = functions().into_iter().filter(Function::is_slice).map(|function| {
-        let (name, path, summary) = (&function.name, function.path(), function.summary());
-        format!("| [`{name}`](functions{path}/src/lib.rs) | `POST {path}` | {summary} |\n")
-    });
-    let table =
-        format!("| slice | path | what it does |\n|---|---|---|\n{}", rows.collect::<String>());
+    let end = readme[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
+    let end = begin + end;
+    let table = format!("| {columns} | what it does |\n|---|---|---|\n{rows}");
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
     } else {
@@ -163,17 +190,9 @@ fn the_readme_lists_the_slices() {
 
 #[test]
 fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
-    let contexts = [
-        ringfence_accounts::catalog(),
-        ringfence_catalog::catalog(),
-        ringfence_courses::catalog(),
-        ringfence_invoices::catalog(),
-        ringfence_ordering::catalog(),
-        ringfence_pricing::catalog(),
-        ringfence_signups::catalog(),
-    ];
-    let catalog = Catalog::compose(contexts.map(Result::unwrap)).unwrap();
-    let table = model().table.properties;
+    let catalog = ringfence_stack::catalog().unwrap();
+    let model = model();
+    let table = &model.table("EventTable").unwrap().properties;
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();
     let names: BTreeSet<String> =
         indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();

@@ -27,7 +27,8 @@ fn ringfence(command: &str, endpoint: &str, more: &[&str]) -> (i32, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn fences_are_verified_and_repaired() {
     let dynamo = Embedded::start().await.unwrap();
-    dynamo.create_event_table(&Template::of_workspace().unwrap(), TABLE).await.unwrap();
+    let template = Template::of_workspace().unwrap();
+    dynamo.create_table(&template.table("EventTable").unwrap(), TABLE).unwrap();
     let client = Wire::default().client(dynamo.endpoint());
     let catalog = ringfence_catalog::catalog().unwrap();
     let log = DcbLog::new(client.clone(), TABLE, catalog, Clock::system());

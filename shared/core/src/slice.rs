@@ -80,6 +80,26 @@ pub struct TopicEvent {
     pub data: Value,
     /// Metadata by key.
     pub meta: crate::Metadata,
+    /// The name of the replay that sends the event again; absent from what happened just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+}
+
+impl TopicEvent {
+    /// An event as the EventTopic delivers it when it is new.
+    #[must_use]
+    pub fn new(event: SequencedEvent) -> Self {
+        Self {
+            id: event.position.clone(),
+            event_type: event.event_type,
+            partition: event.partition.to_string(),
+            position: event.position,
+            tags: event.tags,
+            data: event.data,
+            meta: event.metadata,
+            replay: None,
+        }
+    }
 }
 
 /// One use case. `evolve` and `decide` are pure.

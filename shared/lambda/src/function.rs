@@ -74,6 +74,11 @@ impl<S: Slice, L: EventLog> Function<S, L> {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
+            Ok(Invocation::Replay(replay)) => {
+                line.outcome = "replay-ignored";
+                line.cause = Some(format!("the rule takes events of the replay {replay}"));
+                Ok(json!({ "answers": [] }))
+            }
             Ok(Invocation::Command(command, surroundings)) => {
                 let envelope = self.envelope(surroundings, lambda);
                 let answer = self.command(&command, &envelope, lambda, &mut line).await;

@@ -27,6 +27,8 @@ pub(crate) enum Invocation<S> {
     Command(Box<S>, Surroundings),
     /// An event of the EventTopic and the commands that it leads to.
     Event(Box<TopicEvent>, Vec<S>),
+    /// An event that happened long ago, sent again by the replay of this name: nothing follows.
+    Replay(String),
 }
 
 /// What a caller says around a command.
@@ -80,6 +82,9 @@ impl<S: Slice> Invocation<S> {
 
     fn event(mut payload: Value) -> Result<Self, Problem> {
         let event: TopicEvent = from_json(payload["detail"].take())?;
+        if let Some(replay) = event.replay {
+            return Ok(Self::Replay(replay));
+        }
         match S::react(&event) {
             Ok(Some(commands)) => Ok(Self::Event(Box::new(event), commands)),
             Ok(None) => Err(Problem::malformed(

@@ -15,7 +15,7 @@ use crate::config::Variables;
 pub fn init_logs() {
     let mut variables = Variables::from_env();
     let level = variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
-    let ours = ["ringfence", "publish_events", "project_views", "query_views"]
+    let ours = ["ringfence", "publish_events", "index_events", "project_views", "query_views"]
         .map(|name| format!("{name}={level}"))
         .join(",");
     let filter = EnvFilter::new(format!("warn,{ours}"));
@@ -90,6 +90,11 @@ impl Line {
                     metric("write_units", "Count"),
                     metric("duration_ms", "Milliseconds"),
                 ],
+            }, {
+                // Of all slices together, for an alarm that needs no change with a new one.
+                "Namespace": "Ringfence",
+                "Dimensions": [[]],
+                "Metrics": [metric("contention", "Count")],
             }],
         });
         line

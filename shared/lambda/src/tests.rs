@@ -191,6 +191,17 @@ fn an_event_of_the_topic_leads_to_its_commands_once() {
 }
 
 #[test]
+fn a_replayed_event_leads_to_nothing() {
+    let demand = function::<RecordProductDemand>(vec![]);
+    let mut placed = topic_event("OrderPlaced", &["p1", "p2"]);
+    placed["detail"]["replay"] = "orders-again".into();
+    let Invoked { answer, line } = invoke(&demand, placed);
+    assert_eq!(answer.unwrap(), json!({ "answers": [] }));
+    assert_eq!(line.outcome, "replay-ignored");
+    assert!(demand.events().is_empty());
+}
+
+#[test]
 fn an_event_that_gets_no_answer_fails_the_invocation() {
     let demand = function::<RecordProductDemand>(vec![]);
     let unknown = invoke(&demand, topic_event("CourseDefined", &[])).answer.unwrap_err();

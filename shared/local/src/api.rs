@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{ConnectInfo, RawPathParams, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    extract::{ConnectInfo, Query, RawPathParams, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{MethodFilter, any, on},
 };
@@ -144,6 +144,10 @@ fn event(
         },
         "isBase64Encoded": false,
     });
+    let query = query(&parts.uri);
+    if !query.is_empty() {
+        event["queryStringParameters"] = json!(query);
+    }
     if !parameters.is_empty() {
         event["pathParameters"] = json!(parameters);
     }
@@ -165,15 +169,26 @@ fn event(
     event
 }
 
+/// Query parameters, decoded; several of one name are joined.
+fn query(uri: &Uri) -> BTreeMap<String, String> {
+    let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
+    join(pairs.map(|Query(pairs)| pairs).unwrap_or_default())
+}
+
 /// Headers by lower-case name; several of one name are joined, cookies stand apart.
 fn joined_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = headers.iter().filter(|(name, _)| *name != header::COOKIE);
+    join(headers.map(|(name, value)| (name.as_str().to_owned(), text(value))))
+}
+
+fn join(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let mut joined = BTreeMap::<String, String>::new();
-    for (name, value) in headers.iter().filter(|(name, _)| *name != header::COOKIE) {
-        let value = String::from_utf8_lossy(value.as_bytes());
+    for (name, value) in pairs {
         joined
-            .entry(name.as_str().to_owned())
+            .entry(name)
             .and_modify(|values| *values = format!("{values},{value}"))
-            .or_insert_with(|| value.into_owned());
+            .or_insert(value);
     }
     joined
 }

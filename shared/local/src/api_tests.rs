@@ -25,6 +25,8 @@ async fn start(answer: fn() -> Result<Value, InvokeError>) -> (String, Arc<Fake>
         route("POST", "/ordering/place-order"),
         route("ANY", "/orders/{id}"),
         route("GET", "/f/{rest+}"),
+        route("GET", "/{view}"),
+        route("GET", "/{view}/{id+}"),
     ];
     let fake = Arc::new(Fake { answer, given: Mutex::default() });
     let router = router(&routes, &fake, &Notices::default()).expect("a router");
@@ -55,7 +57,8 @@ fn ok() -> Result<Value, InvokeError> {
 async fn request_becomes_an_event_of_format_2() {
     let (url, fake) = start(ok).await;
     let path = "/ordering/place-order";
-    let answer = post(format!("{url}{path}?a=1&b=2"), "application/json", "{\"a\":1}").await;
+    let answer =
+        post(format!("{url}{path}?a=1&b=x%20y&a=2"), "application/json", "{\"a\":1}").await;
     assert_eq!(answer, (422, "{}".to_owned()));
     let given = fake.given.lock().expect("a lock");
     let (function, event) = &given[0];
@@ -63,7 +66,8 @@ async fn request_becomes_an_event_of_format_2() {
     assert_eq!(event["version"], "2.0");
     assert_eq!(event["routeKey"], "POST /ordering/place-order");
     assert_eq!(event["rawPath"], path);
-    assert_eq!(event["rawQueryString"], "a=1&b=2");
+    assert_eq!(event["rawQueryString"], "a=1&b=x%20y&a=2");
+    assert_eq!(event["queryStringParameters"], json!({ "a": "1,2", "b": "x y" }));
     assert_eq!(event["headers"]["x-a"], "1,2");
     assert_eq!(event["requestContext"]["http"]["method"], "POST");
     assert_eq!(event["requestContext"]["http"]["sourceIp"], "127.0.0.1");
@@ -86,13 +90,16 @@ async fn other_content_types_come_in_base64() {
 async fn path_parameters_are_filled() {
     let (url, fake) = start(ok).await;
     let client = reqwest::Client::new();
-    for path in ["/orders/o%201", "/f/a/b"] {
+    for path in ["/orders/o%201", "/f/a/b", "/rosters", "/rosters/c%2F1/s"] {
         client.get(format!("{url}{path}")).send().await.expect("an answer");
     }
     let given = fake.given.lock().expect("a lock");
     assert_eq!(given[0].1["pathParameters"], json!({ "id": "o 1" }));
     assert_eq!(given[0].1["routeKey"], "ANY /orders/{id}");
     assert_eq!(given[1].1["pathParameters"], json!({ "rest": "a/b" }));
+    assert_eq!(given[2].1["pathParameters"], json!({ "view": "rosters" }));
+    assert_eq!(given[3].1["pathParameters"], json!({ "view": "rosters", "id": "c/1/s" }));
+    assert_eq!(given[3].1["routeKey"], "GET /{view}/{id+}");
 }
 
 #[tokio::test]

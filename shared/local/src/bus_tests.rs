@@ -2,10 +2,7 @@ use tokio::sync::broadcast::Receiver;
 
 use super::*;
 use crate::{
-    notices::Notice,
-    pattern::Pattern,
-    queues::Queues,
-    template::{REGION, Table},
+    buckets::Buckets, notices::Notice, pattern::Pattern, queues::Queues, template::REGION,
 };
 
 /// A function that fails as often as told, then answers; keeps what it was given.
@@ -50,7 +47,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     let retries = Retries { attempts_max: Some(1), age_max: None };
     let pattern = json!({ "source": ["ordering"], "detail-type": ["OrderPlaced"] });
     let model = Model {
-        table: Table { name: "events".to_owned(), properties: Value::Null },
+        tables: Vec::new(),
         functions: vec![Function {
             binary: "on-order".to_owned(),
             environment: BTreeMap::new(),
@@ -74,13 +71,17 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             }],
         }],
         queues: Vec::new(),
+        buckets: Vec::new(),
     };
     let queues = Queues::new(["failed".to_owned(), "undelivered".to_owned()]);
     let notices = Notices::default();
     let topic = notices.watch();
     let (sender, given) = tokio::sync::mpsc::unbounded_channel();
     let fake = Fake { failures: Mutex::new(failures), error, given: sender };
-    let destinations = Destinations { queues: queues.clone(), buckets: "nowhere".into() };
+    let destinations = Destinations {
+        queues: queues.clone(),
+        buckets: Buckets::new("nowhere".into(), Vec::new()),
+    };
     Setup { bus: Bus::new(&model, Arc::new(fake), destinations, notices), given, queues, topic }
 }
 

@@ -1,5 +1,5 @@
-//! A walk through the shop: each request, its answer, each event on the topic; ends with an error
-//! as soon as something is not as it should be.
+//! A walk through the shop: each request, its answer, each event on the topic, and an order in the
+//! index and in the views; ends with an error as soon as something is not as it should be.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,6 +21,9 @@ const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
 /// How long the topic is watched at the end for events that nobody asked for.
 const QUIET_MAX: Duration = Duration::from_millis(500);
 
+/// How long a view is asked to wait for an event, in milliseconds; the most it takes.
+const VIEW_WAIT_MS: u64 = 10_000;
+
 /// Longest wait for one answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 
@@ -32,6 +35,8 @@ struct Demo<'a> {
     seen: BTreeSet<String>,
     /// Events seen and not yet asked for, by type.
     open: BTreeMap<String, usize>,
+    /// The latest event of each type, as the topic has it.
+    latest: BTreeMap<String, Value>,
 }
 
 /// Walks the shop on a stack that nobody else uses.
@@ -41,9 +46,11 @@ struct Demo<'a> {
 pub async fn walk(stack: &Stack) -> Result<()> {
     let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
     let topic = stack.watch();
-    let mut demo = Demo { stack, client, topic, seen: BTreeSet::new(), open: BTreeMap::new() };
+    let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    let mut demo = Demo { stack, client, topic, seen, open, latest };
     demo.sync_products().await?;
     demo.place_order().await?;
+    demo.read_order().await?;
     demo.place_order_again().await?;
     demo.order_unknown_product().await?;
     demo.invoke_directly().await?;
@@ -72,6 +79,26 @@ impl Demo<'_> {
         let answer = self.post("/ordering/place-order", &order("ord-1", &["p-1", "p-2"])).await?;
         expect_accepted(&answer, "OrderPlaced")?;
         self.expect_events(&[("OrderPlaced", 1), ("ProductDemandRecorded", 2)]).await
+    }
+
+    async fn read_order(&mut self) -> Result<()> {
+        title("The order in the index, and in the views, each of which waits until it has it");
+        let placed = self.latest["OrderPlaced"].clone();
+        let demand = self.latest["ProductDemandRecorded"].clone();
+        let product = demand["data"]["productId"].as_str().context("demand without a product")?;
+        let product = format!("/product-demand/{product}");
+        for (path, event, field, expected) in [
+            ("/orders/ord-1", &placed, "/row/customerId", json!("c-1")),
+            ("/customer-order-counts/c-1", &placed, "/row/orders", json!(1)),
+            (&*product, &demand, "/row/open", json!(1)),
+        ] {
+            let answer = self.get(path, event).await?;
+            let found = answer.pointer(field).unwrap_or(&Value::Null);
+            ensure!(*found == expected, "{path}: {field} is {found}, not {expected}");
+        }
+        let (page, event) = self.entry(&placed)?;
+        println!("  index: {event} on {page}");
+        Ok(())
     }
 
     async fn place_order_again(&mut self) -> Result<()> {
@@ -124,6 +151,37 @@ impl Demo<'_> {
         Ok((status, body))
     }
 
+    /// A row of a view that has this event.
+    async fn get(&self, path: &str, event: &Value) -> Result<Value> {
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
+        let (partition, position) = (text("partition"), text("position"));
+        let query = format!("partition={partition}&position={position}&wait={VIEW_WAIT_MS}");
+        println!("→ GET {path}");
+        let url = format!("{}{path}?{query}", self.stack.api());
+        let answer = self.client.get(url).send().await?;
+        let status = answer.status().as_u16();
+        let body: Value = answer.json().await.context("the answer is not JSON")?;
+        println!("← {status} {body}");
+        ensure!(status == 200, "{path} has no row");
+        Ok(body)
+    }
+
+    /// The page of the index that holds this event, and the type that the entry has there.
+    fn entry(&self, event: &Value) -> Result<(String, String)> {
+        let mut found = Vec::new();
+        for page in self.stack.items("IndexTable")? {
+            let entries = page["e"]["L"].as_array().cloned().unwrap_or_default();
+            let entries = entries.into_iter().map(|entry| entry["M"].clone());
+            let entries = entries.filter(|entry| entry["position"]["S"] == event["position"]);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (key, first) = (text(&page["p"]["S"]), text(&page["i"]["N"]));
+            let page = format!("page {first} of {key}");
+            found.extend(entries.map(|entry| (page.clone(), text(&entry["event"]["S"]))));
+        }
+        ensure!(found.len() == 1, "the index has the order {} times", found.len());
+        Ok(found.remove(0))
+    }
+
     /// Waits until each type has come as often as given, and takes these events.
     async fn expect_events(&mut self, expected: &[(&str, usize)]) -> Result<()> {
         let deadline = Instant::now() + EVENTS_WAIT_MAX;
@@ -167,6 +225,7 @@ impl Demo<'_> {
                 if self.seen.insert(id.to_owned()) {
                     println!("  topic: {kind} {}", detail["data"]);
                     *self.open.entry(kind.to_owned()).or_default() += 1;
+                    self.latest.insert(kind.to_owned(), detail.clone());
                 }
                 Ok(())
             }

@@ -1,10 +1,9 @@
-//! Where things go that were given up: queues, and folders in the place of buckets.
-
-use std::{fs, path::PathBuf};
+//! Where things go that were given up: queues and buckets.
 
 use serde_json::Value;
 
 use crate::{
+    buckets::{BucketError, Buckets},
     clock,
     queues::{Queues, UnknownQueue},
 };
@@ -15,15 +14,9 @@ pub enum DestinationError {
     /// The queue is none of the stack's.
     #[error("the destination does not exist")]
     Queue(#[from] UnknownQueue),
-    /// The file cannot be written.
-    #[error("cannot write to the destination {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
+    /// The bucket is none of the stack's, or can't be written.
+    #[error("the destination takes no object")]
+    Bucket(#[from] BucketError),
     /// Neither a queue nor a bucket.
     #[error("{arn} is no destination on this machine")]
     Unknown {
@@ -32,13 +25,13 @@ pub enum DestinationError {
     },
 }
 
-/// The stack's queues, and a folder that holds its buckets.
+/// The stack's queues and buckets.
 #[derive(Clone)]
 pub struct Destinations {
     /// The queues.
     pub queues: Queues,
-    /// One folder per bucket is made in here.
-    pub buckets: PathBuf,
+    /// The buckets.
+    pub buckets: Buckets,
 }
 
 impl Destinations {
@@ -54,12 +47,18 @@ impl Destinations {
         }
         let unknown = || DestinationError::Unknown { arn: arn.to_owned() };
         let bucket = arn.strip_prefix("arn:aws:s3:::").ok_or_else(unknown)?;
-        let folder = self.buckets.join(bucket);
-        let path = folder.join(format!("{}.json", clock::id()));
         let mut object = record.clone();
         object["payload"] = Value::String(payload.to_string());
-        fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&path, object.to_string()))
-            .map_err(|source| DestinationError::Write { path, source })
+        self.buckets.put(bucket, &key(record), object.to_string().as_bytes())?;
+        Ok(())
     }
+}
+
+/// An object's key, in the form that Lambda gives those of a stream's batches.
+fn key(record: &Value) -> String {
+    let text = |pointer| record.pointer(pointer).and_then(Value::as_str).unwrap_or("none");
+    let function = text("/requestContext/functionArn");
+    let shard = text("/DDBStreamBatchInfo/shardId");
+    let time = clock::now().format("%Y/%m/%d/%H.%M.%S");
+    format!("aws/lambda/{function}/{shard}/{time}-{}", clock::id())
 }

@@ -7,6 +7,7 @@ use dynoxide::{
     actions::{
         describe_stream::DescribeStreamRequest, describe_table::DescribeTableRequest,
         get_records::GetRecordsRequest, get_shard_iterator::GetShardIteratorRequest,
+        scan::ScanRequest,
     },
 };
 use rusqlite::Connection;
@@ -14,10 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::{
-    engine::Engine,
-    template::{Template, TemplateError},
-};
+use crate::engine::Engine;
 
 /// Where files live in memory on Linux; elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
@@ -75,9 +73,6 @@ pub enum EmbeddedError {
         /// The table's name.
         table: String,
     },
-    /// The template has no such table.
-    #[error("the table cannot be taken from the template")]
-    Template(#[from] TemplateError),
 }
 
 /// A DynamoDB of its own, gone when dropped.
@@ -123,24 +118,37 @@ impl Embedded {
         &self.endpoint
     }
 
-    /// Creates the template's event table under `name`: keys, indexes, stream and TTL attribute.
-    ///
-    /// # Errors
-    /// When the template has no table, or the engine refuses it.
-    pub async fn create_event_table(
-        &self,
-        template: &Template,
-        name: &str,
-    ) -> Result<(), EmbeddedError> {
-        self.create_table(&template.event_table()?, name)
-    }
-
-    /// Creates a table from the properties of an `AWS::DynamoDB::Table`.
+    /// Creates a table from the properties of an `AWS::DynamoDB::Table`: keys, indexes, stream and
+    /// TTL attribute.
     ///
     /// # Errors
     /// When the engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
         Engine(self.database.clone()).create_table(properties, name)
+    }
+
+    /// Every item of a table, as DynamoDB's JSON has it, of at most 1 MB together.
+    ///
+    /// # Errors
+    /// When the engine refuses to read.
+    pub fn items(&self, table: &str) -> Result<Vec<Value>, EmbeddedError> {
+        let request: ScanRequest = message("request", json!({ "TableName": table }))?;
+        let answer = self
+            .database
+            .scan(request)
+            .map_err(|source| EmbeddedError::Database { action: "scan the table", source })?;
+        let items = serde_json::to_value(answer.items)
+            .map_err(|source| EmbeddedError::Shape { what: "items", source })?;
+        message("items", items)
+    }
+
+    /// Deletes every item whose time to live is over, as DynamoDB does by itself; returns how many.
+    ///
+    /// # Errors
+    /// When the engine refuses to.
+    pub fn expire(&self) -> Result<usize, EmbeddedError> {
+        let swept = self.database.sweep_ttl();
+        swept.map_err(|source| EmbeddedError::Database { action: "delete what expired", source })
     }
 
     /// Opens a table's stream at its oldest record.

@@ -66,6 +66,7 @@ impl Engine {
             "UpdateItem" => answer(body, |request| database.update_item(request)),
             "DeleteItem" => answer(body, |request| database.delete_item(request)),
             "BatchGetItem" => answer(body, |request| database.batch_get_item(request)),
+            "BatchWriteItem" => answer(body, |request| database.batch_write_item(request)),
             "TransactGetItems" => answer(body, |request| database.transact_get_items(request)),
             "TransactWriteItems" => answer(body, |request| database.transact_write_items(request)),
             _ => refusal(&DynoxideError::ValidationException(format!("no operation {operation}"))),

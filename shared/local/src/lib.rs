@@ -1,6 +1,6 @@
 //! The whole stack on one machine, provisioned from `template.yaml`: an embedded DynamoDB with
 //! streams, the real function binaries behind a Lambda runtime API, the template's routes, event
-//! source mapping, bus and rules. No AWS account, no Docker, no Java.
+//! source mappings, bus, rules, queues and buckets. No AWS account, no Docker, no Java.
 //!
 //! What is started here is what the template says; what is not understood is an error that names
 //! the resource and the property, never a guess.
@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod api;
+pub mod buckets;
 pub mod bus;
 mod clock;
 pub mod demo;
@@ -19,6 +20,7 @@ pub mod invoke;
 pub mod notices;
 pub mod pattern;
 pub mod queues;
+pub mod s3;
 pub mod services;
 pub mod stack;
 pub mod stream;

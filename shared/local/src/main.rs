@@ -93,8 +93,18 @@ fn describe(stack: &Stack, file: &std::path::Path) {
         println!("            {method} {path}");
     }
     println!("Lambda      {}", stack.lambda());
-    println!("Page        {} (events, routes, queues)", stack.services());
-    println!("DynamoDB    {} (table {}; empty at each start)", stack.dynamo(), stack.table());
+    println!("Page        {} (events, trouble, dead letters, routes)", stack.services());
+    println!("DynamoDB    {} (empty at each start)", stack.dynamo());
+    for table in stack.tables() {
+        println!("            {}", table.name);
+    }
+    println!("Kept        dead letters in queues, failed batches in buckets:");
+    for queue in stack.queues().keys() {
+        println!("            {}", stack.queue_url(queue));
+    }
+    for bucket in stack.buckets().names() {
+        println!("            s3://{bucket}");
+    }
     println!("\nTry, in this order:");
     for (path, command) in [
         (
@@ -108,10 +118,9 @@ fn describe(stack: &Stack, file: &std::path::Path) {
     ] {
         println!("  curl {}{path} -d '{command}'", stack.api());
     }
-    println!("\nFor AWS clients:");
-    for (name, value) in stack.environment().iter().filter(|(name, _)| name.starts_with("AWS_")) {
-        println!("  export {name}={value}");
-    }
+    println!("\nFor `ringfence` and AWS clients, in another shell:");
+    println!("  set -a; . {}; set +a", file.display());
+    println!("  cargo run -q -p ringfence-cli -- verify --table \"$EVENT_TABLE\"");
     let cargo_lambda = stack.cargo_lambda().display();
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
     println!("start) and on its data; then invoke one:");

@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 /// Notices that a slow watcher may be behind before it loses the oldest.
 const BEHIND_MAX: usize = 10_000;
 
-/// Events kept for a watcher that comes later.
+/// Notices kept for a watcher that comes later.
 const HISTORY_MAX: usize = 100;
 
 /// Something that happened.
@@ -27,7 +27,7 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Notices {
     sender: broadcast::Sender<Notice>,
-    history: Arc<Mutex<VecDeque<Arc<Value>>>>,
+    history: Arc<Mutex<VecDeque<Notice>>>,
 }
 
 impl Default for Notices {
@@ -43,25 +43,29 @@ impl Notices {
         self.sender.subscribe()
     }
 
-    /// The latest events, oldest first, and what comes after them.
+    /// The latest notices, oldest first, and what comes after them.
     #[must_use]
-    pub fn watch_with_history(&self) -> (Vec<Arc<Value>>, broadcast::Receiver<Notice>) {
+    pub fn watch_with_history(&self) -> (Vec<Notice>, broadcast::Receiver<Notice>) {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         (history.iter().cloned().collect(), self.sender.subscribe())
     }
 
     pub(crate) fn event(&self, event: Arc<Value>) {
+        self.notice(Notice::Event(event));
+    }
+
+    pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
+        self.notice(Notice::Trouble(with_causes(error).into()));
+    }
+
+    fn notice(&self, notice: Notice) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY_MAX {
             history.pop_front();
         }
-        history.push_back(event.clone());
+        history.push_back(notice.clone());
         // An error says that nobody watches.
-        let _ = self.sender.send(Notice::Event(event));
-    }
-
-    pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
-        let _ = self.sender.send(Notice::Trouble(with_causes(error).into()));
+        let _ = self.sender.send(notice);
     }
 }
 

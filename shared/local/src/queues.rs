@@ -1,11 +1,13 @@
-//! The stack's queues: what is sent to one stays readable.
+//! The stack's queues: what is sent to one stays until somebody receives and deletes it.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::{clock, template::last_part};
 
@@ -19,6 +21,17 @@ pub struct Message {
     pub body: String,
 }
 
+/// A message handed to a receiver, who has to delete it before others see it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Received {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// What deletes it.
+    pub receipt_handle: String,
+}
+
 /// A queue that the template has not.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no queue {queue}")]
@@ -27,10 +40,17 @@ pub struct UnknownQueue {
     pub queue: String,
 }
 
+struct Waiting {
+    message: Message,
+    /// The receipt of the latest receiver.
+    receipt: Option<String>,
+    hidden_until: Option<Instant>,
+}
+
 /// All queues of the stack.
 #[derive(Clone, Default)]
 pub struct Queues {
-    messages: Arc<Mutex<BTreeMap<String, Vec<Message>>>>,
+    messages: Arc<Mutex<BTreeMap<String, Vec<Waiting>>>>,
 }
 
 impl Queues {
@@ -46,17 +66,94 @@ impl Queues {
     /// # Errors
     /// When there is no such queue.
     pub fn send(&self, queue: &str, body: String) -> Result<String, UnknownQueue> {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = || UnknownQueue { queue: queue.to_owned() };
-        let queue = messages.get_mut(last_part(queue)).ok_or_else(unknown)?;
         let message_id = clock::id();
-        queue.push(Message { message_id: message_id.clone(), body });
+        let message = Message { message_id: message_id.clone(), body };
+        self.on(queue, |waiting| {
+            waiting.push(Waiting { message, receipt: None, hidden_until: None });
+        })?;
         Ok(message_id)
     }
 
-    /// Every queue by name, with its messages, oldest first.
+    /// At most `max` messages that nobody else has, oldest first; hidden from others for
+    /// `visibility`.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn receive(
+        &self,
+        queue: &str,
+        max: usize,
+        visibility: Duration,
+    ) -> Result<Vec<Received>, UnknownQueue> {
+        let now = Instant::now();
+        self.on(queue, |waiting| {
+            let visible = |w: &&mut Waiting| w.hidden_until.is_none_or(|until| until <= now);
+            let receive = |waiting: &mut Waiting| {
+                let receipt_handle = clock::id();
+                waiting.receipt = Some(receipt_handle.clone());
+                waiting.hidden_until = now.checked_add(visibility);
+                Received { message: waiting.message.clone(), receipt_handle }
+            };
+            waiting.iter_mut().filter(visible).take(max).map(receive).collect()
+        })
+    }
+
+    /// Deletes the message of this receipt; false when it is no message's latest.
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
+        self.on(queue, |waiting| {
+            let before = waiting.len();
+            waiting.retain(|waiting| waiting.receipt.as_deref() != Some(receipt));
+            waiting.len() < before
+        })
+    }
+
+    /// Every queue by name, with its messages, received or not, oldest first.
     #[must_use]
     pub fn messages(&self) -> BTreeMap<String, Vec<Message>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let messages = |waiting: &Vec<Waiting>| waiting.iter().map(|w| w.message.clone()).collect();
+        queues.iter().map(|(name, waiting)| (name.clone(), messages(waiting))).collect()
+    }
+
+    fn on<T>(
+        &self,
+        queue: &str,
+        act: impl FnOnce(&mut Vec<Waiting>) -> T,
+    ) -> Result<T, UnknownQueue> {
+        let mut queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = || UnknownQueue { queue: queue.to_owned() };
+        Ok(act(queues.get_mut(last_part(queue)).ok_or_else(unknown)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_received_message_is_hidden_until_it_is_deleted_or_its_time_is_over() {
+        let queues = Queues::new(["dead".to_owned()]);
+        for body in ["a", "b", "c"] {
+            queues.send("dead", body.to_owned()).expect("a queue");
+        }
+        let visibility = Duration::from_secs(30);
+        let receive = |max| queues.receive("http://x/0/dead", max, visibility).expect("a queue");
+        let bodies = |received: &[Received]| -> Vec<String> {
+            received.iter().map(|r| r.message.body.clone()).collect()
+        };
+        let first = receive(2);
+        assert_eq!(bodies(&first), ["a", "b"]);
+        assert_eq!(bodies(&receive(10)), ["c"]);
+        assert!(receive(10).is_empty());
+        assert!(queues.delete("dead", &first[0].receipt_handle).expect("a queue"));
+        assert_eq!(queues.messages()["dead"].len(), 2);
+
+        tokio::time::advance(visibility).await;
+        assert_eq!(bodies(&receive(10)), ["b", "c"]);
+        let late = queues.delete("dead", &first[1].receipt_handle).expect("a queue");
+        assert!(!late, "another received it since");
     }
 }

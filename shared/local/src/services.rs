@@ -1,7 +1,7 @@
-//! The endpoint that the functions' AWS clients talk to in the place of EventBridge and SQS, and
-//! the page that shows the topic.
+//! The endpoint that AWS clients talk to in the place of EventBridge, SQS and S3, and the page that
+//! shows the topic.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -19,10 +19,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    buckets::Buckets,
     bus::{Bus, Entry},
     invoke::Invoke,
     notices::{Notice, Notices},
-    queues::Queues,
+    queues::{Queues, UnknownQueue},
+    s3,
     template::Route,
 };
 
@@ -32,6 +34,13 @@ const ENTRIES_MAX: usize = 10;
 const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of an SQS message at most: 1 MB.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Messages of one ReceiveMessage call at most.
+const MESSAGES_MAX: usize = 10;
+/// For how long a received message is hidden from others, where neither request nor queue says it.
+const VISIBILITY_DEFAULT_SECONDS: u64 = 30;
+/// The code for a queue that is not there, and its name in SQS's older protocol.
+const NO_QUEUE: &str = "QueueDoesNotExist";
+const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
 /// Bytes of a request's body at most: room for the limits above in escaped JSON.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -43,6 +52,8 @@ pub struct Services<I> {
     pub bus: Bus<I>,
     /// The queues.
     pub queues: Queues,
+    /// The buckets.
+    pub buckets: Buckets,
     /// What happens.
     pub notices: Notices,
     /// The API's routes, for the page.
@@ -53,13 +64,16 @@ pub struct Services<I> {
 
 /// The endpoint's routes.
 pub fn router<I: Invoke>(services: Services<I>) -> Router {
+    let s3 = s3::router(services.buckets.clone());
     Router::new()
         .route("/", get(page).post(call))
+        .route("/buckets", get(buckets))
         .route("/queues", get(queues))
         .route("/routes", get(routes))
         .route("/topic", get(topic))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(Arc::new(services))
+        .merge(s3)
 }
 
 async fn page() -> Html<&'static str> {
@@ -70,12 +84,23 @@ async fn queues<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Response
     Json(services.queues.messages()).into_response()
 }
 
+/// The keys of every bucket that can be read.
+async fn buckets<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Response {
+    let buckets = &services.buckets;
+    let keys = |bucket: &String| {
+        let objects = buckets.list(bucket).unwrap_or_default();
+        let keys: Vec<String> = objects.into_iter().map(|object| object.key).collect();
+        (bucket.clone(), keys)
+    };
+    Json(buckets.names().iter().map(keys).collect::<BTreeMap<_, _>>()).into_response()
+}
+
 async fn routes<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Json<Value> {
     let url = |route: &Route| format!("{} {}{}", route.method, services.api, route.path);
     Json(services.routes.iter().map(url).collect())
 }
 
-/// The latest events and all that follow, as server-sent events.
+/// The latest events and troubles and all that follow, as server-sent events.
 async fn topic<I: Invoke>(
     State(services): State<Arc<Services<I>>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -83,16 +108,19 @@ async fn topic<I: Invoke>(
     let live = stream::unfold(watch, |mut watch| async move {
         loop {
             match watch.recv().await {
-                Ok(Notice::Event(event)) => return Some((event, watch)),
+                Ok(notice) => return Some((notice, watch)),
                 // A watcher that is behind goes on with the oldest notice there is.
-                Ok(Notice::Trouble(_))
-                | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
             }
         }
     });
-    let events = stream::iter(history).chain(live);
-    Sse::new(events.map(|event| Ok(Event::default().data(event.to_string()))))
+    let sent = |notice| match notice {
+        Notice::Event(event) => Event::default().data(event.to_string()),
+        // In JSON, since a text can have several lines.
+        Notice::Trouble(text) => Event::default().event("trouble").data(json!(*text).to_string()),
+    };
+    Sse::new(stream::iter(history).chain(live).map(move |notice| Ok(sent(notice))))
         .keep_alive(KeepAlive::default())
 }
 
@@ -105,6 +133,8 @@ async fn call<I: Invoke>(
     let answer = match target {
         Some("AWSEvents.PutEvents") => put_events(&services, &body),
         Some("AmazonSQS.SendMessage") => send_message(&services, &body),
+        Some("AmazonSQS.ReceiveMessage") => receive_message(&services, &body),
+        Some("AmazonSQS.DeleteMessage") => delete_message(&services, &body),
         other => {
             Err(("UnknownOperationException", format!("{} is not here", other.unwrap_or("-"))))
         }
@@ -115,7 +145,11 @@ async fn call<I: Invoke>(
         }
         Err((code, message)) => {
             let body = json!({ "__type": code, "message": message }).to_string();
-            let headers = [("content-type", "application/x-amz-json-1.1")];
+            let headers = [
+                ("content-type", "application/x-amz-json-1.1"),
+                // Clients of SQS read the code of its older protocol here.
+                ("x-amzn-query-error", if code == NO_QUEUE { NO_QUEUE_QUERY } else { code }),
+            ];
             (StatusCode::BAD_REQUEST, headers, body).into_response()
         }
     }
@@ -167,11 +201,51 @@ fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         let message = format!("{bytes} bytes: a message has 1 to {MESSAGE_BYTES_MAX}");
         return Err(("InvalidParameterValue", message));
     }
-    let id = services
-        .queues
-        .send(&request.queue_url, request.message_body)
-        .map_err(|error| ("QueueDoesNotExist", error.to_string()))?;
+    let id = services.queues.send(&request.queue_url, request.message_body).map_err(no_queue)?;
     Ok(json!({ "MessageId": id }))
+}
+
+fn no_queue(error: UnknownQueue) -> (&'static str, String) {
+    (NO_QUEUE, error.to_string())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReceiveMessage {
+    queue_url: String,
+    max_number_of_messages: Option<usize>,
+    /// In seconds.
+    visibility_timeout: Option<u64>,
+}
+
+/// Answers at once, however long the request would wait.
+fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let request: ReceiveMessage = parse(body)?;
+    let max = request.max_number_of_messages.unwrap_or(1);
+    if max == 0 || max > MESSAGES_MAX {
+        let message = format!("MaxNumberOfMessages {max}: a call takes 1 to {MESSAGES_MAX}");
+        return Err(("InvalidParameterValue", message));
+    }
+    let seconds = request.visibility_timeout.unwrap_or(VISIBILITY_DEFAULT_SECONDS);
+    let received = services
+        .queues
+        .receive(&request.queue_url, max, Duration::from_secs(seconds))
+        .map_err(no_queue)?;
+    Ok(json!({ "Messages": received }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteMessage {
+    queue_url: String,
+    receipt_handle: String,
+}
+
+/// A receipt that is no message's any more deletes nothing, which is no error at AWS either.
+fn delete_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let request: DeleteMessage = parse(body)?;
+    services.queues.delete(&request.queue_url, &request.receipt_handle).map_err(no_queue)?;
+    Ok(json!({}))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, (&'static str, String)> {

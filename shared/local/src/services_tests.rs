@@ -1,11 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::{
-    destinations::Destinations,
-    invoke::InvokeError,
-    template::{Model, Table},
-};
+use crate::{destinations::Destinations, invoke::InvokeError, template::Model};
 
 /// Counts the invocations; no rule should cause any here.
 #[derive(Default)]
@@ -19,25 +15,31 @@ impl Invoke for Fake {
 }
 
 async fn start() -> String {
+    start_with(Buckets::new("nowhere".into(), Vec::new())).await
+}
+
+async fn start_with(buckets: Buckets) -> String {
     let model = Model {
-        table: Table { name: "events".to_owned(), properties: Value::Null },
+        tables: Vec::new(),
         functions: Vec::new(),
         routes: Vec::new(),
         mappings: Vec::new(),
         buses: vec!["topic".to_owned()],
         rules: Vec::new(),
         queues: Vec::new(),
+        buckets: Vec::new(),
     };
     let queues = Queues::new(["dead".to_owned()]);
     let notices = Notices::default();
-    let destinations = Destinations { queues: queues.clone(), buckets: "nowhere".into() };
+    let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
     let bus = Bus::new(&model, Arc::<Fake>::default(), destinations, notices.clone());
     let routes = vec![Route {
         method: "POST".to_owned(),
         path: "/ordering/place-order".to_owned(),
         function: "place-order".to_owned(),
     }];
-    let router = router(Services { bus, queues, notices, routes, api: "http://api".to_owned() });
+    let router =
+        router(Services { bus, queues, buckets, notices, routes, api: "http://api".to_owned() });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -120,4 +122,97 @@ async fn page_shows_routes_and_events_before_and_after_it_opened() {
         text.push_str(&String::from_utf8_lossy(&chunk));
     }
     assert!(text.starts_with("data: {") && text.contains("\"id\":\"before\""), "{text}");
+}
+
+/// Real clients of this endpoint.
+fn clients(url: &str) -> (aws_sdk_sqs::Client, aws_sdk_s3::Client) {
+    let sqs = aws_sdk_sqs::Config::builder()
+        .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+        .region(aws_sdk_sqs::config::Region::new("us-east-1"))
+        .credentials_provider(aws_sdk_sqs::config::Credentials::new(
+            "local", "local", None, None, "test",
+        ))
+        .endpoint_url(url);
+    let s3 = aws_sdk_s3::Config::builder()
+        .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
+        .region(aws_sdk_s3::config::Region::new("us-east-1"))
+        .credentials_provider(aws_sdk_s3::config::Credentials::new(
+            "local", "local", None, None, "test",
+        ))
+        .endpoint_url(url);
+    (aws_sdk_sqs::Client::from_conf(sqs.build()), aws_sdk_s3::Client::from_conf(s3.build()))
+}
+
+#[tokio::test]
+async fn the_sdk_receives_and_deletes_messages() {
+    let url = start().await;
+    let (sqs, _) = clients(&url);
+    let queue = format!("{url}/000000000000/dead");
+    for body in ["{\"cause\":\"x\"}", "b"] {
+        sqs.send_message().queue_url(&queue).message_body(body).send().await.expect("sent");
+    }
+    let receive = || sqs.receive_message().queue_url(&queue).max_number_of_messages(10);
+    let received = receive().send().await.expect("an answer");
+    let bodies: Vec<_> = received.messages().iter().filter_map(|m| m.body()).collect();
+    assert_eq!(bodies, ["{\"cause\":\"x\"}", "b"]);
+    assert!(receive().send().await.expect("an answer").messages().is_empty(), "they are hidden");
+
+    let receipt = received.messages()[0].receipt_handle().expect("a receipt");
+    sqs.delete_message().queue_url(&queue).receipt_handle(receipt).send().await.expect("deleted");
+    let left = get(format!("{url}/queues")).await;
+    assert_eq!(left["dead"].as_array().map(Vec::len), Some(1), "{left}");
+    let unknown = sqs.receive_message().queue_url("http://x/0/other").send().await;
+    let unknown = unknown.expect_err("no such queue").into_service_error();
+    assert!(unknown.is_queue_does_not_exist(), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn the_sdk_lists_gets_and_deletes_objects() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let buckets = Buckets::new(folder.path().to_owned(), vec!["lost".to_owned()]);
+    let (_, s3) = clients(&start_with(buckets.clone()).await);
+    let empty = s3.list_objects_v2().bucket("lost").send().await.expect("an empty bucket");
+    assert!(empty.contents().is_empty());
+    let keys = ["aws/lambda/a&b/<1>", "aws/lambda/f/2026/11/21/10.00.00-x y", "other"];
+    for key in keys {
+        buckets.put("lost", key, key.as_bytes()).expect("written");
+    }
+    let mut listed = Vec::new();
+    let mut pages = s3.list_objects_v2().bucket("lost").max_keys(2).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        let page = page.expect("a page");
+        listed.extend(page.contents().iter().filter_map(|o| o.key().map(str::to_owned)));
+    }
+    assert_eq!(listed, keys);
+    let some = s3.list_objects_v2().bucket("lost").prefix("aws/").send().await.expect("an answer");
+    assert_eq!(some.contents().len(), 2);
+    assert_eq!(some.contents()[0].size(), Some(18));
+
+    for key in keys {
+        let object = s3.get_object().bucket("lost").key(key).send().await.expect("an object");
+        let body = object.body.collect().await.expect("a body").into_bytes();
+        assert_eq!(body, key.as_bytes());
+        s3.delete_object().bucket("lost").key(key).send().await.expect("deleted");
+    }
+    assert!(buckets.list("lost").expect("a bucket").is_empty());
+    let gone = s3.get_object().bucket("lost").key("other").send().await;
+    assert!(gone.expect_err("no object").into_service_error().is_no_such_key());
+    let unknown = s3.list_objects_v2().bucket("found").send().await;
+    assert!(unknown.expect_err("no bucket").into_service_error().is_no_such_bucket());
+    let outside = s3.get_object().bucket("lost").key("../secret").send().await;
+    assert!(outside.is_err(), "a key is no path");
+}
+
+#[tokio::test]
+async fn troubles_are_told_before_and_after_the_page_opened() {
+    let (sender, watch) = (Notices::default(), "broken");
+    sender.trouble(&InvokeError::Unknown { function: watch.to_owned() });
+    let (history, mut live) = sender.watch_with_history();
+    sender.trouble(&InvokeError::Unknown { function: "later".to_owned() });
+    let text = |notice: &Notice| match notice {
+        Notice::Trouble(text) => text.to_string(),
+        Notice::Event(event) => panic!("{event}"),
+    };
+    assert_eq!(text(&history[0]), "there is no function broken");
+    assert_eq!(text(&live.recv().await.expect("a notice")), "there is no function later");
 }

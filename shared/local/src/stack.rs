@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,6 +15,7 @@ use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 
 use crate::{
     api,
+    buckets::Buckets,
     bus::Bus,
     destinations::Destinations,
     embedded::Embedded,
@@ -24,7 +25,7 @@ use crate::{
     queues::{Message, Queues},
     services::{self, Services},
     stream::Poller,
-    template::{Model, REGION, Route, Template},
+    template::{ACCOUNT, Model, REGION, Route, Table, Template},
     tools,
 };
 
@@ -49,6 +50,7 @@ pub struct Stack {
     model: Model,
     functions: Arc<Functions>,
     queues: Queues,
+    buckets: Buckets,
     notices: Notices,
     _tasks: JoinSet<()>,
 }
@@ -68,7 +70,9 @@ impl Stack {
         tools::build(&options.root, model.functions.iter().map(|f| f.binary.as_str())).await?;
 
         let dynamo = Embedded::start().await?;
-        dynamo.create_table(&model.table.properties, &model.table.name)?;
+        for table in &model.tables {
+            dynamo.create_table(&table.properties, &table.name)?;
+        }
         let common = common_environment(&dynamo, &services);
         let logs = options.data.join("logs");
         let functions =
@@ -77,14 +81,15 @@ impl Stack {
 
         let queues = Queues::new(model.queues.iter().cloned());
         let notices = Notices::default();
-        let destinations =
-            Destinations { queues: queues.clone(), buckets: options.data.join("buckets") };
+        let buckets = empty_buckets(options.data.join("buckets"), &model)?;
+        let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
         serve(&mut tasks, api_listener, api::router(&model.routes, &functions, &notices)?);
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
         let router = services::router(Services {
             bus,
             queues: queues.clone(),
+            buckets: buckets.clone(),
             notices: notices.clone(),
             routes: model.routes.clone(),
             api: api.clone(),
@@ -93,7 +98,7 @@ impl Stack {
         for mapping in &model.mappings {
             let poller = Poller {
                 mapping: mapping.clone(),
-                stream: dynamo.stream(&model.table.name)?,
+                stream: dynamo.stream(&mapping.table)?,
                 functions: functions.clone(),
                 destinations: destinations.clone(),
                 notices: notices.clone(),
@@ -113,6 +118,7 @@ impl Stack {
             model,
             functions,
             queues,
+            buckets,
             notices,
             _tasks: tasks,
         })
@@ -124,7 +130,7 @@ impl Stack {
         &self.api
     }
 
-    /// The URL in the place of EventBridge and SQS; a browser gets the page there.
+    /// The URL in the place of EventBridge, SQS and S3; a browser gets the page there.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -148,10 +154,19 @@ impl Stack {
         &self.cargo_lambda
     }
 
-    /// The event table's name.
+    /// The tables.
     #[must_use]
-    pub fn table(&self) -> &str {
-        &self.model.table.name
+    pub fn tables(&self) -> &[Table] {
+        &self.model.tables
+    }
+
+    /// Every item of the table of this logical id, of at most 1 MB together.
+    ///
+    /// # Errors
+    /// When there is no such table or it can't be read.
+    pub fn items(&self, table: &str) -> Result<Vec<Value>> {
+        let table = self.model.table(table).context("the template has no such table")?;
+        Ok(self.dynamo.items(&table.name)?)
     }
 
     /// The API's routes.
@@ -170,6 +185,18 @@ impl Stack {
     #[must_use]
     pub fn queues(&self) -> BTreeMap<String, Vec<Message>> {
         self.queues.messages()
+    }
+
+    /// The URL of a queue.
+    #[must_use]
+    pub fn queue_url(&self, queue: &str) -> String {
+        format!("{}/{ACCOUNT}/{queue}", self.services)
+    }
+
+    /// The buckets.
+    #[must_use]
+    pub fn buckets(&self) -> &Buckets {
+        &self.buckets
     }
 
     /// Invokes a function directly.
@@ -210,8 +237,19 @@ fn common_environment(dynamo: &Embedded, services: &str) -> BTreeMap<String, Str
         ("AWS_ENDPOINT_URL_DYNAMODB", dynamo.endpoint()),
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
+        ("AWS_ENDPOINT_URL_S3", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The buckets, without what an earlier stack left: its tables are gone as well.
+fn empty_buckets(folder: PathBuf, model: &Model) -> Result<Buckets> {
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot empty {}", folder.display()))
+        }
+        _ => Ok(Buckets::new(folder, model.buckets.clone())),
+    }
 }
 
 async fn listen(port: u16) -> Result<TcpListener> {

@@ -31,7 +31,9 @@ impl Projector {
     ) -> Result<Generation, ViewError> {
         let mut registered = self.register(view).await?;
         if let Some(old) = registered.retiring {
+            // An earlier rebuild ended here.
             self.delete(view, old, told).await?;
+            return Ok(registered.live);
         }
         while registered.building.is_none() {
             self.table.begin(view.name, registered.live).await?;

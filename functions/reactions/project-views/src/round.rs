@@ -133,18 +133,20 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
 fn measure(line: &mut Value, lag: Option<(i64, u64)>, now_ms: u64) {
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();
     let mut metrics = vec![json!({ "Name": "view_failed", "Unit": "Count" })];
+    // Of all views together, for an alarm that needs no change with a new one.
+    let mut total = Vec::new();
     if let Some((events, ms)) = lag {
         line["events_behind"] = events.into();
         line["ms_behind"] = ms.into();
         metrics.push(json!({ "Name": "events_behind", "Unit": "Count" }));
         metrics.push(json!({ "Name": "ms_behind", "Unit": "Milliseconds" }));
+        total.push(json!({ "Name": "ms_behind", "Unit": "Milliseconds" }));
     }
     line["_aws"] = json!({
         "Timestamp": now_ms,
-        "CloudWatchMetrics": [{
-            "Namespace": "Ringfence",
-            "Dimensions": [["view"]],
-            "Metrics": metrics,
-        }],
+        "CloudWatchMetrics": [
+            { "Namespace": "Ringfence", "Dimensions": [["view"]], "Metrics": metrics },
+            { "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": total },
+        ],
     });
 }

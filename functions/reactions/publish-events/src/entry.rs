@@ -9,6 +9,10 @@ use serde_json::Value;
 /// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
 pub const ENTRY_BYTES_MAX: usize = 1_000_000;
 
+/// Before the context in the source of an entry that a replay sends. A rule that wants replays
+/// matches it: `{"source": [{"prefix": "replay."}]}`.
+pub const REPLAY_SOURCE_PREFIX: &str = "replay.";
+
 /// What EventBridge counts for the time of an entry, in bytes.
 const TIME_BYTES: usize = 14;
 
@@ -43,6 +47,12 @@ pub enum EntryError {
 }
 
 impl Entry {
+    /// The entry of an event that a replay of this name sends again: marked in its source, so that
+    /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
+    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {
+        Self::of_event(event, Some(replay))
+    }
+
     /// The entry of a stream record; `None` for a record of something other than an event.
     pub fn of_record(record: &Value) -> Result<Option<Self>, EntryError> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
@@ -51,25 +61,20 @@ impl Entry {
         let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record)?;
         match event_of_image(image.into())? {
             None => Ok(None),
-            Some(event) => Self::of_event(event).map(Some),
+            Some(event) => Self::of_event(event, None).map(Some),
         }
     }
 
-    fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
+    fn of_event(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
         if event.context.is_empty() {
             return Err(EntryError::NoContext);
         }
-        let position = event.position.clone();
-        let (source, detail_type) = (event.context, event.event_type.clone());
-        let detail = TopicEvent {
-            id: position.clone(),
-            event_type: event.event_type,
-            partition: event.partition.to_string(),
-            position: event.position,
-            tags: event.tags,
-            data: event.data,
-            meta: event.metadata,
+        let source = match replay {
+            None => event.context.clone(),
+            Some(_) => format!("{REPLAY_SOURCE_PREFIX}{}", event.context),
         };
+        let (position, detail_type) = (event.position.clone(), event.event_type.clone());
+        let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
         let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
         let entry = Self { source, detail_type, detail, position };
         match entry.bytes() {

@@ -9,9 +9,8 @@ mod aws;
 mod entry;
 mod publisher;
 
-pub use aws::{Queue, Topic};
-pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError};
+pub use aws::Topic;
+pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError, REPLAY_SOURCE_PREFIX};
 pub use publisher::{
-    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, DeadLetter, DeadLetters, Publisher, Report, Unreachable,
-    Verdict,
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,
 };

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use ringfence_dynamo::Retry;
-use serde_json::Value;
+use ringfence_lambda::{
+    chain,
+    reactions::{Letters, sequence_number},
+};
+use serde_json::{Value, json};
 
 use crate::entry::Entry;
 
@@ -12,6 +16,8 @@ use crate::entry::Entry;
 pub const CALL_ENTRIES_MAX: usize = 10;
 /// Most bytes a PutEvents call takes, all entries together.
 pub const CALL_BYTES_MAX: usize = 1_000_000;
+/// Most bytes of a message that every Region's SQS takes: 256 KB.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// How often an entry is sent before the batch ends and Lambda delivers it again.
 const SENDS_MAX: u32 = 4;
 
@@ -26,7 +32,7 @@ pub enum Verdict {
     Never(String),
 }
 
-/// A call of the bus or the queue failed as a whole.
+/// A call of the bus failed as a whole.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} failed")]
 pub struct Unreachable {
@@ -48,21 +54,6 @@ pub trait Bus: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>>;
 }
 
-/// Keeps what can never be published.
-pub trait DeadLetters: Send + Sync {
-    /// Keeps one record with its cause.
-    fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>>;
-}
-
-/// A record that can never be published, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeadLetter {
-    /// The stream record as it came.
-    pub record: Value,
-    /// Why it can't be published.
-    pub cause: String,
-}
-
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -77,98 +68,117 @@ pub struct Report {
 }
 
 /// Publishes batches of stream records.
-pub struct Publisher<B, D> {
+pub struct Publisher<B, L> {
     /// Where events go.
     pub bus: B,
-    /// Where poison goes.
-    pub dead_letters: D,
+    /// Where poison goes: `{cause, record}`.
+    pub letters: L,
 }
 
-/// A record on its way: one of a batch.
-struct Pending<'r> {
-    record: &'r Value,
+/// A batch and how far it is.
+struct Batch<'r> {
+    records: &'r [Value],
+    /// Records that are on the bus, in the queue, or no events, in the order of `records`.
+    done: Vec<bool>,
+    published: usize,
+    dead_letters: usize,
+    /// Why the latest call left records undone.
+    cause: Option<String>,
+}
+
+/// A record on its way.
+struct Pending {
+    /// Its place in the batch.
+    record: usize,
     entry: Entry,
 }
 
-impl<B: Bus, D: DeadLetters> Publisher<B, D> {
-    /// Publishes the records of a batch in their order, one call at a time, within `time`.
+/// Records are left, and Lambda has to deliver them again.
+struct Stopped;
+
+impl<B: Bus, L: Letters> Publisher<B, L> {
+    /// Publishes the records of a batch in their order within `time`. One call at a time, so that the
+    /// events of a partition are never in two. Whatever the time cuts off, an answered call counts
+    /// and an unanswered one does not.
     pub async fn publish(&self, records: &[Value], time: Duration) -> Report {
-        let mut report = Report::default();
-        let retry = Retry::default().within(time);
+        let mut batch = Batch::new(records);
+        let run = self.run(&mut batch, Retry::default().within(time));
+        if tokio::time::timeout(time, run).await.is_err() {
+            let before = batch.cause.take().map(|cause| format!(", after {cause}"));
+            batch.cause = Some(format!("no time is left{}", before.unwrap_or_default()));
+        }
+        batch.report()
+    }
+
+    async fn run(&self, batch: &mut Batch<'_>, retry: Retry) -> Result<(), Stopped> {
         let mut call = Vec::new();
         let mut bytes = 0;
-        for record in records {
-            let entry = match Entry::of_record(record) {
-                Ok(None) => continue,
+        for (record, json) in batch.records.iter().enumerate() {
+            let entry = match Entry::of_record(json) {
+                Ok(None) => {
+                    batch.done[record] = true;
+                    continue;
+                }
                 Ok(Some(entry)) => entry,
                 Err(error) => {
-                    // What lies before it is sent first: a failure is reported by the lowest
-                    // sequence number, and everything after that is delivered again.
-                    if !self.send(std::mem::take(&mut call), retry, &mut report).await
-                        || !self.bury(record, ringfence_lambda::chain(&error), &mut report).await
-                    {
-                        return report;
-                    }
+                    // Those before it go first: they need not wait for a queue that takes nothing.
+                    self.send(std::mem::take(&mut call), retry, batch).await?;
                     bytes = 0;
+                    self.bury(record, chain(&error), batch).await?;
                     continue;
                 }
             };
             if call.len() == CALL_ENTRIES_MAX || bytes + entry.bytes() > CALL_BYTES_MAX {
-                if !self.send(std::mem::take(&mut call), retry, &mut report).await {
-                    return report;
-                }
+                self.send(std::mem::take(&mut call), retry, batch).await?;
                 bytes = 0;
             }
             bytes += entry.bytes();
             call.push(Pending { record, entry });
         }
-        self.send(call, retry, &mut report).await;
-        report
+        self.send(call, retry, batch).await
     }
 
-    /// Sends one call's entries, and those that the bus puts off again and again. False when some
-    /// are left: the report then names the first.
-    async fn send(&self, mut call: Vec<Pending<'_>>, retry: Retry, report: &mut Report) -> bool {
+    /// Sends one call's entries, and those that the bus puts off again and again.
+    async fn send(
+        &self,
+        mut call: Vec<Pending>,
+        retry: Retry,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), Stopped> {
         for sends in 1.. {
             if call.is_empty() {
-                return true;
+                break;
             }
             let entries: Vec<&Entry> = call.iter().map(|pending| &pending.entry).collect();
-            let verdicts = self.put(&entries).await;
+            let verdicts = match self.put(&entries).await {
+                Ok(verdicts) => verdicts,
+                Err(error) => vec![Verdict::Later(chain(&error)); call.len()],
+            };
             let mut left = Vec::new();
-            let mut cause = String::new();
-            match verdicts {
-                Err(error) => {
-                    cause = ringfence_lambda::chain(&error);
-                    left = call;
-                }
-                Ok(verdicts) => {
-                    for (pending, verdict) in call.into_iter().zip(verdicts) {
-                        match verdict {
-                            Verdict::Sent => report.published += 1,
-                            Verdict::Later(code) => {
-                                cause = code;
-                                left.push(pending);
-                            }
-                            Verdict::Never(why) => {
-                                if !self.bury(pending.record, why, report).await {
-                                    cause = report.cause.take().unwrap_or_default();
-                                    report.failed_from = None;
-                                    left.push(pending);
-                                }
-                            }
+            for (pending, verdict) in call.into_iter().zip(verdicts) {
+                match verdict {
+                    Verdict::Sent => {
+                        batch.done[pending.record] = true;
+                        batch.published += 1;
+                    }
+                    Verdict::Later(why) => {
+                        batch.cause = Some(why);
+                        left.push(pending);
+                    }
+                    // A queue that takes nothing is asked again with the entry's next send.
+                    Verdict::Never(why) => {
+                        if self.bury(pending.record, why, batch).await.is_err() {
+                            left.push(pending);
                         }
                     }
                 }
             }
             call = left;
             if !call.is_empty() && (sends == SENDS_MAX || !retry.pause(sends).await) {
-                report.failed_from = call.first().map(|pending| sequence_number(pending.record));
-                report.cause = Some(cause);
-                return false;
+                return Err(Stopped);
             }
         }
-        true
+        Ok(())
     }
 
     /// One call; where the bus refuses the call as a whole, one call for each entry, to find those that
@@ -179,43 +189,76 @@ impl<B: Bus, D: DeadLetters> Publisher<B, D> {
             answer => return answer,
         };
         if entries.len() == 1 {
-            return Ok(vec![Verdict::Never(ringfence_lambda::chain(&refused))]);
+            return Ok(vec![Verdict::Never(chain(&refused))]);
         }
         let mut verdicts = Vec::with_capacity(entries.len());
         for entry in entries {
             match self.bus.put(&[entry]).await {
                 Ok(verdict) => verdicts.extend(verdict),
                 Err(error) if error.refused => {
-                    verdicts.push(Verdict::Never(ringfence_lambda::chain(&error)));
+                    verdicts.push(Verdict::Never(chain(&error)));
                 }
-                Err(error) => verdicts.push(Verdict::Later(ringfence_lambda::chain(&error))),
+                Err(error) => verdicts.push(Verdict::Later(chain(&error))),
             }
         }
         Ok(verdicts)
     }
 
-    /// Keeps a record that can't be published. False when the queue does not take it.
-    async fn bury(&self, record: &Value, cause: String, report: &mut Report) -> bool {
-        let letter = DeadLetter { record: record.clone(), cause };
-        match self.dead_letters.keep(&letter).await {
+    /// Keeps a record that can't be published.
+    async fn bury(
+        &self,
+        record: usize,
+        cause: String,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), Stopped> {
+        match self.letters.keep(letter(&batch.records[record], &cause)).await {
             Ok(()) => {
-                report.dead_letters += 1;
-                true
+                batch.done[record] = true;
+                batch.dead_letters += 1;
+                Ok(())
             }
             Err(error) => {
-                report.failed_from = Some(sequence_number(record));
-                report.cause = Some(ringfence_lambda::chain(&error));
-                false
+                batch.cause = Some(format!("no letter is kept: {}", chain(&*error)));
+                Err(Stopped)
             }
         }
     }
 }
 
-/// An empty identifier makes Lambda deliver the whole batch again, which is right for a record
-/// without a number.
-fn sequence_number(record: &Value) -> String {
-    record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
+impl<'r> Batch<'r> {
+    fn new(records: &'r [Value]) -> Self {
+        let done = vec![false; records.len()];
+        Self { records, done, published: 0, dead_letters: 0, cause: None }
+    }
+
+    /// Lambda delivers again from the lowest record that is not done, those behind it included.
+    fn report(self) -> Report {
+        let left = self.done.iter().position(|done| !done);
+        Report {
+            published: self.published,
+            dead_letters: self.dead_letters,
+            failed_from: left.map(|record| sequence_number(&self.records[record])),
+            cause: left.and(self.cause),
+        }
+    }
 }
 
+/// The record and its cause; of a record that no message holds, its key: the table has the event.
+fn letter(record: &Value, cause: &str) -> Value {
+    let letter = json!({ "cause": cause, "record": record });
+    if letter.to_string().len() <= MESSAGE_BYTES_MAX {
+        return letter;
+    }
+    let change = &record["dynamodb"];
+    let (id, position) = (&change["NewImage"]["id"], &change["NewImage"]["position"]);
+    json!({
+        "cause": cause,
+        "key": { "id": id, "position": position },
+        "sequenceNumber": change["SequenceNumber"],
+    })
+}
+
+#[cfg(test)]
+mod crashes;
 #[cfg(test)]
 mod tests;

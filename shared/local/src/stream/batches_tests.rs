@@ -7,6 +7,7 @@ use crate::{pattern::Pattern, template::Retries};
 
 fn mapping() -> Mapping {
     Mapping {
+        table: "events".to_owned(),
         function: "publish-events".to_owned(),
         batch_size: 4,
         filters: Vec::new(),

@@ -134,6 +134,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        buckets::Buckets,
         embedded::{
             Embedded,
             tests::{put, table},
@@ -183,11 +184,13 @@ mod tests {
             put(&dynamo, "events", id).await;
         }
         let folder = tempfile::tempdir().expect("a folder");
+        let buckets = Buckets::new(folder.path().to_owned(), vec!["lost".to_owned()]);
         let wanted =
             json!({ "dynamodb": { "Keys": { "id": { "S": ["a", "poison", "b", "c"] } } } });
         let (sender, mut given) = unbounded_channel();
         let poller = Poller {
             mapping: Mapping {
+                table: "events".to_owned(),
                 function: "publish-events".to_owned(),
                 batch_size: 10,
                 filters: vec![Pattern::parse(&wanted).expect("a pattern")],
@@ -198,10 +201,7 @@ mod tests {
             },
             stream: dynamo.stream("events").expect("a stream"),
             functions: Arc::new(Fake(sender)),
-            destinations: Destinations {
-                queues: Queues::default(),
-                buckets: folder.path().to_owned(),
-            },
+            destinations: Destinations { queues: Queues::default(), buckets: buckets.clone() },
             notices: Notices::default(),
         };
         let running = tokio::spawn(poller.run());
@@ -210,12 +210,10 @@ mod tests {
         assert_eq!(take(&mut given, 2).await, ["b", "c"]);
         running.abort();
 
-        let files: Vec<_> =
-            std::fs::read_dir(folder.path().join("lost")).expect("a bucket").collect();
-        assert_eq!(files.len(), 1);
-        let path = files[0].as_ref().expect("a file").path();
-        let object = std::fs::read_to_string(path).expect("text");
-        let object: Value = serde_json::from_str(&object).expect("JSON");
+        let objects = buckets.list("lost").expect("a bucket");
+        assert_eq!(objects.len(), 1);
+        let object = buckets.get("lost", &objects[0].key).expect("an object");
+        let object: Value = serde_json::from_slice(&object).expect("JSON");
         assert_eq!(object["requestContext"]["condition"], "RetryAttemptsExhausted");
         assert_eq!(object["DDBStreamBatchInfo"]["batchSize"], 1);
         assert_eq!(object["DDBStreamBatchInfo"]["streamArn"], stream_arn(&dynamo));

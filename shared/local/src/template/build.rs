@@ -31,13 +31,14 @@ const DELIVERY_AGE_DEFAULT_SECONDS: u64 = 24 * 3600;
 impl Model {
     pub(super) fn new(view: &View<'_>) -> Result<Self, TemplateError> {
         let mut model = Self {
-            table: event_table(view)?,
+            tables: tables(view)?,
             functions: Vec::new(),
             routes: Vec::new(),
             mappings: Vec::new(),
             buses: names(view, "AWS::Events::EventBus")?,
             rules: Vec::new(),
             queues: names(view, "AWS::SQS::Queue")?,
+            buckets: names(view, "AWS::S3::Bucket")?,
         };
         for (id, body) in view.resources("AWS::Serverless::Function") {
             let function = function(view, id, body)?;
@@ -76,7 +77,8 @@ impl Model {
                 }
                 "DynamoDB" => {
                     let stream: StreamEvent = view.property(id, body, &properties)?;
-                    self.mappings.push(mapping(id, &properties, binary, stream)?);
+                    let mapping = mapping(&self.tables, id, &properties, binary, stream)?;
+                    self.mappings.push(mapping);
                 }
                 "EventBridgeRule" => {
                     let rule: RuleEvent = view.property(id, body, &properties)?;
@@ -98,14 +100,12 @@ impl Model {
     }
 }
 
-fn event_table(view: &View<'_>) -> Result<Table, TemplateError> {
-    for (id, body) in view.resources("AWS::DynamoDB::Table") {
-        if body.pointer("/Properties/StreamSpecification").is_some() {
-            let properties = view.property(id, body, "Properties")?;
-            return Ok(Table { name: view.local_name(id)?, properties });
-        }
-    }
-    Err(TemplateError::NoResource { kind: "AWS::DynamoDB::Table with a StreamSpecification" })
+fn tables(view: &View<'_>) -> Result<Vec<Table>, TemplateError> {
+    let table = |(id, body): (&str, &Value)| {
+        let properties = view.property(id, body, "Properties")?;
+        Ok(Table { id: id.to_owned(), name: view.local_name(id)?, properties })
+    };
+    view.resources("AWS::DynamoDB::Table").into_iter().map(table).collect()
 }
 
 fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, TemplateError> {
@@ -142,6 +142,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
 }
 
 fn mapping(
+    tables: &[Table],
     id: &str,
     property: &str,
     binary: &str,
@@ -153,9 +154,16 @@ fn mapping(
             .map_err(|error| not_understood(id, property, &error.to_string()))?;
         filters.push(pattern(id, property, &parsed)?);
     }
+    let table = stream.stream.split_once(":table/").and_then(|(_, rest)| rest.split_once('/'));
+    let table = tables
+        .iter()
+        .filter(|table| table.properties.get("StreamSpecification").is_some())
+        .find(|known| table.is_some_and(|(name, _)| name == known.name))
+        .ok_or_else(|| not_understood(id, property, &format!("Stream {}", stream.stream)))?;
     let types = stream.function_response_types.unwrap_or_default();
     let destination = stream.destination_config.unwrap_or_default().on_failure;
     Ok(Mapping {
+        table: table.name.clone(),
         function: binary.to_owned(),
         batch_size: stream.batch_size.unwrap_or(BATCH_DEFAULT),
         filters,

@@ -1,5 +1,5 @@
-//! What `template.yaml` says, as far as this machine has it to do: table, functions, routes, event
-//! source mappings, bus, rules and queues.
+//! What `template.yaml` says, as far as this machine has it to do: tables, functions, routes, event
+//! source mappings, bus, rules, queues and buckets.
 
 mod build;
 mod intrinsics;
@@ -45,11 +45,11 @@ pub enum TemplateError {
     /// The YAML has no form in JSON.
     #[error("the template has a value that JSON has not")]
     Json(#[from] serde_json::Error),
-    /// No resource of a kind that the stack cannot do without.
-    #[error("the template has no {kind}")]
-    NoResource {
-        /// The resource type.
-        kind: &'static str,
+    /// A table that the template has not.
+    #[error("the template has no table {id}")]
+    NoTable {
+        /// The logical id asked for.
+        id: String,
     },
     /// A property is missing or has another shape than expected.
     #[error("{resource}: {property} is not as expected")]
@@ -106,18 +106,16 @@ impl Template {
         Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)? })
     }
 
-    /// The properties of the event table: the table that has a stream.
+    /// The properties of the table of this logical id.
     ///
     /// # Errors
     /// When there is none or a property is not understood.
-    pub fn event_table(&self) -> Result<Value, TemplateError> {
+    pub fn table(&self, id: &str) -> Result<Value, TemplateError> {
         let view = View { resolver: Resolver { document: &self.document, queues: "" } };
-        for (resource, body) in view.resources("AWS::DynamoDB::Table") {
-            if body.pointer("/Properties/StreamSpecification").is_some() {
-                return view.property(resource, body, "Properties");
-            }
-        }
-        Err(TemplateError::NoResource { kind: "AWS::DynamoDB::Table with a StreamSpecification" })
+        let tables = view.resources("AWS::DynamoDB::Table");
+        let table = tables.into_iter().find(|(found, _)| *found == id);
+        let (resource, body) = table.ok_or_else(|| TemplateError::NoTable { id: id.to_owned() })?;
+        view.property(resource, body, "Properties")
     }
 
     /// Everything the stack does, with names of this machine.

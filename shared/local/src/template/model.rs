@@ -8,8 +8,8 @@ use crate::pattern::Pattern;
 
 /// The stack that a template describes.
 pub struct Model {
-    /// The event table.
-    pub table: Table,
+    /// The tables.
+    pub tables: Vec<Table>,
     /// Every function.
     pub functions: Vec<Function>,
     /// The HTTP API's routes.
@@ -22,10 +22,23 @@ pub struct Model {
     pub rules: Vec<Rule>,
     /// Names of the queues.
     pub queues: Vec<String>,
+    /// Names of the buckets.
+    pub buckets: Vec<String>,
 }
 
-/// The event table.
+impl Model {
+    /// The table of this logical id.
+    #[must_use]
+    pub fn table(&self, id: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.id == id)
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug)]
 pub struct Table {
+    /// The resource's logical id.
+    pub id: String,
     /// Its name.
     pub name: String,
     /// The resource's properties, resolved.
@@ -71,9 +84,11 @@ pub struct Route {
     pub function: String,
 }
 
-/// An event source mapping: the table's stream to a function.
+/// An event source mapping: a table's stream to a function.
 #[derive(Clone, Debug)]
 pub struct Mapping {
+    /// The table's name.
+    pub table: String,
     /// The binary of the function.
     pub function: String,
     /// Records of a batch, at most.

@@ -28,8 +28,7 @@ pub(super) struct HttpApiEvent {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct StreamEvent {
-    #[serde(rename = "Stream")]
-    _stream: String,
+    pub(super) stream: String,
     #[serde(rename = "StartingPosition")]
     _starting_position: StartingPosition,
     pub(super) batch_size: Option<usize>,

@@ -25,6 +25,9 @@ Resources:
       KeySchema: [{ AttributeName: id, KeyType: HASH }]
       DeletionProtectionEnabled: !If [IsProd, true, false]
       StreamSpecification: { StreamViewType: NEW_IMAGE }
+  Rows:
+    Type: AWS::DynamoDB::Table
+    Properties: { KeySchema: [{ AttributeName: view, KeyType: HASH }] }
   Topic:
     Type: AWS::Events::EventBus
     Properties: { Name: !Sub "${AWS::StackName}-topic" }
@@ -107,7 +110,12 @@ fn routes_mapping_and_rules_are_read() {
     assert_eq!((route.method.as_str(), route.path.as_str()), ("POST", "/ordering/place-order"));
     assert_eq!(route.function, "place-order");
 
+    let tables: Vec<_> = model.tables.iter().map(|t| (t.id.as_str(), t.name.as_str())).collect();
+    assert_eq!(tables, [("Events", "ringfence-local-Events"), ("Rows", "ringfence-local-Rows")]);
+    assert_eq!(model.buckets, ["ringfence-local-Lost"]);
+
     let mapping = &model.mappings[0];
+    assert_eq!(mapping.table, "ringfence-local-Events");
     assert_eq!((mapping.function.as_str(), mapping.batch_size), ("publish-events", 50));
     assert_eq!(mapping.retries.attempts_max, None);
     assert_eq!(mapping.retries.age_max, Some(Duration::from_secs(3600)));
@@ -126,8 +134,11 @@ fn routes_mapping_and_rules_are_read() {
 
 #[test]
 fn conditions_are_decided_by_the_defaults() {
-    let table = Template::parse(SHOP).expect("a template").event_table().expect("a table");
+    let template = Template::parse(SHOP).expect("a template");
+    let table = template.table("Events").expect("a table");
     assert_eq!(table["DeletionProtectionEnabled"], false);
+    let none = template.table("Lost").expect_err("a bucket is no table");
+    assert_eq!(none.to_string(), "the template has no table Lost");
 }
 
 #[track_caller]
@@ -151,6 +162,7 @@ fn what_is_not_understood_is_refused_by_name() {
     check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
     check_refused("Type: HttpApi", "Type: Schedule", "PlaceOrder: Properties.Events.Api");
     check_refused("TRIM_HORIZON", "LATEST", "unknown variant `LATEST`");
+    check_refused("!GetAtt Events.StreamArn", "!GetAtt Rows.StreamArn", "Stream arn:aws:dynamodb");
     check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");
     check_refused("- Id: place-order", "- Input: '{}'\n          Id: x", "unknown field `Input`");
     check_refused("[OrderPlaced]", "[{ wildcard: x }]", "OnOrder: EventPattern: not understood");

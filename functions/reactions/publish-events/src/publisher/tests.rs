@@ -1,10 +1,8 @@
 //! Batches against a bus and a queue that fail.
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{error::Error, sync::Mutex};
 
 use futures::FutureExt;
-use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 
@@ -13,7 +11,7 @@ use super::*;
 struct Scripted {
     script: Mutex<Vec<Answer>>,
     sent: Mutex<Vec<String>>,
-    kept: Mutex<Vec<String>>,
+    kept: Mutex<Vec<Value>>,
     calls: Mutex<Vec<usize>>,
 }
 
@@ -21,13 +19,11 @@ struct Scripted {
 enum Answer {
     Sent,
     Later,
-    Never,
-    Unreachable,
     /// The whole call is refused.
     Refused,
 }
 
-fn unreachable_now() -> Unreachable {
+pub(super) fn unreachable_now() -> Unreachable {
     Unreachable { operation: "scripted", refused: false, source: "off".into() }
 }
 
@@ -49,8 +45,6 @@ impl Bus for &Scripted {
                 Ok(Verdict::Sent)
             }
             Answer::Later => Ok(Verdict::Later("ThrottlingException".to_owned())),
-            Answer::Never => Ok(Verdict::Never("InvalidArgument".to_owned())),
-            Answer::Unreachable => Err(unreachable_now()),
             Answer::Refused => Err(Unreachable { refused: true, ..unreachable_now() }),
         });
         let verdicts = verdicts.collect();
@@ -58,24 +52,18 @@ impl Bus for &Scripted {
     }
 }
 
-impl DeadLetters for &Scripted {
-    fn keep<'a>(&'a self, letter: &'a DeadLetter) -> BoxFuture<'a, Result<(), Unreachable>> {
-        let kept = match self.next() {
-            Answer::Unreachable => Err(unreachable_now()),
-            _ => {
-                self.kept.lock().unwrap().push(sequence_number(&letter.record));
-                Ok(())
-            }
-        };
-        async { kept }.boxed()
+impl Letters for &Scripted {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        self.kept.lock().unwrap().push(letter);
+        async { Ok(()) }.boxed()
     }
 }
 
-fn position(n: usize) -> String {
+pub(super) fn position(n: usize) -> String {
     format!("{n:013}-00000000-0000-4000-8000-000000000000")
 }
 
-fn record(n: usize, bytes: usize) -> Value {
+pub(super) fn record(n: usize, bytes: usize) -> Value {
     json!({
         "eventName": "INSERT",
         "dynamodb": {
@@ -94,7 +82,7 @@ fn record(n: usize, bytes: usize) -> Value {
     })
 }
 
-fn poison(n: usize) -> Value {
+pub(super) fn poison(n: usize) -> Value {
     let mut record = record(n, 0);
     record["dynamodb"]["NewImage"]["position"]["S"] = "nowhere".into();
     record
@@ -106,7 +94,7 @@ fn publish(world: &Scripted, records: &[Value]) -> Report {
         .start_paused(true)
         .build()
         .unwrap();
-    let publisher = Publisher { bus: world, dead_letters: world };
+    let publisher = Publisher { bus: world, letters: world };
     runtime.block_on(publisher.publish(records, Duration::from_secs(600)))
 }
 
@@ -130,6 +118,20 @@ fn the_entry_carries_what_a_consumer_needs() {
 }
 
 #[test]
+fn an_entry_of_a_replay_says_so_in_source_and_detail() {
+    let image = record(7, 2)["dynamodb"]["NewImage"].clone();
+    let image: serde_dynamo::Item = serde_json::from_value(image).unwrap();
+    let event = ringfence_dcb_log::event_of_image(image.into()).unwrap().unwrap();
+    let entry = Entry::of_replay(event, "orders-again").unwrap();
+    assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
+    let detail: Value = serde_json::from_str(&entry.detail).unwrap();
+    let new = Entry::of_record(&record(7, 2)).unwrap().unwrap();
+    let mut expected: Value = serde_json::from_str(&new.detail).unwrap();
+    expected["replay"] = "orders-again".into();
+    assert_eq!(detail, expected);
+}
+
+#[test]
 fn calls_are_bounded_by_count_and_bytes() {
     let check = |records: &[Value], calls: &[usize]| {
         let world = Scripted::default();
@@ -147,7 +149,11 @@ fn one_poison_record_holds_up_nobody() {
     records[500] = poison(500);
     let report = publish(&world, &records);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (999, 1, None));
-    assert_eq!(*world.kept.lock().unwrap(), ["500"]);
+    let kept = world.kept.lock().unwrap();
+    let [letter] = kept.as_slice() else { panic!("{} letters", kept.len()) };
+    assert_eq!(letter["record"], records[500]);
+    let cause = letter["cause"].as_str().unwrap();
+    assert!(cause.contains("nowhere"), "the cause names what is wrong: {cause}");
 }
 
 #[test]
@@ -161,44 +167,6 @@ fn an_entry_that_stays_refused_is_reported_by_its_number() {
     assert_eq!(report.cause.as_deref(), Some("ThrottlingException"));
 }
 
-fn answers() -> impl Strategy<Value = Vec<Answer>> {
-    let answer = prop_oneof![
-        4 => Just(Answer::Sent),
-        3 => Just(Answer::Later),
-        1 => Just(Answer::Never),
-        1 => Just(Answer::Unreachable),
-        1 => Just(Answer::Refused),
-    ];
-    proptest::collection::vec(answer, 0..80)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    /// Lambda's side of the bargain: deliver again from the reported number until nothing is
-    /// left. Then every record is on the bus or in the queue, whatever failed on the way.
-    #[test]
-    fn nothing_is_lost(script in answers(), poisoned in proptest::collection::btree_set(0..25usize, 0..4)) {
-        let world = Scripted { script: Mutex::new(script), ..Scripted::default() };
-        let records: Vec<Value> = (0..25)
-            .map(|n| if poisoned.contains(&n) { poison(n) } else { record(n, 1) })
-            .collect();
-        let mut from = 0;
-        while let Some(number) = publish(&world, &records[from..]).failed_from {
-            let failed: usize = number.parse().unwrap();
-            prop_assert!(failed >= from, "a number before the batch");
-            from = failed;
-        }
-        let sent: BTreeSet<String> = world.sent.lock().unwrap().iter().cloned().collect();
-        let kept: BTreeSet<String> = world.kept.lock().unwrap().iter().cloned().collect();
-        for n in 0..25 {
-            let buried = kept.contains(&n.to_string());
-            prop_assert!(buried || sent.contains(&position(n)), "record {n} is lost");
-            prop_assert!(buried || !poisoned.contains(&n), "poison {n} is not kept");
-        }
-    }
-}
-
 #[test]
 fn a_call_refused_as_a_whole_is_tried_entry_by_entry() {
     let world = Scripted::default();
@@ -207,5 +175,18 @@ fn a_call_refused_as_a_whole_is_tried_entry_by_entry() {
     *world.script.lock().unwrap() = script.into_iter().rev().collect();
     let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));
-    assert_eq!(*world.kept.lock().unwrap(), ["2"]);
+    let kept = world.kept.lock().unwrap();
+    let kept: Vec<_> = kept.iter().map(|letter| sequence_number(&letter["record"])).collect();
+    assert_eq!(kept, ["2"]);
+}
+
+#[test]
+fn a_letter_always_fits_a_message() {
+    let (small, large) = (record(7, 5), record(7, MESSAGE_BYTES_MAX));
+    assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
+    let letter = letter(&large, "refused");
+    assert!(letter.to_string().len() <= MESSAGE_BYTES_MAX);
+    let key = json!({ "id": { "S": "orderId:o1" }, "position": { "S": position(7) } });
+    let expected = json!({ "cause": "refused", "key": key, "sequenceNumber": "7" });
+    assert_eq!(letter, expected);
 }

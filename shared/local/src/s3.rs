@@ -1,0 +1,128 @@
+//! S3 as far as those need it who look after failed batches: list, get and delete, path style.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, Query, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use chrono::SecondsFormat;
+use serde::Deserialize;
+
+use crate::{
+    buckets::{BucketError, Buckets},
+    notices::with_causes,
+};
+
+/// Keys of one answer at most, as S3 has it.
+const KEYS_MAX: usize = 1_000;
+
+/// The routes of S3.
+pub fn router(buckets: Buckets) -> Router {
+    Router::new()
+        .route("/{bucket}", get(list))
+        .route("/{bucket}/", get(list))
+        .route("/{bucket}/{*key}", get(object).delete(delete))
+        .with_state(Arc::new(buckets))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct ListObjects {
+    list_type: Option<String>,
+    #[serde(default)]
+    prefix: String,
+    max_keys: Option<usize>,
+    /// The last key of the answer before.
+    #[serde(default)]
+    continuation_token: String,
+}
+
+async fn list(
+    State(buckets): State<Arc<Buckets>>,
+    Path(bucket): Path<String>,
+    Query(request): Query<ListObjects>,
+) -> Response {
+    if request.list_type.as_deref() != Some("2") {
+        let message = "only ListObjectsV2 (list-type=2), GetObject and DeleteObject are here";
+        return error(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message);
+    }
+    let mut objects = match buckets.list(&bucket) {
+        Ok(objects) => objects,
+        Err(failed) => return refused(&failed),
+    };
+    objects.retain(|o| o.key.starts_with(&request.prefix) && o.key > request.continuation_token);
+    let max = request.max_keys.unwrap_or(KEYS_MAX).min(KEYS_MAX);
+    let truncated = objects.len() > max;
+    objects.truncate(max);
+    let next = objects.last().filter(|_| truncated).map(|last| {
+        format!("<NextContinuationToken>{}</NextContinuationToken>", escaped(&last.key))
+    });
+    let contents = objects.iter().map(|object| {
+        format!(
+            "<Contents><Key>{}</Key><Size>{}</Size><LastModified>{}</LastModified></Contents>",
+            escaped(&object.key),
+            object.bytes,
+            object.modified.to_rfc3339_opts(SecondsFormat::Millis, true),
+        )
+    });
+    xml(
+        StatusCode::OK,
+        &format!(
+            "<ListBucketResult><Name>{}</Name><Prefix>{}</Prefix><KeyCount>{}</KeyCount>\
+             <MaxKeys>{max}</MaxKeys><IsTruncated>{truncated}</IsTruncated>{}{}</ListBucketResult>",
+            escaped(&bucket),
+            escaped(&request.prefix),
+            objects.len(),
+            next.unwrap_or_default(),
+            contents.collect::<String>(),
+        ),
+    )
+}
+
+async fn object(
+    State(buckets): State<Arc<Buckets>>,
+    Path((bucket, key)): Path<(String, String)>,
+) -> Response {
+    match buckets.get(&bucket, &key) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(failed) => refused(&failed),
+    }
+}
+
+async fn delete(
+    State(buckets): State<Arc<Buckets>>,
+    Path((bucket, key)): Path<(String, String)>,
+) -> Response {
+    match buckets.delete(&bucket, &key) {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(failed) => refused(&failed),
+    }
+}
+
+fn refused(failed: &BucketError) -> Response {
+    let (status, code) = match failed {
+        BucketError::NoBucket { .. } => (StatusCode::NOT_FOUND, "NoSuchBucket"),
+        BucketError::NoKey { .. } => (StatusCode::NOT_FOUND, "NoSuchKey"),
+        BucketError::Folder { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+    };
+    error(status, code, &with_causes(failed))
+}
+
+fn error(status: StatusCode, code: &str, message: &str) -> Response {
+    let message = escaped(message);
+    xml(status, &format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"))
+}
+
+fn xml(status: StatusCode, body: &str) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/xml")];
+    let body = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{body}");
+    (status, headers, body).into_response()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

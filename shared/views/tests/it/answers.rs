@@ -1,0 +1,221 @@
+//! query-views and project-views as their callers see them.
+
+use query_views::answer;
+use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_views::{Definition, View};
+use serde_json::{Value, json};
+
+use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view};
+use crate::world::{FIRST, LONG, World};
+
+fn http(path: Value, query: Value) -> Value {
+    json!({
+        "requestContext": { "http": { "method": "GET" } },
+        "pathParameters": path,
+        "queryStringParameters": query,
+    })
+}
+
+/// Status, headers and body of an HTTP answer.
+async fn ask(world: &World, path: Value, query: Value) -> (u64, Value, Value) {
+    let answered = answer(&world.reader(), &http(path, query), "request-1", LONG).await;
+    let body = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
+    let status = answered.answer["statusCode"].as_u64().unwrap();
+    (status, answered.answer["headers"].clone(), body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
+    let world = World::new(1, catalog());
+    world.publish([noted("n1", &["a/b"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let row = json!({ "id": "a/b", "row": { "count": 1, "text": "" }, "asOf": 1 });
+    let path = json!({ "view": "notes", "id": "a/b" });
+    let (status, headers, body) = ask(&world, path.clone(), Value::Null).await;
+    assert_eq!((status, &headers["content-type"]), (200, &json!("application/json")));
+    assert_eq!(body, row);
+    let direct = answer(&world.reader(), &path, "request-1", LONG).await;
+    assert_eq!((direct.answer, direct.outcome, direct.view), (row, "found", Some("notes".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_a_404_that_says_what() {
+    let world = World::new(2, catalog());
+    let path = || json!({ "view": "notes", "id": "z" });
+    let (status, _, body) = ask(&world, path(), Value::Null).await;
+    assert_eq!((status, &body["type"]), (404, &json!("urn:ringfence:problem:view-not-found")));
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let (status, headers, body) = ask(&world, path(), Value::Null).await;
+    assert_eq!((status, &headers["content-type"]), (404, &json!("application/problem+json")));
+    assert_eq!(body["type"], "urn:ringfence:problem:row-not-found");
+    assert_eq!(body["detail"], "view notes has no row \"z\"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_goes_on_with_its_token() {
+    let world = World::new(3, catalog());
+    world.publish([noted("n1", &["a", "b", "c", "d"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let (mut ids, mut after) = (Vec::new(), None);
+    loop {
+        let mut query = json!({ "limit": "3" });
+        if let Some(after) = after {
+            query["after"] = after;
+        }
+        let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
+        assert_eq!((status, &body["asOf"]), (200, &json!(1)));
+        let items = body["items"].as_array().unwrap().iter();
+        ids.extend(items.map(|item| item["id"].as_str().unwrap().to_owned()));
+        after = body.get("next").cloned();
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(ids, ["a", "b", "c", "d"]);
+    let query = json!({ "after": "bm9uc2Vuc2U" });
+    let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
+    assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("after")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() {
+    let world = World::new(4, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let event = &world.publish([noted("n1", &["a"])]).await[0];
+    let query = |wait: u64| {
+        let (partition, position) = (event.partition.to_string(), &event.position);
+        json!({ "partition": partition, "position": position, "wait": wait.to_string() })
+    };
+    let path = || json!({ "view": "notes", "id": "a" });
+    let (status, headers, body) = ask(&world, path(), query(100)).await;
+    assert_eq!((status, &headers["retry-after"]), (503, &json!("1")));
+    assert_eq!(
+        body,
+        json!({
+            "type": "urn:ringfence:problem:view-behind",
+            "title": "The view does not show the event yet",
+            "status": 503,
+            "detail":
+                "the event is before checkpoint 2, view notes is at 1; waited 100 ms",
+            "view": "notes",
+            "asOf": 1,
+            "until": 2,
+        })
+    );
+    world.run(&view(), FIRST).await.unwrap();
+    let (status, _, body) = ask(&world, path(), query(0)).await;
+    assert_eq!((status, &body["row"]["count"]), (200, &json!(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_goes_to_the_log_and_not_to_the_caller() {
+    let world = World::new(5, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    for (fault, status, kind) in [
+        (Fault::error("AccessDeniedException"), 500, "internal"),
+        (
+            Fault::Reply(Edit::new(|answer| answer["Item"]["live"] = json!({ "S": "no" }))),
+            500,
+            "internal",
+        ),
+    ] {
+        world.wire.inject("GetItem", 0, fault);
+        let payload = http(json!({ "view": "notes", "id": "a" }), Value::Null);
+        let answered = answer(&world.reader(), &payload, "request-1", LONG).await;
+        assert_eq!(
+            (answered.answer["statusCode"].as_u64(), answered.outcome),
+            (Some(status), kind)
+        );
+        assert!(answered.cause.is_some_and(|cause| !cause.is_empty()));
+        assert!(answered.answer["body"].as_str().unwrap().contains("request-1"));
+    }
+    (0..8).for_each(|_| world.wire.inject("GetItem", 0, Fault::error("ThrottlingException")));
+    let (status, headers, body) =
+        ask(&world, json!({ "view": "notes", "id": "a" }), Value::Null).await;
+    assert_eq!((status, &headers["retry-after"]), (503, &json!("1")));
+    assert_eq!(body["type"], "urn:ringfence:problem:unavailable");
+}
+
+/// The same rows under another name, by a fold that never sees the poison.
+struct Others;
+
+#[derive(ringfence::Reads)]
+enum Wipes {
+    Wiped { rows: Vec<String> },
+}
+
+impl View for Others {
+    const NAME: &'static str = "others";
+    type Reads = Wipes;
+    type Row = Row;
+
+    fn rows(event: &Wipes) -> Vec<String> {
+        let Wipes::Wiped { rows } = event;
+        rows.clone()
+    }
+
+    fn evolve(row: Option<Row>, id: &str, _event: &Wipes) -> Option<Row> {
+        Notes::evolve(row, id, &Consumed::Noted { rows: Vec::new(), bytes: 0 })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_fails_stops_no_other_and_fails_the_round() {
+    let world = World::new(6, catalog());
+    let events = [noted("n1", &["a"]), poison("n1"), crate::notes::wiped("n1", &["b"])];
+    let poisoned = world.publish(events).await[1].position.ms();
+    let views = [view(), Definition::of::<Others>()];
+    world.clock.set(poisoned + 750);
+    let projector = world.projector();
+    let round = project_views::run(&projector, &views, LONG, &world.clock).await;
+    assert_eq!(round.unfinished.len(), 1);
+    assert!(round.unfinished[0].starts_with("notes: view notes: event "), "{round:?}");
+    assert_eq!(world.rows("others", FIRST).await.len(), 1);
+    let [notes, others] = &round.lines[..] else { panic!("{round:?}") };
+    for (line, expected) in [
+        (notes, json!(["notes", "failed", "ERROR", 1, 1, 2, 750])),
+        (others, json!(["others", "present", "INFO", 3, 0, 0, 0])),
+    ] {
+        let names =
+            ["view", "outcome", "level", "checkpoint", "view_failed", "events_behind", "ms_behind"];
+        let found: Vec<_> = names.iter().map(|name| line[name].clone()).collect();
+        assert_eq!(json!(found), expected);
+        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+        assert!(metrics.iter().all(|metric| line[metric["Name"].as_str().unwrap()].is_number()));
+        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["view"]]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_own() {
+    let world = World::new(7, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([poison("n1")]).await;
+    assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
+    let projector = world.projector();
+    let round = project_views::run(&projector, &[view()], LONG, &world.clock).await;
+    let [live, building] = &round.lines[..] else { panic!("{round:?}") };
+    assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
+    assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
+    assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
+    assert_eq!(round.unfinished.len(), 1, "the served one alone: {round:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_without_time_says_that_it_is_behind() {
+    let world = World::new(8, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    let late = Fault::Delay(std::time::Duration::from_secs(5));
+    world.wire.inject("TransactWriteItems", 0, late);
+    let projector = world.projector();
+    let time = std::time::Duration::from_secs(2);
+    let round = project_views::run(&projector, &[view()], time, &world.clock).await;
+    assert_eq!(round.unfinished, ["notes: behind"]);
+    let line = &round.lines[0];
+    assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(1)));
+    assert!(line["ms_behind"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
+}

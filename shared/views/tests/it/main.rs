@@ -1,0 +1,12 @@
+//! Views on an embedded DynamoDB, from events in the log through the index to rows and answers.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod answers;
+mod deliveries;
+mod limits;
+mod notes;
+mod once;
+mod readers;
+mod rebuilds;
+mod weather;
+mod world;

@@ -1,0 +1,91 @@
+//! A view for tests: an event says which rows it touches and how large they become.
+
+use ringfence::{Catalog, CatalogError, Event, NewEvent, Reads, id_type};
+use ringfence_views::{Definition, View};
+use serde::{Deserialize, Serialize};
+
+id_type!(NoteId, "names a note");
+
+/// Something is noted in some rows.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Noted {
+    #[tag(partition)]
+    pub(crate) note_id: NoteId,
+    pub(crate) rows: Vec<String>,
+    /// How large each row becomes, in bytes.
+    pub(crate) bytes: usize,
+}
+
+/// Rows are wiped.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Wiped {
+    #[tag(partition)]
+    pub(crate) note_id: NoteId,
+    pub(crate) rows: Vec<String>,
+}
+
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("notes", [Noted::SCHEMA, Wiped::SCHEMA])
+}
+
+#[derive(Reads)]
+pub(crate) enum Consumed {
+    Noted { rows: Vec<String>, bytes: usize },
+    Wiped { rows: Vec<String> },
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) count: u64,
+    pub(crate) text: String,
+}
+
+pub(crate) struct Notes;
+
+impl View for Notes {
+    const NAME: &'static str = "notes";
+    type Reads = Consumed;
+    type Row = Row;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        let (Consumed::Noted { rows, .. } | Consumed::Wiped { rows }) = event;
+        rows.clone()
+    }
+
+    fn evolve(row: Option<Row>, _id: &str, event: &Consumed) -> Option<Row> {
+        match event {
+            Consumed::Noted { bytes, .. } => {
+                let count = row.unwrap_or_default().count + 1;
+                Some(Row { count, text: "x".repeat(*bytes) })
+            }
+            Consumed::Wiped { .. } => None,
+        }
+    }
+}
+
+pub(crate) fn view() -> Definition {
+    Definition::of::<Notes>()
+}
+
+fn strings(rows: &[&str]) -> Vec<String> {
+    rows.iter().map(|row| (*row).to_owned()).collect()
+}
+
+pub(crate) fn noted(note: &str, rows: &[&str]) -> NewEvent {
+    sized(note, strings(rows), 0)
+}
+
+pub(crate) fn sized(note: &str, rows: Vec<String>, bytes: usize) -> NewEvent {
+    Noted { note_id: ringfence::kit::id(note), rows, bytes }.into()
+}
+
+pub(crate) fn wiped(note: &str, rows: &[&str]) -> NewEvent {
+    Wiped { note_id: ringfence::kit::id(note), rows: strings(rows) }.into()
+}
+
+/// An event that says of itself what it is not.
+pub(crate) fn poison(note: &str) -> NewEvent {
+    let mut event = noted(note, &[]);
+    event.data = serde_json::json!({ "noteId": note, "rows": "none" });
+    event
+}

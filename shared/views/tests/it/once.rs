@@ -1,0 +1,216 @@
+//! Every event has its effect once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{join, join3};
+use ringfence_dynamo::Retry;
+use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_views::Ran;
+use serde_json::json;
+
+use crate::notes::{catalog, noted, poison, sized, view, wiped};
+use crate::weather::Weather;
+use crate::world::{FIRST, LONG, World};
+
+fn counts(of: &[(&str, u64)]) -> std::collections::BTreeMap<String, u64> {
+    of.iter().map(|(id, count)| ((*id).to_owned(), *count)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_follow_from_the_events_and_go_when_there_is_none() {
+    let world = World::new(1, catalog());
+    world.publish([noted("n1", &["a", "b"]), noted("n2", &["a"]), wiped("n3", &["b", "c"])]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.batches, ran.present), (3, 1, true));
+    assert_eq!(world.counts(FIRST).await, counts(&[("a", 2)]));
+    world.publish([noted("n3", &["b"]), wiped("n1", &["a"]), noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    assert_eq!(world.counts(FIRST).await, counts(&[("a", 1), ("b", 1)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_read_in_the_middle_of_a_transaction_are_not_built_upon() {
+    let world = World::new(2, catalog());
+    world.publish([noted("n1", &["a", "b"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([noted("n1", &["a", "b"])]).await;
+    // The checkpoint of the first batch is visible, one of its rows is not.
+    let hidden = Edit::new(|answer| {
+        let rows = answer["Responses"]["views"].as_array_mut().unwrap();
+        rows.retain(|row| row["id"]["S"] == "a");
+    });
+    world.wire.inject("BatchGetItem", 0, Fault::Reply(hidden));
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert!(world.wire.is_spent());
+    assert_eq!(ran.overtaken, 1);
+    assert_eq!(world.counts(FIRST).await, counts(&[("a", 2), ("b", 2)]));
+    // The same, with an older version of the row.
+    world.publish([noted("n1", &["a"])]).await;
+    let older = Edit::new(|answer| {
+        let row = &mut answer["Responses"]["views"][0];
+        row["as_of"]["N"] = "1".into();
+        row["row"]["M"]["count"]["N"] = "1".into();
+    });
+    world.wire.inject("BatchGetItem", 0, Fault::Reply(older));
+    world.run(&view(), FIRST).await.unwrap();
+    assert_eq!(world.counts(FIRST).await, counts(&[("a", 3), ("b", 2)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_that_somebody_else_keeps_changing_stop_the_view() {
+    let world = World::new(3, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([noted("n1", &["a"])]).await;
+    for _ in 0..20 {
+        world.wire.inject(
+            "BatchGetItem",
+            0,
+            Fault::Reply(Edit::new(|answer| {
+                answer["Responses"]["views"] = json!([]);
+            })),
+        );
+    }
+    let error = world.run(&view(), FIRST).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "view notes: gave up after 8 attempts; something else changes its rows"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_does_not_repeat_its_batch() {
+    for forgotten in [false, true] {
+        let world = World::new(4, catalog());
+        world.publish([noted("n1", &["a"])]).await;
+        world.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+        if forgotten {
+            world.wire.inject("TransactWriteItems", 1, Fault::without_token());
+        }
+        world.run(&view(), FIRST).await.unwrap();
+        assert!(world.wire.is_spent());
+        assert_eq!(world.counts(FIRST).await, counts(&[("a", 1)]), "forgotten: {forgotten}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_decoded_stops_its_view_where_it_is() {
+    let world = World::new(5, catalog());
+    let events = [noted("n1", &["a"]), noted("n1", &["a"]), poison("n1"), noted("n1", &["a"])];
+    let position = world.publish(events).await[2].position.clone();
+    for _ in 0..2 {
+        let error = world.run(&view(), FIRST).await.unwrap_err().to_string();
+        let expected = format!(
+            "view notes: event {position} of partition noteId:n1 can't be decoded; \
+             deploy a view that reads it"
+        );
+        assert_eq!(error, expected);
+        assert_eq!(world.counts(FIRST).await, counts(&[("a", 2)]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_out_of_time_has_applied_whole_batches() {
+    let world = World::new(6, catalog());
+    // Each event is a batch of its own.
+    let rows = |n| (0..60).map(|row| format!("{n}/{row}")).chain(["all".to_owned()]).collect();
+    world.publish((0..12).map(|n| sized("n1", rows(n), 0))).await;
+    let weather = Arc::new(Weather::new(6, 0));
+    world.direct(&weather);
+    let (projector, mut runs, mut ran) = (world.projector(), 0, Ran::default());
+    projector.register(&view()).await.unwrap();
+    while !ran.present {
+        ran = Ran::default();
+        projector.run(&view(), FIRST, Duration::from_millis(30), &mut ran).await.unwrap();
+        runs += 1;
+        assert!(runs < 100, "it never gets further");
+    }
+    assert!(runs > 1, "it took one run");
+    weather.calm();
+    let found = world.counts(FIRST).await;
+    assert_eq!((found["all"], found["11/59"], found.len()), (12, 1, 12 * 60 + 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn projectors_at_once_count_each_event_once() {
+    for seed in 0..12 {
+        let world = World::new(seed, catalog());
+        let weather = Arc::new(Weather::new(seed, 20));
+        world.publish((0..5).map(|_| noted("n1", &["all", "n1"]))).await;
+        world.projector().register(&view()).await.unwrap();
+        world.direct(&weather);
+        let project = async || {
+            let (projector, mut ran) = (world.projector(), Ran::default());
+            for _ in 0..10 {
+                // A failure is a crash: the next round goes on.
+                let _ = projector.run(&view(), FIRST, LONG, &mut ran).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let write = async {
+            let index = async |note| {
+                for _ in 0..10 {
+                    world.append(vec![noted(note, &["all", note])]).await;
+                    let partition = ringfence::BoundaryId::tag("noteId", note);
+                    let _ = world.indexer.index([partition], Retry::default()).await;
+                }
+            };
+            join(index("n2"), index("n3")).await
+        };
+        join3(project(), project(), write).await;
+        weather.calm();
+        let partitions = ["n1", "n2", "n3"].map(|note| ringfence::BoundaryId::tag("noteId", note));
+        world.indexer.index(partitions, Retry::default()).await;
+        world.run(&view(), FIRST).await.unwrap();
+        let expected = counts(&[("all", 25), ("n1", 5), ("n2", 10), ("n3", 10)]);
+        assert_eq!(world.counts(FIRST).await, expected, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_touch_nothing_move_the_checkpoint_alone() {
+    let world = World::new(7, catalog());
+    world.publish((0..50).map(|_| noted("n1", &[]))).await;
+    world.projector().register(&view()).await.unwrap();
+    let _ = world.wire.take();
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.batches, ran.rows), (50, 1, 0));
+    let writes = world.wire.take().into_iter().map(|exchange| exchange.operation);
+    let writes: Vec<_> = writes.filter(|o| o.contains("Write") || o.contains("Update")).collect();
+    assert_eq!(writes, ["UpdateItem"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpoint() {
+    let world = World::new(8, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([noted("n1", &["a"])]).await;
+    let (projector, mut ran) = (world.projector(), Ran::default());
+    let _ = world.wire.take();
+    projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
+    let expected = [
+        ("GetItem", 1.0),            // the checkpoint
+        ("Query", 1.0),              // the page that it is in
+        ("Query", 0.5),              // the new page
+        ("BatchGetItem", 1.0),       // the row
+        ("TransactWriteItems", 4.0), // row and checkpoint
+        ("Query", 0.5),              // nothing more,
+        ("Query", 1.0),              // and that for sure
+    ];
+    let mut found = world.units();
+    // The feed reads ahead, at the same time as rows are read and written.
+    let mut expected: Vec<_> = expected.map(|(name, units)| (name.to_owned(), units)).into();
+    let order = |a: &(String, f64), b: &(String, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+    found.sort_by(order);
+    expected.sort_by(order);
+    assert_eq!(found, expected);
+
+    // A hundred events of one row are one write of it.
+    world.publish((0..100).map(|_| noted("n1", &["a"]))).await;
+    let _ = world.wire.take();
+    projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
+    let writes = world.units().into_iter().filter(|(name, _)| name == "TransactWriteItems");
+    assert_eq!(writes.collect::<Vec<_>>(), [("TransactWriteItems".to_owned(), 4.0)]);
+}

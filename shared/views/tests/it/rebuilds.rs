@@ -1,0 +1,194 @@
+//! A new generation beside the live one.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::join3;
+use ringfence::BoundaryId;
+use ringfence_dynamo::Retry;
+use ringfence_dynamo::wire::Fault;
+use ringfence_views::{Generation, Ran, Read, Registered, Step};
+
+use crate::notes::{catalog, noted, poison, sized, view};
+use crate::weather::Weather;
+use crate::world::{FIRST, LONG, SECOND, World, wait};
+
+fn only(live: Generation) -> Registered {
+    Registered { live, building: None, retiring: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_has_the_same_rows_and_deletes_the_old_ones() {
+    let world = World::new(1, catalog());
+    let ids: Vec<String> = (0..60).map(|n| format!("r{n}")).collect();
+    world.publish(ids.iter().map(|id| noted("n1", &[id, "all"]))).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let rows = world.rows("notes", FIRST).await;
+    let steps = Mutex::new(Vec::new());
+    let told = |step| steps.lock().unwrap().push(step);
+    let live = world.projector().rebuild(&view(), &told).await.unwrap();
+    assert_eq!(live, SECOND);
+    assert_eq!(world.rows("notes", SECOND).await, rows);
+    assert!(world.rows("notes", FIRST).await.is_empty());
+    assert_eq!(world.projector().register(&view()).await.unwrap(), only(SECOND));
+    let steps = steps.into_inner().unwrap();
+    assert!(matches!(steps[0], Step::Built(SECOND, _)), "{steps:?}");
+    assert_eq!(steps[1], Step::Flipped(SECOND));
+    assert_eq!(steps.last(), Some(&Step::Deleted(FIRST, 61)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_never_ran_can_be_rebuilt() {
+    let world = World::new(2, catalog());
+    assert_eq!(world.projector().rebuild(&view(), &|_| {}).await.unwrap(), SECOND);
+    world.publish([noted("n1", &["a"])]).await;
+    assert_eq!(world.projector().rebuild(&view(), &|_| {}).await.unwrap(), Generation(3));
+    assert_eq!(world.counts(Generation(3)).await["a"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_goes_on_where_it_was_broken_off() {
+    for seed in 0..20 {
+        let world = World::new(seed, catalog());
+        let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();
+        world.publish(ids.iter().map(|id| noted("n1", &[id, "all"]))).await;
+        world.run(&view(), FIRST).await.unwrap();
+        let rows = world.rows("notes", FIRST).await;
+        let weather = Arc::new(Weather::new(seed, 10));
+        world.direct(&weather);
+        // Crashes whenever so many milliseconds have passed, at first at once.
+        let mut crashes = 0;
+        for ms in (seed % 5..).step_by(3) {
+            let (projector, view) = (world.projector(), view());
+            let rebuild = projector.rebuild(&view, &|_| {});
+            let rebuilt = tokio::time::timeout(Duration::from_millis(ms), rebuild).await;
+            let known = loop {
+                if let Ok(known) = world.projector().register(&view).await {
+                    break known;
+                }
+            };
+            if known == only(SECOND) {
+                break;
+            }
+            crashes += u32::from(rebuilt.is_err());
+        }
+        assert!(crashes > 3, "seed {seed}: it was never broken off");
+        weather.calm();
+        assert_eq!(world.rows("notes", SECOND).await, rows, "seed {seed}");
+        assert!(world.rows("notes", FIRST).await.is_empty(), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
+    let mut meanwhile = 0;
+    for seed in 0..8 {
+        let world = World::new(seed, catalog());
+        // Three events are a batch.
+        let rows = |n| (0..32).map(|row| format!("{n}/{row}")).chain(["all".to_owned()]).collect();
+        world.publish((0..40).map(|n| sized("n0", rows(n), 0))).await;
+        world.run(&view(), FIRST).await.unwrap();
+        let weather = Arc::new(Weather::new(seed, 5));
+        world.direct(&weather);
+        let done = AtomicBool::new(false);
+        let served = Mutex::new(BTreeSet::new());
+        let write = async {
+            let (projector, reader) = (world.projector(), world.reader());
+            let mut written = 40;
+            // A few more behind the flip.
+            let mut left = 3;
+            while left > 0 {
+                left -= u32::from(done.load(Ordering::Relaxed));
+                let event = world.append(vec![noted("n0", &["all"])]).await.remove(0);
+                written += 1;
+                let n0 = || [BoundaryId::tag("noteId", "n0")];
+                let index = || world.indexer.index(n0(), Retry::default());
+                while index().await.values().any(Result::is_err) {}
+                if let Ok(known) = projector.register(&view()).await {
+                    let _ = projector.run(&view(), known.live, LONG, &mut Ran::default()).await;
+                }
+                // Whatever is flipped meanwhile, the answer shows what was written.
+                match reader.row("notes", "all", Some(&wait(&event, 50))).await {
+                    Ok(Read::Found(row)) => {
+                        let count = row.unwrap().row["count"].as_u64().unwrap();
+                        assert_eq!(count, written, "seed {seed}");
+                    }
+                    // A run that failed has left the view behind.
+                    Ok(Read::Behind { .. }) | Err(_) => {}
+                    Ok(Read::UnknownView) => panic!("seed {seed}: the view is gone"),
+                }
+            }
+            written
+        };
+        let read = async {
+            let reader = world.reader();
+            let mut newest = 0;
+            while !done.load(Ordering::Relaxed) {
+                match reader.row("notes", "all", None).await {
+                    // Without staleness, an answer never goes back and is never missing.
+                    Ok(Read::Found(row)) => {
+                        let count = row.expect("the row is there").row["count"].as_u64().unwrap();
+                        assert!(count >= newest, "seed {seed}: from {newest} to {count}");
+                        newest = count;
+                        served.lock().unwrap().insert(count);
+                    }
+                    Ok(other) => panic!("seed {seed}: {other:?}"),
+                    Err(_) => {}
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let rebuild = async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            while world.projector().rebuild(&view(), &|_| {}).await.is_err() {}
+            done.store(true, Ordering::Relaxed);
+        };
+        let (written, (), ()) = join3(write, read, rebuild).await;
+        weather.calm();
+        let live = world.projector().register(&view()).await.unwrap().live;
+        assert!(live >= SECOND);
+        world.run(&view(), live).await.unwrap();
+        assert_eq!(world.counts(live).await["all"], written, "seed {seed}");
+        assert!(world.rows("notes", FIRST).await.is_empty(), "seed {seed}");
+        meanwhile += served.lock().unwrap().len();
+    }
+    assert!(meanwhile > 24, "only {meanwhile} answers differ: nothing was written meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_projector_that_does_not_know_of_the_flip_writes_nothing() {
+    let world = World::new(4, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([noted("n1", &["a"])]).await;
+    // It has read the row, and is about to write it.
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    let late = async {
+        let (projector, mut ran) = (world.projector(), Ran::default());
+        projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
+        ran
+    };
+    let rebuild = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.projector().rebuild(&view(), &|_| {}).await.unwrap();
+    };
+    let (ran, ()) = futures::future::join(late, rebuild).await;
+    assert_eq!((ran.batches, ran.overtaken), (0, 1));
+    assert!(world.rows("notes", FIRST).await.is_empty());
+    assert_eq!(world.counts(SECOND).await["a"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_that_fails_leaves_the_view_served() {
+    let world = World::new(5, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([poison("n1")]).await;
+    let error = world.projector().rebuild(&view(), &|_| {}).await.unwrap_err();
+    assert!(error.to_string().contains("can't be decoded"), "{error}");
+    let known = world.projector().register(&view()).await.unwrap();
+    assert_eq!(known, Registered { building: Some(SECOND), ..only(FIRST) });
+    assert_eq!(world.counts(FIRST).await["a"], 1);
+}

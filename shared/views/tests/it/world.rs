@@ -1,0 +1,157 @@
+//! The three tables, a log, an indexer, and what looks at the views.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::TryStreamExt;
+use ringfence::{
+    Append, Appended, Catalog, CatalogError, Envelope, EventLog, NewEvent, SequencedEvent,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::{Director, Exchange, Wire};
+use ringfence_dynamo::{Clock, Retry, from_attribute, seed_thread};
+use ringfence_feed::{Index, Indexer};
+use ringfence_local::engine::Engine;
+use ringfence_views::{Definition, Generation, Projector, Ran, ViewError, ViewReader, Wait};
+use serde_json::{Value, json};
+
+/// 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+/// Longer than anything takes.
+pub(crate) const LONG: Duration = Duration::from_secs(3_600);
+pub(crate) const FIRST: Generation = Generation(1);
+pub(crate) const SECOND: Generation = Generation(2);
+
+pub(crate) struct World {
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) log: DcbLog,
+    pub(crate) indexer: Indexer,
+    pub(crate) index: Index,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, catalog: Result<Catalog, CatalogError>) -> Self {
+        seed_thread(seed);
+        let engine = Engine::memory().unwrap();
+        engine.create_table(&table(("id", "S"), ("position", "S")), "events").unwrap();
+        engine.create_table(&table(("p", "S"), ("i", "N")), "index").unwrap();
+        engine.create_table(&table(("view", "S"), ("id", "S")), "views").unwrap();
+        let wire = Wire::default();
+        let client = wire
+            .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+        let clock = Clock::running(NOW_MS);
+        let log = || DcbLog::new(client.clone(), "events", catalog.clone().unwrap(), clock.clone());
+        let indexer = Indexer::new(log(), client.clone(), "index").epoch_entries(23);
+        let index = Index::new(client.clone(), "index");
+        Self { log: log(), wire, client: client.clone(), clock, indexer, index }
+    }
+
+    pub(crate) fn direct(&self, director: &Arc<impl Director + 'static>) {
+        self.wire.direct(director.clone());
+    }
+
+    pub(crate) fn projector(&self) -> Projector {
+        Projector::new(self.client.clone(), self.index.clone(), "views", self.clock.clone())
+    }
+
+    pub(crate) fn reader(&self) -> ViewReader {
+        ViewReader::new(self.client.clone(), self.index.clone(), "views")
+    }
+
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+        let envelope = Envelope::default();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        match self.log.append(append).await {
+            Ok(Appended::Committed(events)) => events,
+            other => panic!("not committed: {other:?}"),
+        }
+    }
+
+    /// Appends the events, each in a transaction of its own, and indexes them.
+    pub(crate) async fn publish(
+        &self,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Vec<SequencedEvent> {
+        let mut published = Vec::new();
+        for event in events {
+            published.extend(self.append(vec![event]).await);
+        }
+        let partitions = published.iter().map(|event| event.partition.clone());
+        for (partition, outcome) in self.indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
+        }
+        published
+    }
+
+    /// Applies to a generation what is new.
+    pub(crate) async fn run(&self, view: &Definition, of: Generation) -> Result<Ran, ViewError> {
+        self.projector().register(view).await?;
+        let mut ran = Ran::default();
+        self.projector().run(view, of, LONG, &mut ran).await.map(|()| ran)
+    }
+
+    /// Every event, in the order of the index.
+    pub(crate) async fn events(&self) -> Vec<SequencedEvent> {
+        let entries = self.index.read(Default::default(), ringfence_feed::Until::Present);
+        entries.map_ok(|entry| entry.event).try_collect().await.unwrap()
+    }
+
+    /// The rows of a generation, as they are stored.
+    pub(crate) async fn rows(&self, view: &str, of: Generation) -> BTreeMap<String, Value> {
+        let key = AttributeValue::S(format!("{view}#{of}"));
+        let query = self.client.query().table_name("views").consistent_read(true);
+        let query = query.key_condition_expression("#view = :view");
+        let query = query.expression_attribute_names("#view", "view");
+        let query = query.expression_attribute_values(":view", key);
+        let items = query.into_paginator().items().send();
+        let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
+        let row = |mut item: ringfence_dynamo::Item| {
+            let row = from_attribute("row", item.remove("row").unwrap()).unwrap();
+            (item["id"].as_s().unwrap().clone(), row)
+        };
+        items.into_iter().map(row).collect()
+    }
+
+    /// How often each row of the notes' first generation was noted.
+    pub(crate) async fn counts(&self, of: Generation) -> BTreeMap<String, u64> {
+        let rows = self.rows("notes", of).await.into_iter();
+        rows.map(|(id, row)| (id, row["count"].as_u64().unwrap())).collect()
+    }
+
+    /// The operations since the last look, with the units that each consumed.
+    pub(crate) fn units(&self) -> Vec<(String, f64)> {
+        let units = |exchange: Exchange| {
+            let consumed = &exchange.answer["ConsumedCapacity"];
+            let each = match consumed {
+                Value::Array(tables) => tables.iter().collect(),
+                one => vec![one],
+            };
+            let sum = each.iter().map(|table| table["CapacityUnits"].as_f64().unwrap()).sum();
+            (exchange.operation, sum)
+        };
+        self.wire.take().into_iter().map(units).collect()
+    }
+}
+
+pub(crate) fn wait(event: &SequencedEvent, ms: u64) -> Wait {
+    Wait {
+        partition: event.partition.clone(),
+        position: event.position.clone(),
+        most: Duration::from_millis(ms),
+    }
+}
+
+fn table(hash: (&str, &str), range: (&str, &str)) -> Value {
+    let key = |name: &str, kind: &str| json!({ "AttributeName": name, "KeyType": kind });
+    let attribute =
+        |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
+    json!({
+        "KeySchema": [key(hash.0, "HASH"), key(range.0, "RANGE")],
+        "AttributeDefinitions": [attribute(hash), attribute(range)],
+    })
+}
