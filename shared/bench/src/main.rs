@@ -15,7 +15,10 @@ use std::process::ExitCode;
 
 use measure::{Case, Cost, Side, Spread};
 
-const CASES: [(&str, fn() -> Case); 6] = [
+/// A case's name and what prepares it.
+type Named = (&'static str, fn() -> Case);
+
+const CASES: [Named; 6] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
     ("publish-events, record to entry", reactions::publish),

@@ -14,6 +14,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use ringfence_dynamo::seed_thread;
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 
@@ -23,6 +24,8 @@ pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
 /// The rows of views.
 pub(crate) const VIEWS: &str = "views";
+/// What the ids of the items follow from that are there before; what is measured has others.
+const SEED: u64 = 0;
 
 /// What one call of the work asked of the store.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,7 @@ impl fmt::Debug for Store {
 impl Store {
     /// Empty tables, without indexes of their own: no event that is measured carries an indexed tag.
     pub(crate) fn new() -> Self {
+        seed_thread(SEED);
         let engine = Engine::memory().expect("a database in memory");
         for (table, hash, range, kind) in
             [(EVENTS, "id", "position", "S"), (INDEX, "p", "i", "N"), (VIEWS, "view", "id", "S")]
