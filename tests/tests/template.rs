@@ -1,7 +1,10 @@
 //! Least privilege: each function's role says exactly what the function does, and no more.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use ringfence_local::workspace_root;
 use serde_json::{Value, json};
@@ -91,16 +94,10 @@ fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
     statements
 }
 
-/// Every context is a source of events.
-fn contexts() -> Vec<String> {
-    let folder = ringfence_local::workspace_root().join("shared/contexts");
-    let mut names: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.retain(|name| name != "stack"); // it composes the others
-    names.sort();
-    names
+/// Every context of the event table is a source of the bus.
+fn contexts() -> BTreeSet<&'static str> {
+    let catalog = ringfence_stack::catalog().unwrap();
+    catalog.schemas().map(|schema| catalog.context(schema.name).unwrap()).collect()
 }
 
 /// What a reader of a table's stream may do: log, read the stream, and what Lambda does in its name

@@ -2,6 +2,8 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
+use std::fmt::Display;
+
 use ringfence::LimitExceeded;
 
 /// Actions of one transaction: events, fences, the command item.
@@ -21,7 +23,7 @@ const EXPRESSION_OPERATORS_MAX: usize = 300;
 const KEY_BYTES_MAX: usize = 2_048;
 
 fn check(
-    subject: impl Into<String>,
+    subject: impl Display,
     unit: &'static str,
     found: usize,
     limit: usize,
@@ -31,7 +33,7 @@ fn check(
         return Ok(());
     }
     Err(LimitExceeded {
-        subject: subject.into(),
+        subject: subject.to_string(),
         found: found as u64,
         limit: limit as u64,
         unit,
@@ -65,9 +67,9 @@ pub(crate) fn key(subject: &str, id: &str) -> Result<(), LimitExceeded> {
 
 pub(crate) fn expression(fence: &str, expression: &str) -> Result<(), LimitExceeded> {
     let advice = "read fewer event types in one decision";
-    let subject = || format!("the condition on {fence}");
-    check(subject(), "bytes", expression.len(), EXPRESSION_BYTES_MAX, advice)?;
-    check(subject(), "operators", operators(expression), EXPRESSION_OPERATORS_MAX, advice)
+    let subject = std::fmt::from_fn(|f| write!(f, "the condition on {fence}"));
+    check(&subject, "bytes", expression.len(), EXPRESSION_BYTES_MAX, advice)?;
+    check(&subject, "operators", operators(expression), EXPRESSION_OPERATORS_MAX, advice)
 }
 
 /// Operators and functions, as they stand in the expressions of this crate.

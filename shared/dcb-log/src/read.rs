@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use futures::future::try_join_all;
+use futures::future::{FutureExt, try_join_all};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
     Access, Catalog, Consistency, Envelope, LogError, Page, Plan, Position, Read, SequencedEvent,
@@ -52,7 +52,8 @@ pub(crate) fn merged<'a>(
     sources.sort_by_key(|source| !source.read.access.is_of_table());
     try_unfold(sources, move |mut sources| async move {
         let dry = sources.iter_mut().filter(|source| source.is_dry());
-        try_join_all(dry.map(Source::fill)).await?;
+        // Each in a box: a request under way has many kilobytes, which a growing list would copy.
+        try_join_all(dry.map(|source| source.fill().boxed())).await?;
         Ok(next(&mut sources, page.backwards).map(|event| (event, sources)))
     })
     .boxed()

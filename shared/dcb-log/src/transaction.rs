@@ -108,8 +108,8 @@ impl<'a> Draft<'a> {
             limits::event(&event.event_type, event_bytes)?;
             let copies = filing.items.iter().map(|id| index_item(&item, filing, id));
             let copies: Vec<Item> = copies.collect();
+            bytes += event_bytes + copies.iter().map(item_bytes).sum::<usize>();
             for item in [item].into_iter().chain(copies) {
-                bytes += item_bytes(&item);
                 actions.push(Action::Event);
                 items.push(put_new(self.table, item));
             }

@@ -54,10 +54,9 @@ pub fn attribute_bytes(value: &AttributeValue) -> usize {
 /// One byte for each two significant digits, one more, and one for a sign.
 fn number_bytes(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let trimmed = digits.trim_start_matches('0');
-    // Zeros at the end carry no information, before the decimal point or after it.
-    let significant = trimmed.trim_end_matches('0').len();
+    // Zeros at the ends carry no information, before the decimal point or after it.
+    let digits = mantissa.trim_matches(|c: char| c == '0' || !c.is_ascii_digit());
+    let significant = digits.bytes().filter(u8::is_ascii_digit).count();
     significant.div_ceil(2) + 1 + usize::from(number.starts_with('-'))
 }
 

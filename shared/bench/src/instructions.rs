@@ -1,0 +1,31 @@
+//! Instructions of one call, counted by valgrind: the same on a busy machine as on an idle one.
+
+use std::env;
+use std::process::Command;
+
+/// The argument by which the command runs itself under valgrind.
+pub(crate) const CHILD: &str = "--count";
+/// Counting begins where this function is entered and ends where it is left.
+const TOGGLE: &str = "--toggle-collect=*instructions*collected*";
+
+/// Does the work under count.
+#[inline(never)]
+pub(crate) fn collected(work: &mut dyn FnMut()) {
+    work();
+    // The call above must not become a jump, or the end of it is not seen.
+    std::hint::black_box(());
+}
+
+/// The instructions of one call of a side of a case; `None` without valgrind, or in a build
+/// without symbols.
+pub(crate) fn count(case: &str, side: &str) -> Option<f64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", TOGGLE])
+        .arg(env::current_exe().ok()?)
+        .args([CHILD, case, side])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
+    line.trim().parse().ok().filter(|count| *count > 0.0)
+}

@@ -1,0 +1,186 @@
+//! `cargo bench-all [case]`: what Ringfence's own code costs, side by side with bare calls of the
+//! SDK and of serde. The store repeats itself, so the figures are the client's. It takes a few
+//! minutes, most of them valgrind's, which counts instructions where it is installed.
+
+mod bare;
+mod commands;
+mod instructions;
+mod measure;
+mod reactions;
+mod store;
+mod units;
+
+use std::env;
+use std::process::ExitCode;
+
+use measure::{Case, Cost, Side, Spread};
+
+/// A case's name and what prepares it.
+type Named = (&'static str, fn() -> Case);
+
+const CASES: [Named; 6] = [
+    ("add-product", commands::add_product),
+    ("place-order, 2 products", commands::place_order),
+    ("publish-events, record to entry", reactions::publish),
+    ("index-events, 97 partitions", reactions::index_events),
+    ("replay, 4 pages of 97", reactions::replay),
+    ("project-views, orders", reactions::project),
+];
+const OURS: &str = "ringfence";
+const BARE: &str = "bare";
+const HEAD: [&str; 9] = [
+    "what, and of what each",
+    "by",
+    "a second",
+    "µs, median (least to most)",
+    "instructions",
+    "allocations",
+    "bytes allocated",
+    "requests",
+    "units read / written",
+];
+const UNITS_HEAD: [&str; 4] =
+    ["events in a batch", "indexed: read units", "indexed: write units", "replayed: read units"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let part = match arguments[..] {
+        [instructions::CHILD, case, side] => {
+            under_count(case, side);
+            return ExitCode::SUCCESS;
+        }
+        [] => "",
+        [part] if CASES.iter().any(|(name, _)| name.starts_with(part)) => part,
+        _ => {
+            eprintln!("usage: cargo bench-all [the beginning of a case's name]");
+            CASES.iter().for_each(|(name, _)| eprintln!("  {name}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    print_row(&HEAD);
+    print_row(&["---"; HEAD.len()]);
+    CASES.iter().filter(|(name, _)| name.starts_with(part)).for_each(|(name, case)| {
+        compare(name, case());
+    });
+    if part.is_empty() {
+        print_units();
+    }
+    ExitCode::SUCCESS
+}
+
+/// Does what is to be counted once, in a process that valgrind watches.
+fn under_count(case: &str, side: &str) {
+    let (_, case) = CASES.iter().find(|(name, _)| *name == case).expect("one of the cases");
+    let Case { ours, bare, .. } = case();
+    let side = if side == OURS { Some(ours) } else { bare };
+    let mut work = side.expect("the case has this side").work;
+    work();
+    instructions::collected(&mut work);
+}
+
+/// What one command or event costs on one side.
+struct Figures {
+    ns: Spread,
+    instructions: Option<f64>,
+    allocations: f64,
+    bytes: f64,
+    requests: f64,
+    read: f64,
+    write: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+impl Figures {
+    fn new(name: &str, by: &str, side: &Side, cost: Cost, units: usize) -> Self {
+        let units = units as f64;
+        let Spread { median, min, max } = cost.ns;
+        Self {
+            ns: Spread { median: median / units, min: min / units, max: max / units },
+            instructions: instructions::count(name, by).map(|count| count / units),
+            allocations: cost.allocations / units,
+            bytes: cost.bytes / units,
+            requests: side.usage.requests.len() as f64 / units,
+            read: side.usage.read / units,
+            write: side.usage.write / units,
+        }
+    }
+
+    fn print(&self, what: &str, by: &str) {
+        let Spread { median, min, max } = self.ns;
+        print_row(&[
+            what,
+            by,
+            &number(1e9 / median),
+            &format!("{} ({} to {})", number(median / 1e3), number(min / 1e3), number(max / 1e3)),
+            &self.instructions.map_or_else(|| "–".to_owned(), number),
+            &number(self.allocations),
+            &number(self.bytes),
+            &number(self.requests),
+            &format!("{} / {}", number(self.read), number(self.write)),
+        ]);
+    }
+}
+
+fn compare(name: &str, case: Case) {
+    let Case { mut ours, mut bare, unit, units } = case;
+    let mut sides: Vec<_> = std::iter::once(&mut ours).chain(&mut bare).collect();
+    let costs = measure::costs(&mut sides);
+    let mine = Figures::new(name, OURS, &ours, costs[0], units);
+    mine.print(&format!("{name}: {unit}"), OURS);
+    let Some(bare) = bare else {
+        return;
+    };
+    let other = Figures::new(name, BARE, &bare, costs[1], units);
+    other.print("", BARE);
+    let times = |mine: f64, other: f64| format!("× {:.2}", mine / other);
+    let both = mine.instructions.zip(other.instructions);
+    print_row(&[
+        "",
+        "",
+        "",
+        &times(mine.ns.median, other.ns.median),
+        &both.map_or_else(String::new, |(mine, other)| times(mine, other)),
+        &times(mine.allocations, other.allocations),
+        &times(mine.bytes, other.bytes),
+        "",
+        "",
+    ]);
+}
+
+fn print_units() {
+    println!();
+    print_row(&UNITS_HEAD);
+    print_row(&["---"; UNITS_HEAD.len()]);
+    for row in units::rows() {
+        let of = if row.alone { "of one partition" } else { "each of a partition of its own" };
+        print_row(&[
+            &format!("{}, {of}", row.batch),
+            &number(row.index_read),
+            &number(row.index_write),
+            &number(row.replay_read),
+        ]);
+    }
+}
+
+fn print_row(cells: &[&str]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// Three digits, or all that are whole, thousands apart.
+fn number(value: f64) -> String {
+    if value < 100.0 {
+        let digits = match value {
+            ..1.0 => 3,
+            ..10.0 => 2,
+            _ => 1,
+        };
+        let text = format!("{value:.digits$}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    let digits = format!("{value:.0}");
+    let first = digits.len() % 3;
+    let (head, rest) = digits.split_at(if first == 0 { 3 } else { first });
+    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group));
+    std::iter::once(head.into()).chain(groups).collect::<Vec<_>>().join(",")
+}

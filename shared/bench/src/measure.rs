@@ -1,0 +1,113 @@
+//! How long work takes, and what it allocates.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use ringfence_dynamo::seed_thread;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::store::{Store, Usage};
+
+/// Runs of each side; the two sides take turns, so that what slows the machine slows both.
+const RUNS: usize = 21;
+/// The work is repeated within a run until the run takes this long.
+const RUN_LENGTH: Duration = Duration::from_millis(40);
+/// What ids and waits follow from, so that both sides ask for the same.
+const SEED: u64 = 1;
+
+/// Something that is done in two ways.
+pub(crate) struct Case {
+    pub(crate) ours: Side,
+    /// The same by hand; `None` where nothing does the same.
+    pub(crate) bare: Option<Side>,
+    /// What is counted: `command` or `event`.
+    pub(crate) unit: &'static str,
+    /// How many of them one call of the work handles.
+    pub(crate) units: usize,
+}
+
+/// One way to do it.
+pub(crate) struct Side {
+    pub(crate) work: Box<dyn FnMut()>,
+    pub(crate) usage: Usage,
+}
+
+impl Side {
+    /// Work that asks no store.
+    pub(crate) fn pure(work: impl FnMut() + 'static) -> Self {
+        Self { work: Box::new(work), usage: Usage::default() }
+    }
+
+    /// Does the work once on the store itself; from then on it is given the same answers.
+    pub(crate) fn on(store: &Store, mut work: impl FnMut() + 'static) -> Self {
+        seed_thread(SEED);
+        store.record();
+        work();
+        Self { work: Box::new(work), usage: store.can() }
+    }
+}
+
+/// Median, least and most of the runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// What one call of the work costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    /// Time of this thread on the processor, in nanoseconds: what else runs does not count.
+    pub(crate) ns: Spread,
+    pub(crate) allocations: f64,
+    pub(crate) bytes: f64,
+}
+
+/// A runtime whose every task runs on this thread.
+pub(crate) fn runtime() -> Rc<Runtime> {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    Rc::new(runtime.expect("a runtime without input and output"))
+}
+
+/// The costs of the sides, in their order.
+pub(crate) fn costs(sides: &mut [&mut Side]) -> Vec<Cost> {
+    let calls: Vec<u32> = sides.iter_mut().map(|side| calls(side)).collect();
+    let mut times = vec![Vec::with_capacity(RUNS); sides.len()];
+    for _ in 0..RUNS {
+        for ((side, calls), times) in sides.iter_mut().zip(&calls).zip(&mut times) {
+            let begun = thread_time();
+            (0..*calls).for_each(|_| (side.work)());
+            times.push((thread_time() - begun).as_secs_f64() * 1e9 / f64::from(*calls));
+        }
+    }
+    let cost = |(side, times): (&mut &mut Side, Vec<f64>)| {
+        let counted = allocation_counter::measure(|| (side.work)());
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let (allocations, bytes) = (counted.count_total as f64, counted.bytes_total as f64);
+        Cost { ns: spread(times), allocations, bytes }
+    };
+    sides.iter_mut().zip(times).map(cost).collect()
+}
+
+/// How often the work is done in one run; the first calls warm caches.
+fn calls(side: &mut Side) -> u32 {
+    let begun = thread_time();
+    let mut calls = 0;
+    while thread_time() - begun < RUN_LENGTH {
+        (side.work)();
+        calls += 1;
+    }
+    calls
+}
+
+fn spread(mut times: Vec<f64>) -> Spread {
+    times.sort_by(f64::total_cmp);
+    Spread { median: times[times.len() / 2], min: times[0], max: times[times.len() - 1] }
+}
+
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("it counts from zero")
+}

@@ -1,0 +1,171 @@
+//! A DynamoDB in this process that is asked once and then repeats itself, so that what is measured
+//! is the client's work and not the store's.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region};
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+use ringfence_dynamo::seed_thread;
+use ringfence_local::engine::Engine;
+use serde_json::{Value, json};
+
+/// The event log.
+pub(crate) const EVENTS: &str = "events";
+/// Its index.
+pub(crate) const INDEX: &str = "index";
+/// The rows of views.
+pub(crate) const VIEWS: &str = "views";
+/// What the ids of the items follow from that are there before; what is measured has others.
+const SEED: u64 = 0;
+
+/// What one call of the work asked of the store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage {
+    /// Operation and body of each request, in the order of sending.
+    pub(crate) requests: Vec<(String, Value)>,
+    /// Read units.
+    pub(crate) read: f64,
+    /// Write units.
+    pub(crate) write: f64,
+}
+
+/// Clones share the tables.
+#[derive(Clone)]
+pub(crate) struct Store(Arc<Mutex<State>>);
+
+struct State {
+    engine: Engine,
+    /// The exchanges since the last [`Store::record`], and whether they are repeated by now.
+    exchanges: Vec<(String, Value, Vec<u8>)>,
+    canned: Option<HashMap<String, Canned>>,
+}
+
+/// The answers to one operation, again and again in the order in which they were given first.
+#[derive(Default)]
+struct Canned {
+    bodies: Vec<SdkBody>,
+    next: usize,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Store {
+    /// Empty tables, without indexes of their own: no event that is measured carries an indexed tag.
+    pub(crate) fn new() -> Self {
+        seed_thread(SEED);
+        let engine = Engine::memory().expect("a database in memory");
+        for (table, hash, range, kind) in
+            [(EVENTS, "id", "position", "S"), (INDEX, "p", "i", "N"), (VIEWS, "view", "id", "S")]
+        {
+            engine.create_table(&definition(hash, range, kind), table).expect("a table");
+        }
+        Self(Arc::new(Mutex::new(State { engine, exchanges: Vec::new(), canned: None })))
+    }
+
+    /// A client of the store, with signatures and all, but without a socket.
+    pub(crate) fn client(&self) -> Client {
+        let connector = SharedHttpConnector::new(self.clone());
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("eu-west-1"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .retry_config(RetryConfig::disabled())
+            .endpoint_url("http://store.invalid")
+            .http_client(http_client_fn(move |_, _| connector.clone()))
+            .build();
+        Client::from_conf(config)
+    }
+
+    /// Forgets what was asked so far.
+    pub(crate) fn record(&self) {
+        self.with(|state| state.exchanges.clear());
+    }
+
+    /// From now on repeats the recorded answers; says what was asked for them.
+    pub(crate) fn can(&self) -> Usage {
+        self.with(|state| {
+            let mut usage = Usage::default();
+            let mut canned: HashMap<String, Canned> = HashMap::new();
+            for (operation, request, answer) in std::mem::take(&mut state.exchanges) {
+                let units = units(&answer);
+                match operation.as_str() {
+                    "TransactWriteItems" | "PutItem" | "UpdateItem" => usage.write += units,
+                    _ => usage.read += units,
+                }
+                canned.entry(operation.clone()).or_default().bodies.push(SdkBody::from(answer));
+                usage.requests.push((operation, request));
+            }
+            state.canned = Some(canned);
+            usage
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl HttpConnector for Store {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default();
+        let body = self.with(|state| match &mut state.canned {
+            Some(canned) => canned.get_mut(operation).expect("it was asked before").next(),
+            None => {
+                let body = request.body().bytes().unwrap_or_default();
+                let (status, answer) = state.engine.call(operation, body);
+                let text = String::from_utf8_lossy(&answer);
+                assert_eq!(status, 200, "{operation} is refused: {text}");
+                let body = serde_json::from_slice(body).expect("a request is JSON");
+                state.exchanges.push((operation.to_owned(), body, answer.clone()));
+                SdkBody::from(answer)
+            }
+        });
+        let status = StatusCode::try_from(200).expect("200 is a status");
+        HttpConnectorFuture::ready(Ok(HttpResponse::new(status, body)))
+    }
+}
+
+impl Canned {
+    fn next(&mut self) -> SdkBody {
+        let body = self.bodies[self.next].try_clone().expect("it is in memory");
+        self.next = (self.next + 1) % self.bodies.len();
+        body
+    }
+}
+
+/// Units of an answer, of the table and its indexes.
+fn units(answer: &[u8]) -> f64 {
+    let answer: Value = serde_json::from_slice(answer).expect("an answer is JSON");
+    let of = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or_default();
+    match &answer["ConsumedCapacity"] {
+        Value::Array(tables) => tables.iter().map(of).sum(),
+        table => of(table),
+    }
+}
+
+fn definition(hash: &str, range: &str, kind: &str) -> Value {
+    json!({
+        "KeySchema": [
+            { "AttributeName": hash, "KeyType": "HASH" },
+            { "AttributeName": range, "KeyType": "RANGE" },
+        ],
+        "AttributeDefinitions": [
+            { "AttributeName": hash, "AttributeType": "S" },
+            { "AttributeName": range, "AttributeType": kind },
+        ],
+    })
+}
