@@ -4,9 +4,9 @@ use std::{fmt, fmt::Write as _, sync::Arc};
 
 use crate::{Tag, tag::is_key};
 
-/// Longest boundary id, in bytes after escaping: with `fence#` before it, it is a DynamoDB
-/// partition key, which has at most 2,048 bytes.
-pub const BOUNDARY_BYTES_MAX: usize = 2_048 - "fence#".len();
+/// Longest boundary id, in bytes after escaping: with `fence#` before it, or `$Progress-0#` in the
+/// index, it is a DynamoDB partition key, which has at most 2,048 bytes.
+pub const BOUNDARY_BYTES_MAX: usize = 2_048 - "$Progress-0#".len();
 
 /// The partition of events without tags.
 const TAGLESS: &str = "dcb";

@@ -5,7 +5,7 @@ use ringfence::{
     BoundaryId, Catalog, Filing, LimitExceeded, LogError, Metadata, MetadataError, Position,
     PositionError, SequencedEvent, Tag,
 };
-use ringfence_dynamo::{CodecError, Item, Problem, from_attribute, to_attribute};
+use ringfence_dynamo::{CodecError, Item, LEVELS_MAX, Problem, from_attribute, to_attribute};
 use serde_json::Value;
 
 /// Partition key of the table.
@@ -74,7 +74,10 @@ pub(crate) fn attribute(root: &str, value: &Value) -> Result<AttributeValue, Log
             Problem::Digits(digits) => (digits as u64, 38, "significant digits", "round it"),
             Problem::Range(order @ ..0) => (order.unsigned_abs(), 130, "decimals", "round it"),
             Problem::Range(order) => (order.unsigned_abs(), 125, "zeros", "store it as text"),
-            Problem::Depth => (33, 32, "levels of nesting or more", "nest less"),
+            Problem::Depth => {
+                let limit = LEVELS_MAX as u64;
+                (limit + 1, limit, "levels of nesting or more", "nest less")
+            }
             Problem::Conversion(_) => {
                 return LogError::Failed { operation: "encoding an item", source: error.into() };
             }

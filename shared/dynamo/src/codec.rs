@@ -10,8 +10,9 @@ use serde_json::{Number, Value};
 const NUMBER_DIGITS_MAX: usize = 38;
 /// The decimal exponents of the first digit that a number other than zero may have.
 const NUMBER_EXPONENTS: std::ops::RangeInclusive<i64> = -130..=125;
-/// Lists and maps may nest this deep, the value inside counted as a level.
-const LEVELS_MAX: usize = 32;
+/// Lists and maps may nest this deep, the value inside counted as a level: two levels less than
+/// DynamoDB takes, because a page of the index has each event as a map in a list.
+pub const LEVELS_MAX: usize = 30;
 
 /// A value that DynamoDB cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -17,7 +17,7 @@ pub use client::{client_at, client_from_env, open};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
 pub use clock::{Clock, rfc3339};
-pub use codec::{CodecError, Problem, from_attribute, to_attribute};
+pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
 pub use meter::{Kind, Meter, Units, Usage};
 #[cfg(feature = "test-util")]

@@ -1,8 +1,8 @@
 //! Routes: what is read where, and what is refused when a function starts.
 
 use ringfence::{
-    Access, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan, PlanError, Query,
-    QueryItem, Slice as _, SliceError, Tag, TagSchema, prelude::*,
+    Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan,
+    PlanError, Query, QueryItem, Slice as _, SliceError, Tag, TagSchema, prelude::*,
 };
 
 use crate::shop::{Book, Booked, Priced, Rated, booked, catalog};
@@ -75,11 +75,11 @@ fn what_no_read_returns_is_refused() {
         refused(&[item(&[("roomId", "r1")], &[])]),
         "a clause of a decision names the event types that it reads"
     );
-    let long = "x".repeat(2_048 - "fence#roomId:".len());
+    let long = "x".repeat(BOUNDARY_BYTES_MAX - "roomId:".len());
     assert!(plan(&[item(&[("roomId", &long)], &["Booked"])]).is_ok());
     assert_eq!(
         refused(&[item(&[("roomId", &format!("{long}x"))], &["Booked"])]),
-        "tag roomId makes a boundary of 2043 bytes, limit 2042"
+        "tag roomId makes a boundary of 2037 bytes, limit 2036"
     );
 }
 

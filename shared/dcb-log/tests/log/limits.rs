@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    Append, Catalog, CatalogError, CommandRecord, Envelope, Event, EventLog, EventSchema, LogError,
-    NewEvent, Outcome, Plan, Query, QueryItem, Settled, events,
+    Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, Envelope, Event, EventLog,
+    EventSchema, LogError, NewEvent, Outcome, Plan, Query, QueryItem, Settled, events,
 };
 use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 use ringfence_dynamo::item_bytes;
@@ -201,20 +201,20 @@ async fn an_empty_value_partitions_nothing_and_is_else_kept() {
 
 #[tokio::test]
 async fn bytes_of_a_boundary() {
-    let longest = 2_048 - "fence#pageId:".len();
+    let longest = BOUNDARY_BYTES_MAX - "pageId:".len();
     let page = |bytes| events![written(&"p".repeat(bytes), 1)];
     let error = check(page(longest), page(longest + 1)).await;
-    assert_eq!(error, "tag pageId makes a boundary of 2043 bytes, limit 2042");
+    assert_eq!(error, "tag pageId makes a boundary of 2037 bytes, limit 2036");
 }
 
 #[tokio::test]
 async fn levels_and_numbers_of_a_payload() {
     let data = |data: Value| vec![NewEvent { data, ..written("p", 1).into() }];
     let nested = |levels| (1..levels).fold(json!(1), |inner, _| json!([inner]));
-    let error = check(data(json!({ "deep": nested(31) })), data(json!({ "deep": nested(32) })));
+    let error = check(data(json!({ "deep": nested(29) })), data(json!({ "deep": nested(30) })));
     let error = error.await;
     assert!(error.starts_with("data.deep[0][0]"), "{error}");
-    assert!(error.ends_with("33 levels of nesting or more, limit 32; nest less"), "{error}");
+    assert!(error.ends_with("31 levels of nesting or more, limit 30; nest less"), "{error}");
 
     let number = |n: f64| data(json!({ "price": [n] }));
     let error = check(number(9e125), number(1e126)).await;

@@ -6,6 +6,7 @@ mod costs;
 mod crashes;
 mod deliveries;
 mod epochs;
+mod limits;
 mod news;
 mod readers;
 mod weather;

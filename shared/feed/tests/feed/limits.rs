@@ -1,0 +1,46 @@
+//! What the log takes, the index takes as well: else an event that is stored would never be in it.
+
+use ringfence::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
+use serde_json::{Value, json};
+
+use crate::world::{INDEX, World, changed, run};
+
+async fn is_taken(world: &World, event: &NewEvent) -> bool {
+    let (events, envelope) = (vec![event.clone()], Envelope::default());
+    let append = Append { events, seen: None, record: None, envelope: &envelope };
+    matches!(world.log.append(append).await, Ok(Appended::Committed(_)))
+}
+
+fn nested(levels: usize) -> Value {
+    (1..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn the_longest_partition_is_indexed() {
+    run(1, async {
+        let world = World::new();
+        let thing = |bytes: usize| {
+            let tags = vec![Tag::new("thingId", "x".repeat(bytes - "thingId:".len()))];
+            NewEvent { tags, ..changed(1, "x") }
+        };
+        assert!(!is_taken(&world, &thing(BOUNDARY_BYTES_MAX + 1)).await);
+        assert!(is_taken(&world, &thing(BOUNDARY_BYTES_MAX)).await);
+        world.index_all(INDEX).await;
+        assert_eq!(world.check(INDEX).await.len(), 1);
+    });
+}
+
+#[test]
+fn the_deepest_payload_is_indexed() {
+    run(2, async {
+        let world = World::new();
+        let deep = |levels| NewEvent { data: nested(levels), ..changed(1, "x") };
+        let mut levels = 40;
+        while !is_taken(&world, &deep(levels)).await {
+            levels -= 1;
+        }
+        assert!(levels > 20, "the log takes {levels} levels");
+        world.index_all(INDEX).await;
+        assert_eq!(world.check(INDEX).await.len(), 1);
+    });
+}
