@@ -24,6 +24,8 @@ const AHEAD_MAX: usize = 1;
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// It never waits longer.
 const PAUSE_MAX: Duration = Duration::from_millis(1_600);
+/// Strong answers, some seconds in all, that lack a page before one that they have.
+const HOLES_MAX: u32 = 8;
 
 type Pages = Result<Vec<Page>, FeedError>;
 
@@ -83,24 +85,38 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
         Ok(place) => place,
         Err(error) => return drop(sender.send(Err(error)).await),
     };
-    let (mut strong, mut pause) = (false, PAUSE_FIRST);
+    let (mut strong, mut pause, mut holes) = (false, PAUSE_FIRST, 0);
     loop {
         match place.next(index, strong).await {
             Err(error) => return drop(sender.send(Err(error)).await),
-            Ok(pages) if !pages.is_empty() => {
+            Ok(Answer::Pages(pages)) => {
                 if sender.send(Ok(pages)).await.is_err() {
                     return;
                 }
-                (strong, pause) = (false, PAUSE_FIRST);
+                (strong, pause, holes) = (false, PAUSE_FIRST, 0);
             }
-            Ok(_) if !strong => strong = true,
-            Ok(_) if until == Until::Present => return,
-            Ok(_) => {
+            Ok(Answer::End | Answer::Hole) if !strong => strong = true,
+            Ok(Answer::End) if until == Until::Present => return,
+            Ok(Answer::Hole) if holes == HOLES_MAX => {
+                return drop(sender.send(Err(place.missing())).await);
+            }
+            Ok(answer) => {
+                holes += u32::from(matches!(answer, Answer::Hole));
                 tokio::time::sleep(pause).await;
                 (strong, pause) = (false, PAUSE_MAX.min(pause * 2));
             }
         }
     }
+}
+
+/// What there is from a place on.
+enum Answer {
+    /// At least one page.
+    Pages(Vec<Page>),
+    /// Nothing.
+    End,
+    /// Only pages that begin further on: what lies between is not visible yet, or gone.
+    Hole,
 }
 
 /// Where the next page begins, and how many of its entries were read before.
@@ -129,10 +145,11 @@ impl Place {
     }
 
     /// The pages of one answer from here on, as far as they follow on each other.
-    async fn next(&mut self, index: &Index, strong: bool) -> Result<Vec<Page>, FeedError> {
+    async fn next(&mut self, index: &Index, strong: bool) -> Result<Answer, FeedError> {
         let query = || query(index, self.epoch, self.i, Direction::Forward { strong });
         let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
-        let mut pages = Vec::with_capacity(items.len());
+        let found = items.len();
+        let mut pages = Vec::with_capacity(found);
         for item in items {
             let mut page = Page::of(self.epoch, item)?;
             if page.i != self.i {
@@ -148,7 +165,16 @@ impl Place {
             }
             pages.push(page);
         }
-        Ok(pages)
+        Ok(match (pages.is_empty(), found) {
+            (false, _) => Answer::Pages(pages),
+            (true, 0) => Answer::End,
+            (true, _) => Answer::Hole,
+        })
+    }
+
+    fn missing(&self) -> FeedError {
+        let item = format!("{} {}", epoch_id(self.epoch), self.i);
+        FeedError::Malformed { item, problem: "it is missing, and pages behind it are there" }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt};
 use ringfence::Tag;
 use ringfence_dynamo::Random;
@@ -76,6 +77,30 @@ fn a_replica_that_lacks_a_page_is_not_the_end() {
             let index = Index::new(world.wired(&wire), INDEX);
             let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
             assert_eq!(read.expect("the feed"), entries, "seed {seed}");
+        }
+    });
+}
+
+/// A reader that took it for the end would stand there for ever and say that it has everything.
+#[test]
+fn a_page_that_is_gone_is_an_error_and_not_the_end() {
+    run(10, async {
+        let world = World::new();
+        for n in 0..3 {
+            world.append(vec![changed(n, "x")]).await;
+            world.index_all(INDEX).await;
+        }
+        let delete = world.client.delete_item().table_name(INDEX);
+        let delete = delete.key("p", AttributeValue::S("$AppendsEpoch-0_0".to_owned()));
+        let delete = delete.key("i", AttributeValue::N("1".to_owned()));
+        delete.send().await.expect("someone deletes a page");
+        for until in [Until::Present, Until::Forever] {
+            let index = Index::new(world.client.clone(), INDEX);
+            let mut feed = index.read(Checkpoint::START, until);
+            assert!(feed.next().await.is_some_and(|entry| entry.is_ok()), "{until:?}");
+            let error = feed.next().await.expect("not the end").expect_err("a hole");
+            assert!(error.to_string().contains("$AppendsEpoch-0_0 1"), "{error}");
+            assert!(feed.next().await.is_none(), "{until:?}");
         }
     });
 }
