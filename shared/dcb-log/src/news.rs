@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use ringfence::{Boundary, BoundaryId, Catalog, LogError, Position};
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 
 use crate::fence::snapshot;
 use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, text};
@@ -26,6 +26,8 @@ use crate::log::{DcbLog, failed};
 /// How often a partition is queried until its events agree with the fence: some seconds, where
 /// items become visible within milliseconds.
 const LOOKS_MAX: u32 = 8;
+
+const OUT_OF_TIME: &str = "no time was left to look again";
 
 /// How many events of each type.
 pub type Counts = BTreeMap<String, u64>;
@@ -138,6 +140,12 @@ impl DcbLog {
             let found = found.into_iter().flatten().sum();
             // None is ever deleted, so what is too many stays too many.
             if found > counted || !attempts.again().await {
+                if found <= counted && attempts.made() < LOOKS_MAX {
+                    // The deadline ended it, not the looks: a later call may find them equal.
+                    let failure = Failure::Unknown { source: OUT_OF_TIME.into() };
+                    let gave_up = GaveUp { failure, attempts: attempts.made() };
+                    return Err(failed("comparing a partition with its fence", gave_up).into());
+                }
                 let advice = match self.catalog.schema(event_type) {
                     Some(_) => "run `ringfence verify`",
                     None => "add the type to the catalog if it is stored elsewhere",

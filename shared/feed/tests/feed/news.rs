@@ -1,5 +1,7 @@
 //! What is new in a partition is told when its fence agrees, and not before.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{BoundaryId, Catalog, Event};
 use ringfence_dcb_log::{DcbLog, NewsError, Progress};
@@ -47,6 +49,25 @@ fn a_torn_page_is_read_again() {
             let (news, queries) = news(&world, &wire, &of).await;
             assert_eq!((news.expect("all of it"), queries), (3, 2), "{hidden:?}");
         }
+    });
+}
+
+/// The events are there; who gives up on the partition would leave it to a person.
+#[test]
+fn a_torn_page_at_the_deadline_is_for_the_next_delivery() {
+    run(7, async {
+        let world = World::new();
+        let of = world.append(vec![changed(1, "x"), changed(1, "y")]).await.remove(0).partition;
+        let wire = Wire::default();
+        wire.inject("Query", 0, without(&[0]));
+        let indexer = world.indexer(world.wired(&wire), INDEX);
+        let retry = Retry::default().within(Duration::ZERO);
+        let outcomes = indexer.index([of.clone()], retry).await;
+        assert!(wire.is_spent());
+        let error = outcomes[&of].as_ref().expect_err("no time to look again");
+        assert!(error.is_transient(), "{error:?}");
+        world.index_all(INDEX).await;
+        assert_eq!(world.check(INDEX).await.len(), 2);
     });
 }
 
