@@ -15,6 +15,8 @@ use crate::tables::{Dynamo, IndexTable};
 
 /// Entries after which a named reader keeps its checkpoint, if more wait.
 const KEEP_ENTRIES: usize = 100;
+/// Longest name of a reader, in bytes.
+const READER_BYTES_MAX: usize = 256;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -34,7 +36,7 @@ pub(crate) struct Arguments {
     from: Place,
     /// Goes on where the reader of this name is, and keeps its checkpoint behind what is printed; a new
     /// one begins at the start. An event can be printed twice, after an interruption.
-    #[arg(long, requires = "view_table", conflicts_with = "from")]
+    #[arg(long, requires = "view_table", conflicts_with = "from", value_parser = reader)]
     reader: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
@@ -44,6 +46,14 @@ pub(crate) struct Arguments {
     /// Prints a line of JSON for each event.
     #[arg(long)]
     json: bool,
+}
+
+/// A generation of a view is a reader, too: moved without its rows, it would lack events for ever.
+fn reader(name: &str) -> Result<String, &'static str> {
+    let right = (1..=READER_BYTES_MAX).contains(&name.len()) && !name.contains('#');
+    right
+        .then(|| name.to_owned())
+        .ok_or("a reader's name has 1 to 256 bytes and no #, as views have")
 }
 
 /// A reader that keeps where it is.

@@ -22,6 +22,7 @@ fn wrong_flags_are_named() {
         ("tail --index-table i --from soon", "a checkpoint is a whole number"),
         ("tail --index-table i --reader a", "--view-table"),
         ("tail --index-table i --view-table v --reader a --from 1", "cannot be used with"),
+        ("tail --index-table i --view-table v --reader orders#1", "256 bytes and no #"),
         ("tail --index-table i --tag order", "a tag is KEY:VALUE, such as orderId:ord-1"),
         ("replay bus --index-table i --view-table v --bus b", "--name <NAME>"),
         ("replay bus --index-table i --view-table v --bus b --name a#1", "a name has 1 to 64"),
