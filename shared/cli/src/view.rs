@@ -1,6 +1,7 @@
 //! `ringfence replay view`.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -48,12 +49,14 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
     let table = &arguments.views.view_table;
     let projector = Projector::new(client, index, table, Clock::system());
     let view = &arguments.view;
+    let flipped = AtomicBool::new(false);
     let told = |step| match step {
         Step::Built(generation, at) => progress::show(format_args!(
             "{} generation {generation}: at checkpoint {at} of about {end}",
             view.name
         )),
         Step::Flipped(generation) => {
+            flipped.store(true, Relaxed);
             progress::show(format_args!("{} generation {generation} is served", view.name));
         }
         Step::Deleted(generation, rows) => progress::show(format_args!(
@@ -65,7 +68,14 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
         projector.rebuild(view, &told).await.context("the same command goes on from there")?;
     progress::clear();
     if arguments.json {
-        println!("{}", json!({ "view": view.name, "live": generation.0 }));
+        let rebuilt = flipped.into_inner();
+        println!("{}", json!({ "view": view.name, "live": generation.0, "rebuilt": rebuilt }));
+    } else if !flipped.into_inner() {
+        println!(
+            "{}: the rebuild before is finished, generation {generation} was served by it; \
+             to build the view anew, run this again",
+            view.name
+        );
     } else {
         println!("{}: generation {generation} is served", view.name);
     }
