@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
-use ringfence::{BoundaryId, Position};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Position};
 use ringfence_lambda::Problem;
 use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
 use serde_json::Value;
@@ -46,6 +46,7 @@ impl Ask {
     pub fn parse(payload: &Value) -> Result<Self, Problem> {
         let mut fields = Fields::of(payload)?;
         let view = fields.take("view").ok_or_else(|| Problem::malformed("view", "is missing"))?;
+        let view = bounded("view", view)?;
         let wait = fields.wait()?;
         let asked = match fields.take("id") {
             Some(id) => Asked::Row(bounded("id", id)?),
@@ -120,6 +121,11 @@ impl Fields {
                 return Err(Problem::malformed("position", "is missing beside partition"));
             }
         };
+        if partition.len() > BOUNDARY_BYTES_MAX {
+            let limit =
+                format!("must have at most {BOUNDARY_BYTES_MAX} bytes, has {}", partition.len());
+            return Err(Problem::malformed("partition", limit));
+        }
         let partition = BoundaryId::stored(partition);
         if partition.decode().is_none() {
             let advice = "is no partition; take it from the command's answer";
@@ -259,6 +265,9 @@ mod tests {
         refuse(&at("orderId:o1", "yesterday"), "position: position \"yesterday\"");
         refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
         let id = "x".repeat(1_025);
+        refuse(&json!({ "view": id }), "view: must have 1 to 1024 bytes, has 1025");
+        let partition = format!("orderId:{}", "x".repeat(BOUNDARY_BYTES_MAX));
+        refuse(&at(&partition, POSITION), "partition: must have at most 2036 bytes, has 2044");
         refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
         refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
         refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
