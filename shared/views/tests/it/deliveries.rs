@@ -96,12 +96,12 @@ async fn run(seed: u64) {
     world.direct(&weather);
     let mut appended: Vec<BoundaryId> = Vec::new();
     for _ in 0..BATCHES {
-        while appended.len() as u64 % (EVENTS / BATCHES) != 0 || appended.is_empty() {
+        for _ in 0..EVENTS / BATCHES {
             appended.push(world.append(vec![event(&mut random)]).await[0].partition.clone());
         }
         let mut delivered = || {
-            let records = (0..RECORDS / 2).map(|_| random.below(appended.len() as u64) as usize);
-            records.map(|record| appended[record].clone()).collect::<Vec<_>>()
+            let mut any = || usize::try_from(random.below(appended.len() as u64)).unwrap();
+            (0..RECORDS / 2).map(|_| appended[any()].clone()).collect::<Vec<_>>()
         };
         let (one, two) = (delivered(), delivered());
         let mut ms = |most| random.below(most);
