@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 
 use ringfence::{Append, Decisions, Envelope, EventLog, Outcome, Slice, Writes, handle};
 use ringfence_aggregate_log::{
-    Command, CommandError, Draft, EventStore, Place, PushEvent, execute,
+    Aggregate, Command, CommandError, Draft, EventStore, Place, PushEvent, PushEventGroup, execute,
 };
 use ringfence_document_log::{self as documents, Cache, Load};
 use ringfence_dynamo::{Meter, Retry};
@@ -37,7 +37,7 @@ const fn cost(reads: u32, writes: u32, read: f64, write: f64) -> Option<Cost> {
 /// A command, and its cost on the DCB log, the aggregate log and the document log.
 pub(crate) type Row = (&'static str, [Option<Cost>; 3]);
 
-pub(crate) const ROWS: [Row; 5] = [
+pub(crate) const ROWS: [Row; 6] = [
     ("open an account", [cost(1, 1, 0.5, 4.0), cost(1, 1, 1.0, 2.0), cost(1, 1, 0.5, 1.0)]),
     ("withdraw", [cost(1, 1, 3.0, 4.0), cost(1, 1, 4.0, 1.0), cost(1, 1, 0.5, 1.0)]),
     ("withdraw, warm", [cost(0, 1, 0.0, 4.0), cost(1, 1, 4.0, 1.0), cost(0, 1, 0.0, 1.0)]),
@@ -46,6 +46,10 @@ pub(crate) const ROWS: [Row; 5] = [
         [cost(2, 0, 5.0, 0.0), cost(1, 0, 4.0, 0.0), cost(2, 0, 1.5, 0.0)],
     ),
     ("transfer", [cost(2, 1, 6.0, 8.0), cost(2, 1, 8.0, 4.0), None]),
+    (
+        "open five new accounts, without a read",
+        [cost(0, 1, 0.0, 20.0), cost(0, 1, 0.0, 15.0), cost(0, 5, 0.0, 5.0)],
+    ),
 ];
 
 fn history(account: &str) -> Vec<Fact> {
@@ -162,6 +166,42 @@ async fn of_two(command: Transfer) -> [Option<Cost>; 3] {
     ]
 }
 
+/// All or none on the first two; five appends on the document log.
+async fn of_five() -> [Option<Cost>; 3] {
+    let (stack, envelope) = (Stack::start().await, Envelope::default());
+    let names = ["a", "b", "c", "d", "e"];
+    let (dcb, aggregates) = (stack.dcb(), stack.aggregates());
+    let on_dcb = async {
+        let event = |name| Written::from(opened(name)).into_event().expect("JSON");
+        let events = names.map(event).to_vec();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        dcb.append(append).await.expect("appended");
+    };
+    let on_aggregates = async {
+        let push = |name| {
+            let account = Aggregate::<aggregate::Accounts>::new(
+                aggregate::Accounts::key(name).expect("a name"),
+            );
+            account.push([opened(name).event]).expect("JSON")
+        };
+        aggregates.push_event_group(names.map(push).to_vec()).await.expect("pushed");
+    };
+    let category = stack.documents(Cache::none());
+    let on_documents = async {
+        for name in names {
+            let command = act(name, Action::Open);
+            let decide = |account: &_| command.on_document(account);
+            let opened = category.transact(name, Load::Empty, &envelope, decide).await;
+            opened.expect("settled");
+        }
+    };
+    [
+        metered(dcb.meter(), on_dcb).await,
+        metered(aggregates.meter(), on_aggregates).await,
+        metered(category.log().store().meter(), on_documents).await,
+    ]
+}
+
 #[tokio::test]
 async fn each_command_costs_what_the_page_says() {
     let measured = [
@@ -170,6 +210,7 @@ async fn each_command_costs_what_the_page_says() {
         of_one(&["ada"], true, Action::Withdraw(1)).await,
         of_one(&["ada"], false, Action::Withdraw(1_000)).await,
         of_two(transfer("ada", "bob", 1)).await,
+        of_five().await,
     ];
     assert_eq!(measured, ROWS.map(|(_, costs)| costs), "measured, expected");
 }
