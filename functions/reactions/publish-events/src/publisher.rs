@@ -18,8 +18,6 @@ pub const CALL_ENTRIES_MAX: usize = 10;
 pub const CALL_BYTES_MAX: usize = 1_000_000;
 /// Most bytes of a message that every Region's SQS takes: 256 KB.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// How often an entry is sent before the batch ends and Lambda delivers it again.
-const SENDS_MAX: u32 = 4;
 
 /// What the bus says of one entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,7 +172,8 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 }
             }
             call = left;
-            if !call.is_empty() && (sends == SENDS_MAX || !retry.pause(sends).await) {
+            // As long as there is time: each delivery of the batch by Lambda is one of a few.
+            if !call.is_empty() && !retry.pause(sends).await {
                 return Err(Stopped);
             }
         }
