@@ -248,6 +248,9 @@ fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alar
         let gave_up = alarms[&format!("{id}GaveUp")].to_string();
         assert!(gave_up.contains(&format!("{id}Stream")), "{id}: {gave_up}");
         assert!(alarms.contains_key(&format!("{id}Fails")), "{id}");
+        // What project-views gives up are doorbells; the next one brings as much.
+        let loses = alarms.contains_key(&format!("{id}LosesBatches"));
+        assert_eq!(loses, id != "ProjectViews", "{id}");
     }
     assert_eq!(mappings, 3, "two readers of the event table and one of the index");
     for queue in resources(&template, "AWS::SQS::Queue").into_keys() {

@@ -45,9 +45,11 @@ pub async fn run(
         let Outcome { view, live, ran, .. } = &outcome;
         let mut line = line(&outcome, now_ms);
         if *live {
+            // Where a view is that could not even be asked is not known.
+            let known = outcome.error.is_none() || ran.checkpoint.is_some();
             let lag = match &end {
-                Ok(end) => lag(projector, ran, *end, now_ms).await.ok(),
-                Err(_) => None,
+                Ok(end) if known => lag(projector, ran, *end, now_ms).await.ok(),
+                _ => None,
             };
             measure(&mut line, lag, now_ms);
             match &outcome.error {
@@ -133,20 +135,17 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
 fn measure(line: &mut Value, lag: Option<(i64, u64)>, now_ms: u64) {
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();
     let mut metrics = vec![json!({ "Name": "view_failed", "Unit": "Count" })];
-    // Of all views together, for an alarm that needs no change with a new one.
-    let mut total = Vec::new();
+    let mut directives = Vec::new();
     if let Some((events, ms)) = lag {
         line["events_behind"] = events.into();
         line["ms_behind"] = ms.into();
         metrics.push(json!({ "Name": "events_behind", "Unit": "Count" }));
         metrics.push(json!({ "Name": "ms_behind", "Unit": "Milliseconds" }));
-        total.push(json!({ "Name": "ms_behind", "Unit": "Milliseconds" }));
+        // Of all views together, for an alarm that needs no change with a new one.
+        let total = [json!({ "Name": "ms_behind", "Unit": "Milliseconds" })];
+        directives.push(json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": total }));
     }
-    line["_aws"] = json!({
-        "Timestamp": now_ms,
-        "CloudWatchMetrics": [
-            { "Namespace": "Ringfence", "Dimensions": [["view"]], "Metrics": metrics },
-            { "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": total },
-        ],
-    });
+    let of_view = json!({ "Namespace": "Ringfence", "Dimensions": [["view"]], "Metrics": metrics });
+    directives.insert(0, of_view);
+    line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": directives });
 }
