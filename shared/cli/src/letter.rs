@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow, bail};
 use publish_events::Entry;
-use ringfence::{BoundaryId, Position};
+use ringfence::{BoundaryId, Place, Sequence};
 use serde_json::Value;
 
 /// Where the records of a failed batch go.
@@ -99,9 +99,17 @@ fn entry(event: &Value) -> Result<Entry> {
     Ok(Entry {
         source: required("/source")?,
         detail_type: required("/detail-type")?,
-        position: Position::try_from(required("/detail/position")?)?,
+        id: required("/detail/id")?,
+        time_ms: time_ms(event),
         detail: event["detail"].to_string(),
     })
+}
+
+/// When the event was recorded, in milliseconds since 1970.
+fn time_ms(event: &Value) -> Option<u64> {
+    let sequence: Sequence =
+        serde_json::from_value(event.pointer("/detail/position")?.clone()).ok()?;
+    sequence.ms(event["time"].as_str().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -115,7 +123,7 @@ mod tests {
     fn event() -> Value {
         json!({
             "version": "0", "id": "x", "source": "ordering", "detail-type": "OrderPlaced",
-            "detail": { "position": POSITION, "data": { "a": 1 } },
+            "detail": { "id": POSITION, "position": POSITION, "data": { "a": 1 } },
         })
     }
 
@@ -143,7 +151,8 @@ mod tests {
             source: "ordering".to_owned(),
             detail_type: "OrderPlaced".to_owned(),
             detail: event()["detail"].to_string(),
-            position: Position::try_from(POSITION.to_owned()).expect("a position"),
+            id: POSITION.to_owned(),
+            time_ms: Some(1_700_000_000_000),
         });
         check(&event(), None, &repeat);
         let failed = json!({
@@ -167,7 +176,7 @@ mod tests {
             "the message is neither a letter of this stack nor an event of its bus",
         );
         let foreign = r#"{"source":"aws.s3","detail-type":"x","detail":{}}"#;
-        check_refused(foreign, "it is no event of the bus: /detail/position is missing");
+        check_refused(foreign, "it is no event of the bus: /detail/id is missing");
     }
 
     #[test]

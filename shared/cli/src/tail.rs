@@ -121,14 +121,14 @@ fn print(entry: &Entry, filter: &Filter, as_json: bool) -> Result<bool> {
 }
 
 fn line(Entry { checkpoint, event }: &Entry) -> String {
-    let time = rfc3339(event.position.ms());
+    let time = event.ms().map_or_else(|| event.recorded_at.clone(), rfc3339);
     format!("{checkpoint:>9}  {time}  {}  {}  {}", event.event_type, event.partition, event.data)
 }
 
 fn json_line(Entry { checkpoint, event }: &Entry) -> String {
     json!({
         "checkpoint": checkpoint,
-        "id": event.position,
+        "id": event.id(),
         "type": event.event_type,
         "context": event.context,
         "partition": event.partition.as_str(),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Position, Tag};
+use crate::{BoundaryId, Metadata, Place, Position, Sequence, Tag};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -98,11 +98,11 @@ impl<E: Event> From<E> for NewEvent {
     }
 }
 
-/// An event with its place in the log.
+/// An event with its place in a log: of the DCB log, or, as a [`FedEvent`], of any.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SequencedEvent {
-    /// Its position, which is its id.
-    pub position: Position,
+pub struct SequencedEvent<P = Position> {
+    /// Its place among the events of its partition; a [`Position`] is also its id.
+    pub position: P,
     /// The partition that stores it.
     pub partition: BoundaryId,
     /// Type name.
@@ -119,22 +119,60 @@ pub struct SequencedEvent {
     pub recorded_at: String,
 }
 
+/// An event of any log, as the EventTopic, the index and views have it.
+pub type FedEvent = SequencedEvent<Sequence>;
+
+impl From<SequencedEvent> for FedEvent {
+    fn from(event: SequencedEvent) -> Self {
+        Self {
+            position: event.position.into(),
+            partition: event.partition,
+            event_type: event.event_type,
+            context: event.context,
+            tags: event.tags,
+            data: event.data,
+            metadata: event.metadata,
+            recorded_at: event.recorded_at,
+        }
+    }
+}
+
+impl<P: Place> SequencedEvent<P> {
+    /// When it was recorded, in milliseconds since 1970; `None` where another writer's time can't be
+    /// read.
+    #[must_use]
+    pub fn ms(&self) -> Option<u64> {
+        self.position.ms(&self.recorded_at)
+    }
+}
+
+impl FedEvent {
+    /// Unique among the events of all logs: the position, or stream and version.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match &self.position {
+            Sequence::Position(position) => position.to_string(),
+            Sequence::Version(version) => format!("{}/{version}", self.partition),
+        }
+    }
+}
+
 /// Names one event of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
-pub struct EventRef {
+pub struct EventRef<P = Position> {
     /// Type name.
     #[serde(rename = "type")]
     pub event_type: String,
     /// Where it is.
-    pub position: Position,
+    pub position: P,
     /// The partition that stores it, by which a reader waits for it in a view; outcomes that were
     /// recorded before answers named it have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
 }
 
-impl From<&SequencedEvent> for EventRef {
-    fn from(event: &SequencedEvent) -> Self {
+impl<P: Clone> From<&SequencedEvent<P>> for EventRef<P> {
+    fn from(event: &SequencedEvent<P>) -> Self {
         Self {
             event_type: event.event_type.clone(),
             position: event.position.clone(),

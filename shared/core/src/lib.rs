@@ -26,6 +26,7 @@ mod position;
 mod query;
 mod reading;
 mod seen;
+mod sequence;
 mod slice;
 mod tag;
 mod value;
@@ -35,7 +36,9 @@ pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{CommandRecord, Envelope, canonical_json};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
-pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use event::{
+    Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
+};
 pub use log::{
     Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,
 };
@@ -47,6 +50,7 @@ pub use query::{Query, QueryItem};
 pub use reading::{Page, Reading};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::Seen;
+pub use sequence::{Place, Sequence, SequenceError};
 pub use slice::{Command, Context, Never, Reads, Rejection, Slice, SliceError, TopicEvent, Writes};
 pub use tag::{Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError};
@@ -68,6 +72,12 @@ pub mod __private {
 
     use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error};
     use serde_json::{Map, Value};
+
+    /// When the event was recorded, for a field that is marked `#[time]`.
+    pub fn ms<P: crate::Place>(event: &crate::SequencedEvent<P>) -> Result<u64, serde_json::Error> {
+        let unread = || Error::custom(format!("its time {:?} can't be read", event.recorded_at));
+        event.ms().ok_or_else(unread)
+    }
 
     /// The name of a command's variant, under `type`, and its other fields.
     pub fn variant<'de, D: Deserializer<'de>>(json: D) -> Result<(String, Value), D::Error> {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Catalog, CatalogError, Consistency, EventError, EventSchema, NewEvent, Plan, PlanError,
-    Position, Query, SequencedEvent, Tag, TagSchema,
+    Catalog, CatalogError, Consistency, EventError, EventSchema, FedEvent, NewEvent, Place, Plan,
+    PlanError, Query, Sequence, SequencedEvent, Tag, TagSchema,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -29,7 +29,7 @@ pub trait Reads: Sized {
     const TYPES: &'static [&'static str];
 
     /// Decodes an event of one of the types.
-    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
+    fn decode<P: Place>(event: &SequencedEvent<P>) -> Result<Self, serde_json::Error>;
 }
 
 /// The events that a slice writes: one event type, or a derived enum of several.
@@ -71,15 +71,15 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopicEvent {
-    /// The event's position, which is its id.
-    pub id: Position,
+    /// Deduplicates: no other event has it.
+    pub id: String,
     /// Type name.
     #[serde(rename = "type")]
     pub event_type: String,
     /// The partition that stores it.
     pub partition: String,
     /// Orders the events of a partition.
-    pub position: Position,
+    pub position: Sequence,
     /// What it is about.
     pub tags: Vec<Tag>,
     /// The payload.
@@ -94,9 +94,9 @@ pub struct TopicEvent {
 impl TopicEvent {
     /// An event as the EventTopic delivers it when it is new.
     #[must_use]
-    pub fn new(event: SequencedEvent) -> Self {
+    pub fn new(event: FedEvent) -> Self {
         Self {
-            id: event.position.clone(),
+            id: event.id(),
             event_type: event.event_type,
             partition: event.partition.to_string(),
             position: event.position,

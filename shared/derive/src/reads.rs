@@ -20,8 +20,8 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
         impl ::ringfence::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
 
-            fn decode(
-                event: &::ringfence::SequencedEvent,
+            fn decode<P: ::ringfence::Place>(
+                event: &::ringfence::SequencedEvent<P>,
             ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
                 use ::ringfence::__private::serde;
                 match event.event_type.as_str() {
@@ -65,7 +65,7 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             )]
             struct Wire { #(#definitions),* }
             let Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
-            Ok(Self::#ident { #(#idents,)* #(#times: event.position.ms(),)* })
+            Ok(Self::#ident { #(#idents,)* #(#times: ::ringfence::__private::ms(event)?,)* })
         }
     })
 }

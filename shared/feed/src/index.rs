@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::stream::BoxStream;
-use ringfence::{BoundaryId, Position, SequencedEvent};
+use ringfence::{BoundaryId, FedEvent, Sequence};
 use ringfence_dynamo::{Failure, Item, Kind, Meter, Retry};
 
 use crate::error::failed;
@@ -16,7 +16,7 @@ pub struct Entry {
     /// Behind it: what a reader keeps when it is done with the event.
     pub checkpoint: Checkpoint,
     /// The event.
-    pub event: SequencedEvent,
+    pub event: FedEvent,
 }
 
 /// How far to read.
@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// A checkpoint that lies behind the event at `position` of `partition`, once it is in the
+    /// A checkpoint that lies behind the event `position` of `partition`, once it is in the
     /// index: a reader that has reached it has read the event.
     ///
     /// # Errors
@@ -79,11 +79,11 @@ impl Index {
     pub async fn indexed(
         &self,
         partition: &BoundaryId,
-        position: &Position,
+        position: &Sequence,
     ) -> Result<Option<Checkpoint>, FeedError> {
         let item = self.get(item::progress_key(partition), "reading a progress").await?;
         let indexed = item.as_ref().map(Indexed::of).transpose()?.unwrap_or_default();
-        let reached = indexed.progress.position.is_some_and(|last| last >= *position);
+        let reached = indexed.progress.position.map(Sequence::from) >= Some(position.clone());
         Ok(indexed.checkpoint.filter(|_| reached))
     }
 

@@ -64,16 +64,13 @@ fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
     })
 }
 
-fn decode(
-    before: Checkpoint,
-    entry: AttributeValue,
-) -> Result<ringfence::SequencedEvent, FeedError> {
+fn decode(before: Checkpoint, entry: AttributeValue) -> Result<ringfence::FedEvent, FeedError> {
     let undecodable = |source| FeedError::Undecodable { before, source };
     let AttributeValue::M(image) = entry else {
         return Err(undecodable("the entry is no map".into()));
     };
     match event_of_image(image) {
-        Ok(Some(event)) => Ok(event),
+        Ok(Some(event)) => Ok(event.into()),
         Ok(None) => Err(undecodable("the entry has no event type".into())),
         Err(error) => Err(undecodable(error.into())),
     }

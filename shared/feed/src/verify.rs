@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 
 use futures::TryStreamExt;
-use ringfence::{BoundaryId, LogError, Position};
+use ringfence::{BoundaryId, LogError, Sequence};
 use ringfence_dynamo::Retry;
 
 use crate::{Checkpoint, FeedError, Index, Indexer, Outcome, Until};
@@ -86,7 +86,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, position: &Position) {
+    fn add(&mut self, position: &Sequence) {
         let mut hasher = DefaultHasher::new();
         position.hash(&mut hasher);
         self.count += 1;
@@ -96,7 +96,7 @@ impl Sum {
 
 #[derive(Default)]
 struct Partition {
-    last: Option<Position>,
+    last: Option<Sequence>,
     indexed: Sum,
     stored: Sum,
 }
@@ -125,8 +125,9 @@ impl Indexer {
         let mut events = self.log.scan_strong();
         while let Some(event) = events.try_next().await? {
             let known = partitions.entry(event.partition.clone()).or_default();
-            if Some(&event.position) <= known.last.as_ref() {
-                known.stored.add(&event.position);
+            let position = event.position.into();
+            if Some(&position) <= known.last.as_ref() {
+                known.stored.add(&position);
             } else {
                 *report.behind.entry(event.partition).or_default() += 1;
             }

@@ -161,7 +161,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
                 principal: event.meta.text("principal").map(str::to_owned),
             };
             let mut envelope = self.envelope(surroundings, lambda);
-            envelope.cause = Some(event.position.clone());
+            envelope.cause = event.position.position().cloned();
             match self.command(command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.is_answer() => answers.push(problem.document()),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{LimitExceeded, SequencedEvent};
+use ringfence::{FedEvent, LimitExceeded};
 use ringfence_dynamo::to_attribute;
 use ringfence_feed::{Checkpoint, Entry};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const ENTRIES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Touched {
     checkpoint: Checkpoint,
-    event: SequencedEvent,
+    event: FedEvent,
     rows: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl Touched {
         let rows = match view.touch(&event) {
             Ok(rows) => rows,
             Err(source) => {
-                let SequencedEvent { partition, position, .. } = event;
+                let FedEvent { partition, position, .. } = event;
                 return Err(ViewError::Event { view: view.name, partition, position, source });
             }
         };

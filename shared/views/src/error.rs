@@ -1,6 +1,6 @@
 //! Why a view stands still, or can't be read.
 
-use ringfence::{BoundaryId, LimitExceeded, Position};
+use ringfence::{BoundaryId, LimitExceeded, Sequence};
 use ringfence_dynamo::{CodecError, GaveUp};
 use ringfence_feed::FeedError;
 
@@ -18,7 +18,7 @@ pub enum ViewError {
         /// Where the event is stored.
         partition: BoundaryId,
         /// Which it is.
-        position: Position,
+        position: Sequence,
         /// What is wrong with it.
         #[source]
         source: serde_json::Error,

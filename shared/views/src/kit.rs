@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use ringfence::{BoundaryId, NewEvent, Position, SequencedEvent, kit::BEGIN_MS};
+use ringfence::{BoundaryId, FedEvent, NewEvent, kit::BEGIN_MS};
 
 use crate::{Definition, View};
 
@@ -56,10 +56,10 @@ impl Given {
 /// # Panics
 /// When `ms` lies behind the year 2286.
 #[must_use]
-pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> SequencedEvent {
+pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> FedEvent {
     let position = format!("{ms:013}-{n:08}");
-    SequencedEvent {
-        position: Position::try_from(position).expect("13 digits and a hyphen"),
+    FedEvent {
+        position: position.parse().expect("13 digits and a hyphen"),
         partition: BoundaryId::tagless(),
         event_type: event.event_type.to_owned(),
         context: "case".to_owned(),

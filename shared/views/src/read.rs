@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use ringfence::{BoundaryId, Position};
+use ringfence::{BoundaryId, Sequence};
 use ringfence_dynamo::{Failure, Item, Kind, Meter, Retry};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub struct ViewReader {
 pub struct Wait {
     /// The event's partition.
     pub partition: BoundaryId,
-    /// Its position.
-    pub position: Position,
+    /// Its place there.
+    pub position: Sequence,
     /// How long to wait at most.
     pub most: Duration,
 }

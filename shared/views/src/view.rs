@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{Reads, SequencedEvent};
+use ringfence::{FedEvent, Reads};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ pub trait View {
     fn evolve(row: Option<Self::Row>, id: &str, event: &Self::Reads) -> Option<Self::Row>;
 }
 
-type Touch = fn(&SequencedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
-type Evolve = fn(Option<Value>, &str, &SequencedEvent) -> Result<Option<Value>, serde_json::Error>;
+type Touch = fn(&FedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
+type Evolve = fn(Option<Value>, &str, &FedEvent) -> Result<Option<Value>, serde_json::Error>;
 
 /// A view without its types, so that one projector runs them all.
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +57,7 @@ impl Definition {
     ///
     /// # Errors
     /// The payload is not what the type promises.
-    pub(crate) fn touch(
-        &self,
-        event: &SequencedEvent,
-    ) -> Result<BTreeSet<String>, serde_json::Error> {
+    pub(crate) fn touch(&self, event: &FedEvent) -> Result<BTreeSet<String>, serde_json::Error> {
         if self.types.contains(&event.event_type.as_str()) {
             (self.touch)(event)
         } else {
@@ -76,7 +73,7 @@ impl Definition {
         &self,
         row: Option<Value>,
         id: &str,
-        event: &SequencedEvent,
+        event: &FedEvent,
     ) -> Result<Option<Value>, serde_json::Error> {
         (self.evolve)(row, id, event)
     }

@@ -33,13 +33,13 @@ impl Topic {
     }
 
     fn request_entry(&self, entry: &Entry) -> PutEventsRequestEntry {
-        let ms = i64::try_from(entry.position.ms()).unwrap_or(i64::MAX);
+        let ms = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
         PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
             .source(&entry.source)
             .detail_type(&entry.detail_type)
             .detail(&entry.detail)
-            .time(DateTime::from_millis(ms))
+            .set_time(entry.time_ms.map(|time| DateTime::from_millis(ms(time))))
             .build()
     }
 }

@@ -1,6 +1,6 @@
 //! From a stream record to a bus entry.
 
-use ringfence::{Position, SequencedEvent, TopicEvent};
+use ringfence::{FedEvent, TopicEvent};
 use ringfence_dcb_log::{ImageError, event_of_image};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,8 +25,10 @@ pub struct Entry {
     pub detail_type: String,
     /// The event as JSON.
     pub detail: String,
-    /// Where the event is; its time is the entry's.
-    pub position: Position,
+    /// What no other event has.
+    pub id: String,
+    /// When the event was recorded, in milliseconds since 1970; without it the bus says when it came.
+    pub time_ms: Option<u64>,
 }
 
 /// Why a record can never be published.
@@ -49,12 +51,12 @@ pub enum EntryError {
 impl Entry {
     /// The entry of an event that a replay of this name sends again: marked in its source, so that
     /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
-    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {
+    pub fn of_replay(event: FedEvent, replay: &str) -> Result<Self, EntryError> {
         Self::new(event, Some(replay))
     }
 
     /// The entry of a new event.
-    pub fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
+    pub fn of_event(event: FedEvent) -> Result<Self, EntryError> {
         Self::new(event, None)
     }
 
@@ -66,11 +68,11 @@ impl Entry {
         let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record)?;
         match event_of_image(image.into())? {
             None => Ok(None),
-            Some(event) => Self::of_event(event).map(Some),
+            Some(event) => Self::of_event(event.into()).map(Some),
         }
     }
 
-    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
+    fn new(event: FedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
         if event.context.is_empty() {
             return Err(EntryError::NoContext);
         }
@@ -78,10 +80,11 @@ impl Entry {
             None => event.context.clone(),
             Some(_) => format!("{REPLAY_SOURCE_PREFIX}{}", event.context),
         };
-        let (position, detail_type) = (event.position.clone(), event.event_type.clone());
+        let (time_ms, detail_type) = (event.ms(), event.event_type.clone());
         let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
+        let id = detail.id.clone();
         let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
-        let entry = Self { source, detail_type, detail, position };
+        let entry = Self { source, detail_type, detail, id, time_ms };
         match entry.bytes() {
             bytes if bytes > ENTRY_BYTES_MAX => Err(EntryError::TooLarge(bytes)),
             _ => Ok(entry),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
-use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Position};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
 use ringfence_lambda::Problem;
 use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
 use serde_json::Value;
@@ -127,12 +127,12 @@ impl Fields {
             return Err(Problem::malformed("partition", limit));
         }
         let partition = BoundaryId::stored(partition);
-        if partition.decode().is_none() {
+        let position: Sequence =
+            position.parse().map_err(|error| Problem::malformed("position", error))?;
+        if position.position().is_some() && partition.decode().is_none() {
             let advice = "is no partition; take it from the command's answer";
             return Err(Problem::malformed("partition", advice));
         }
-        let position =
-            Position::try_from(position).map_err(|error| Problem::malformed("position", error))?;
         let most = Duration::from_millis(most.unwrap_or(WAIT_DEFAULT_MS));
         Ok(Some(Wait { partition, position, most }))
     }
@@ -224,7 +224,7 @@ mod tests {
         }
         let wait = Wait {
             partition: BoundaryId::tag("courseId", "c1"),
-            position: Position::try_from(POSITION.to_owned()).unwrap(),
+            position: POSITION.parse().unwrap(),
             most: Duration::from_millis(WAIT_DEFAULT_MS),
         };
         let query = json!({ "partition": "courseId:c1", "position": POSITION });

@@ -2,7 +2,6 @@ use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence::Position;
 use tokio::time::Instant;
 
 use super::*;
@@ -45,12 +44,12 @@ impl Bus for Script {
 }
 
 fn entries(count: usize) -> Vec<Entry> {
-    let position = "1700000000000-00000000-0000-4000-8000-000000000000".to_owned();
     let entry = |n: usize| Entry {
         source: "replay.ordering".to_owned(),
         detail_type: "OrderPlaced".to_owned(),
         detail: n.to_string(),
-        position: Position::try_from(position.clone()).unwrap(),
+        id: n.to_string(),
+        time_ms: Some(1_700_000_000_000),
     };
     (0..count).map(entry).collect()
 }

@@ -140,7 +140,7 @@ fn an_event_that_is_not_indexed_yet_has_no_checkpoint() {
         assert_eq!(index.indexed(&first.partition, &first.position).await.expect("none"), None);
         world.index_all(INDEX).await;
         let second = world.append(vec![changed(1, "x")]).await.remove(0);
-        let of = async |event: &ringfence::SequencedEvent| {
+        let of = async |event: &ringfence::FedEvent| {
             index.indexed(&event.partition, &event.position).await.expect("a progress")
         };
         assert_eq!(of(&first).await, Some(index.end().await.expect("the tip")));

@@ -6,8 +6,7 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, NewEvent, SequencedEvent,
-    id_type,
+    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, FedEvent, NewEvent, id_type,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Wire};
@@ -150,7 +149,7 @@ impl World {
     }
 
     /// Appends the events in one transaction; where they are.
-    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
@@ -169,9 +168,9 @@ impl World {
     }
 
     /// The events of the table, by partition, in order.
-    pub(crate) async fn events(&self) -> BTreeMap<BoundaryId, Vec<SequencedEvent>> {
+    pub(crate) async fn events(&self) -> BTreeMap<BoundaryId, Vec<FedEvent>> {
         let mut events: Vec<_> = self.log.scan().try_collect().await.expect("a scan");
-        events.sort_by(|a: &SequencedEvent, b| a.position.cmp(&b.position));
+        events.sort_by(|a: &FedEvent, b| a.position.cmp(&b.position));
         by_partition(events)
     }
 
@@ -206,8 +205,8 @@ impl World {
 }
 
 pub(crate) fn by_partition(
-    events: impl IntoIterator<Item = SequencedEvent>,
-) -> BTreeMap<BoundaryId, Vec<SequencedEvent>> {
+    events: impl IntoIterator<Item = FedEvent>,
+) -> BTreeMap<BoundaryId, Vec<FedEvent>> {
     let mut partitions: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for event in events {
         partitions.entry(event.partition.clone()).or_default().push(event);

@@ -166,7 +166,7 @@ impl View for Others {
 async fn a_view_that_fails_stops_no_other_and_fails_the_round() {
     let world = World::new(6, catalog());
     let events = [noted("n1", &["a"]), poison("n1"), crate::notes::wiped("n1", &["b"])];
-    let poisoned = world.publish(events).await[1].position.ms();
+    let poisoned = world.publish(events).await[1].ms().unwrap();
     let views = [view(), Definition::of::<Others>()];
     world.clock.set(poisoned + 750);
     let projector = world.projector();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{join, join3};
 use project_views::{CatalogProducts, CourseRosters, CustomerOrderCounts, Orders, ProductDemand};
-use ringfence::{BoundaryId, NewEvent, Reads, SequencedEvent, kit::id};
+use ringfence::{BoundaryId, FedEvent, NewEvent, Reads, kit::id};
 use ringfence_catalog::{
     Money, ProductAdded, ProductDemandRecorded, ProductDemandRevoked, ProductNameChanged,
     ProductPriceChanged,
@@ -69,7 +69,7 @@ fn event(random: &mut Random) -> NewEvent {
 }
 
 /// The rows by a plain fold.
-fn fold<V: View>(events: &[SequencedEvent]) -> BTreeMap<String, Value> {
+fn fold<V: View>(events: &[FedEvent]) -> BTreeMap<String, Value> {
     let mut rows: BTreeMap<String, V::Row> = BTreeMap::new();
     for event in events.iter().filter(|event| V::Reads::TYPES.contains(&&*event.event_type)) {
         let event = V::Reads::decode(event).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence::{BoundaryId, Position};
+use ringfence::BoundaryId;
 use ringfence_dynamo::wire::Fault;
 use ringfence_views::{ListPage, Listed, Read, Shown, Wait};
 
@@ -102,7 +102,7 @@ async fn an_answer_that_waits_too_long_says_where_the_view_is() {
     assert!(world.clock.now_ms() - before <= 700);
     let nowhere = Wait {
         partition: BoundaryId::tag("noteId", "n9"),
-        position: Position::try_from("1719100800000-x".to_owned()).unwrap(),
+        position: "1719100800000-x".parse().unwrap(),
         most: Duration::from_millis(50),
     };
     let row = reader.row("notes", "a", Some(&nowhere)).await.unwrap();

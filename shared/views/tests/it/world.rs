@@ -7,9 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{
-    Append, Appended, Catalog, CatalogError, Envelope, EventLog, NewEvent, SequencedEvent,
-};
+use ringfence::{Append, Appended, Catalog, CatalogError, Envelope, EventLog, FedEvent, NewEvent};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Exchange, Wire};
 use ringfence_dynamo::{Clock, Retry, from_attribute, seed_thread};
@@ -63,11 +61,11 @@ impl World {
         ViewReader::new(self.client.clone(), self.index.clone(), "views")
     }
 
-    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
-            Ok(Appended::Committed(events)) => events,
+            Ok(Appended::Committed(events)) => events.into_iter().map(FedEvent::from).collect(),
             other => panic!("not committed: {other:?}"),
         }
     }
@@ -76,7 +74,7 @@ impl World {
     pub(crate) async fn publish(
         &self,
         events: impl IntoIterator<Item = NewEvent>,
-    ) -> Vec<SequencedEvent> {
+    ) -> Vec<FedEvent> {
         let mut published = Vec::new();
         for event in events {
             published.extend(self.append(vec![event]).await);
@@ -96,7 +94,7 @@ impl World {
     }
 
     /// Every event, in the order of the index.
-    pub(crate) async fn events(&self) -> Vec<SequencedEvent> {
+    pub(crate) async fn events(&self) -> Vec<FedEvent> {
         let entries = self.index.read(Default::default(), ringfence_feed::Until::Present);
         entries.map_ok(|entry| entry.event).try_collect().await.unwrap()
     }
@@ -138,7 +136,7 @@ impl World {
     }
 }
 
-pub(crate) fn wait(event: &SequencedEvent, ms: u64) -> Wait {
+pub(crate) fn wait(event: &FedEvent, ms: u64) -> Wait {
     Wait {
         partition: event.partition.clone(),
         position: event.position.clone(),

@@ -133,7 +133,7 @@ impl World {
         if self.goes_wrong(3) {
             return Verdict::Never("InvalidArgument".to_owned());
         }
-        self.sent.lock().unwrap().insert(entry.position.to_string());
+        self.sent.lock().unwrap().insert(entry.id.clone());
         Verdict::Sent
     }
 

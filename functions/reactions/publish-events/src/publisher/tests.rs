@@ -41,7 +41,7 @@ impl Bus for &Scripted {
         self.calls.lock().unwrap().push(entries.len());
         let verdicts = entries.iter().map(|entry| match self.next() {
             Answer::Sent => {
-                self.sent.lock().unwrap().push(entry.position.to_string());
+                self.sent.lock().unwrap().push(entry.id.clone());
                 Ok(Verdict::Sent)
             }
             Answer::Later => Ok(Verdict::Later("ThrottlingException".to_owned())),
@@ -122,7 +122,7 @@ fn an_entry_of_a_replay_says_so_in_source_and_detail() {
     let image = record(7, 2)["dynamodb"]["NewImage"].clone();
     let image: serde_dynamo::Item = serde_json::from_value(image).unwrap();
     let event = ringfence_dcb_log::event_of_image(image.into()).unwrap().unwrap();
-    let entry = Entry::of_replay(event, "orders-again").unwrap();
+    let entry = Entry::of_replay(event.into(), "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
     let new = Entry::of_record(&record(7, 2)).unwrap().unwrap();
