@@ -11,6 +11,7 @@ mod invocation;
 mod problem;
 #[cfg(feature = "reactions")]
 pub mod reactions;
+mod start;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use serde_json::Value;
 pub use answer::http;
 pub use config::{Config, ConfigError, Variables};
 pub use problem::Problem;
+pub use start::{main, time_left};
 pub use telemetry::{chain, init_logs};
 
 use crate::function::{Function, Invoked};
