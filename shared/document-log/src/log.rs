@@ -54,7 +54,7 @@ impl<S: Store> DocumentLog<S> {
         envelope: &Envelope,
     ) -> Result<Option<Batch>, DocumentError> {
         let tip = self.retry(envelope).run(|| self.store.tip(stream, consistency)).await;
-        tip.map_err(|gave_up| DocumentError::of("reading the Tip", gave_up))
+        Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
     /// Every stream that has a Tip, in no order. Reads the whole table.
@@ -68,7 +68,7 @@ impl<S: Store> DocumentLog<S> {
             }
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
-                page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
+                page.map_err(|gave_up| gave_up.during("listing streams"))?;
             let heads = stream::iter(heads.into_iter().map(Ok));
             Ok(Some((heads, (next.is_some(), next))))
         });
