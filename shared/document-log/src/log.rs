@@ -5,7 +5,7 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Store, StreamName, Streams, TipLimits};
+use crate::{Batch, DocumentError, Encoding, Head, Store, StreamName, Streams, TipLimits};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -59,16 +59,16 @@ impl<S: Store> DocumentLog<S> {
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<StreamName, DocumentError>> {
+    ) -> BoxStream<'a, Result<Head, DocumentError>> {
         let pages = stream::try_unfold((true, None), move |(more, after)| async move {
             if !more {
                 return Ok::<_, DocumentError>(None);
             }
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
-            let Streams { names, next } =
+            let Streams { heads, next } =
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
-            let names = stream::iter(names.into_iter().map(Ok));
-            Ok(Some((names, (next.is_some(), next))))
+            let heads = stream::iter(heads.into_iter().map(Ok));
+            Ok(Some((heads, (next.is_some(), next))))
         });
         pages.try_flatten().boxed()
     }
