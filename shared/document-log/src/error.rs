@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ringfence::LimitExceeded;
+use ringfence::{KeyReused, LimitExceeded};
 use ringfence_dynamo::{Failure, GaveUp};
 
 use crate::{BodyError, StreamName, StreamNameError};
@@ -49,6 +49,15 @@ pub enum DocumentError {
     /// The id names no stream.
     #[error(transparent)]
     Name(#[from] StreamNameError),
+    /// Another command of the stream was carried out under the idempotency key.
+    #[error(transparent)]
+    KeyReused(#[from] KeyReused),
+    /// Where only the state is kept, nothing tells a command from its repeat.
+    #[error("{category} keeps no events, so nothing is done once; send it without idempotency key")]
+    KeyWithoutEvents {
+        /// The category.
+        category: &'static str,
+    },
     /// There is neither an event nor an unfold to write.
     #[error("nothing to write to {stream}: give events or unfolds")]
     Nothing {
