@@ -1,6 +1,6 @@
 //! Commands: one use case on one stream.
 
-use ringfence::{CommandRecord, Context, Envelope, EventRef, Handled, Rejection, Sequence, escape};
+use ringfence::{CommandRecord, Context, Envelope, EventRef, Handled, Rejection, TopicEvent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,6 +29,15 @@ pub trait Command: Serialize + DeserializeOwned + Send + Sync {
         state: &<Self::Decider as Decider>::State,
         context: &Context,
     ) -> Result<Vec<<Self::Decider as Decider>::Event>, Self::Rejection>;
+
+    /// The commands that an event of the EventTopic leads to; `None` when the use case does not
+    /// react to its type.
+    ///
+    /// # Errors
+    /// The payload is not what the type promises.
+    fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
+        Ok(None)
+    }
 }
 
 /// Settles `command` on the state that the category's cache has, else on the one in the store.
@@ -43,7 +52,7 @@ pub async fn execute<C: Command, S: Store>(
     category: &Category<C::Decider, S>,
     command: &C,
     envelope: &Envelope,
-) -> Result<Handled<Sequence>, DocumentError> {
+) -> Result<Handled<u64>, DocumentError> {
     let id = command.stream_id();
     let decide = |state: &_| command.decide(state, &envelope.context);
     let transacted = match &envelope.idempotency_key {
@@ -72,10 +81,9 @@ pub async fn execute<C: Command, S: Store>(
         // The state is all there is.
         Outcome::Accepted(_) => Vec::new(),
     };
-    let events = events.into_iter().map(|(index, event_type)| EventRef {
-        event_type,
-        position: Sequence::Version(index),
-        partition: Some(escape(stream.as_str())),
+    let events = events.into_iter().map(|(position, event_type)| {
+        let partition = Some(stream.partition().to_string());
+        EventRef { event_type, position, partition }
     });
     let outcome = ringfence::Outcome::Accepted(events.collect());
     Ok(Handled { outcome, attempts, repeated })

@@ -1,13 +1,11 @@
 //! The log itself: what its operations share.
 
-use std::time::Duration;
-
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Store, StreamName, Streams, TipLimits};
+use crate::{Batch, DocumentError, Encoding, Head, Store, StreamName, Streams, TipLimits};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -54,35 +52,29 @@ impl<S: Store> DocumentLog<S> {
         envelope: &Envelope,
     ) -> Result<Option<Batch>, DocumentError> {
         let tip = self.retry(envelope).run(|| self.store.tip(stream, consistency)).await;
-        tip.map_err(|gave_up| DocumentError::of("reading the Tip", gave_up))
+        Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
     /// Every stream that has a Tip, in no order. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<StreamName, DocumentError>> {
+    ) -> BoxStream<'a, Result<Head, DocumentError>> {
         let pages = stream::try_unfold((true, None), move |(more, after)| async move {
             if !more {
                 return Ok::<_, DocumentError>(None);
             }
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
-            let Streams { names, next } =
-                page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
-            let names = stream::iter(names.into_iter().map(Ok));
-            Ok(Some((names, (next.is_some(), next))))
+            let Streams { heads, next } =
+                page.map_err(|gave_up| gave_up.during("listing streams"))?;
+            let heads = stream::iter(heads.into_iter().map(Ok));
+            Ok(Some((heads, (next.is_some(), next))))
         });
         pages.try_flatten().boxed()
     }
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        match envelope.deadline_ms {
-            None => Retry::default(),
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                Retry::default().within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 }

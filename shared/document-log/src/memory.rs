@@ -9,7 +9,7 @@ use ringfence::Consistency;
 use ringfence_dynamo::Failure;
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Change, Direction, Key, Page, Query, Store, StreamName, Streams, Write};
+use crate::{Batch, Change, Direction, Head, Key, Page, Query, Store, StreamName, Streams, Write};
 
 /// Items that are gone with the process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -95,13 +95,11 @@ impl Store for MemoryStore {
     fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
             let tips = |items: &mut BTreeMap<Key, Batch>| {
-                items
-                    .keys()
-                    .filter(|(_, key)| *key == TIP_KEY)
-                    .map(|(name, _)| name.clone())
-                    .collect()
+                let tips = items.values().filter(|batch| batch.is_tip());
+                let head = |tip: &Batch| Head { stream: tip.stream.clone(), version: tip.version };
+                tips.map(head).collect()
             };
-            Ok(Streams { names: self.with(tips), next: None })
+            Ok(Streams { heads: self.with(tips), next: None })
         })
     }
 }

@@ -144,7 +144,7 @@ impl View for Orders {
                 return row.map(|row| Order { status, cancelled_at, ..row });
             }
             Consumed::OrderPlaced { at_ms, customer_id, product_ids, quantities, .. } => {
-                let units = |id| quantities.get(id).copied().map(NonZeroU32::get);
+                let units = |id: &_| quantities.get(id).copied().map(NonZeroU32::get);
                 let line = |id: &ProductId| line(id, units(id));
                 (at_ms, Some(customer_id), product_ids.iter().map(line).collect())
             }
