@@ -11,7 +11,7 @@ use crate::basket::{
     Basket, Event, State, accesses, add, added, baskets, rolling, snapshot, some_cache, state,
 };
 use crate::on_both;
-use crate::stack::{Stack, events_max, log, name};
+use crate::stack::{Stack, events_max, log};
 
 on_both![
     a_command_says_where_its_events_are,
@@ -299,17 +299,18 @@ async fn a_replica_without_the_newest_calves_hides_no_repeat() {
     let category =
         baskets(log(stack.store()).with_limits(events_max(1)), snapshot(), Cache::none());
     done(&category, &adding(1), Some("k")).await;
-    for hidden in [1, 2, 3] {
+    // All that there are, the newest of two, the two newest of three.
+    for hidden in [1, 1, 2] {
         add(&category, "x/1", 1).await;
         let hide = Edit::new(move |answer| {
             let items = answer["Items"].as_array_mut().expect("items");
-            items.truncate(items.len().saturating_sub(hidden));
+            items.drain(..hidden);
+            answer.as_object_mut().expect("an answer").remove("LastEvaluatedKey");
         });
         stack.wire.inject("Query", 0, Fault::Reply(hide));
         assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
         assert!(stack.wire.is_spent(), "{hidden}");
     }
-    assert_eq!(name("x/1"), category.stream("x/1").expect("a name"));
 }
 
 #[test]
