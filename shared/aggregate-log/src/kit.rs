@@ -6,7 +6,7 @@ use std::iter::repeat;
 use std::panic::Location;
 
 use futures::executor::block_on;
-use ringfence::kit::BEGIN_MS;
+use ringfence::kit::{BEGIN_MS, check_rejection};
 use ringfence::{Context, Envelope};
 use ringfence_dynamo::{Clock, Retry, rfc3339};
 
@@ -88,6 +88,7 @@ impl<C: Command> When<C> {
     /// The command is refused for exactly this reason.
     #[track_caller]
     pub fn then_rejected(self, rejection: C::Rejection) -> Case<C> {
+        check_rejection(&rejection);
         self.case(Err(rejection))
     }
 

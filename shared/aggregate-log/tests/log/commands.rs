@@ -32,9 +32,10 @@ struct Transfer {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
 enum Refusal {
-    #[error("only {0} points")]
-    TooFew(i64),
+    #[error("only {has} points")]
+    TooFew { has: i64 },
     #[error("no such customer")]
     Unknown,
 }
@@ -74,7 +75,7 @@ impl Command for Transfer {
             return Ok(());
         }
         if has < self.points {
-            return Err(CommandError::Rejected(Refusal::TooFew(has)));
+            return Err(CommandError::Rejected(Refusal::TooFew { has }));
         }
         let draft = |points| Draft {
             timestamp_ms: Some(context.now_ms),
@@ -108,7 +109,7 @@ fn transfers() -> Vec<Case<Transfer>> {
         two()
             .when(command(4))
             .then([fact::<Customers>("ada", now(-4)), fact::<Customers>("bob", now(4))]),
-        two().when(command(11)).then_rejected(Refusal::TooFew(10)),
+        two().when(command(11)).then_rejected(Refusal::TooFew { has: 10 }),
         two().when(command(0)).then_nothing(),
     ]
 }
