@@ -86,8 +86,8 @@ impl Given {
 /// Members of the problem document that answers a rejection.
 const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "repeated"];
 
-/// A rejection is answered as a problem document, its fields beside the document's own members:
-/// panics unless it can be.
+/// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
+/// has no `code`, or when a field meets such a member.
 #[track_caller]
 pub fn check_rejection(rejection: &impl Serialize) -> Value {
     let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
@@ -130,8 +130,7 @@ impl<S: Slice> When<S> {
     /// The command is refused for exactly this reason.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
-        let rejection = check_rejection(&rejection);
-        self.case(Then::Rejected(rejection))
+        self.case(Then::Rejected(check_rejection(&rejection)))
     }
 
     #[track_caller]
