@@ -11,6 +11,7 @@ use ringfence_local::{
     template::{Model, Template},
     workspace_root,
 };
+use ringfence_stack::{CATEGORIES, EVENT_STORES};
 use serde_json::Value;
 
 /// Most lines of a source file.
@@ -184,7 +185,11 @@ fn readme_table(name: &str, columns: &str, rows: String) {
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
     } else {
-        assert_eq!(&readme[begin..end], table, "write it with `UPDATE=1 cargo test --test tidy`");
+        assert_eq!(
+            &readme[begin..end],
+            table,
+            "write it with `UPDATE=1 cargo test -p ringfence-acceptance --test tidy`"
+        );
     }
 }
 
@@ -197,6 +202,23 @@ fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
     let names: BTreeSet<String> =
         indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();
     assert_eq!(names, catalog.indexes());
+}
+
+#[test]
+fn a_context_is_on_one_log() {
+    let catalog = ringfence_stack::catalog().unwrap();
+    let declared: BTreeSet<_> =
+        catalog.schemas().map(|schema| catalog.context(schema.name).unwrap()).collect();
+    let streams: BTreeSet<_> = EVENT_STORES.into_iter().chain(CATEGORIES).collect();
+    assert_eq!(streams.len(), EVENT_STORES.len() + CATEGORIES.len(), "a store is a category");
+    // The source of an entry of the EventTopic would not say whose event it is.
+    let both: Vec<_> = declared.intersection(&streams).collect();
+    assert!(both.is_empty(), "{both:?} are contexts of the DCB log and of another");
+    let slices = functions().into_iter().filter(Function::is_slice);
+    for slice in slices {
+        let known = ringfence_stack::contexts().unwrap();
+        assert!(known.contains(&*slice.context), "{}: no context {}", slice.name, slice.context);
+    }
 }
 
 /// Names in calls such as `required("NAME")` of code that is no test.
