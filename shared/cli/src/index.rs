@@ -116,7 +116,7 @@ fn json(report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
     let behind = report
         .behind
         .iter()
-        .map(|(partition, events)| json!({ "partition": partition.as_str(), "events": events }));
+        .map(|(partition, events)| json!({ "partition": partition.id.as_str(), "events": events }));
     let repaired = repaired.into_iter().flatten().map(|(partition, outcome)| match outcome {
         Ok(events) => json!({ "partition": partition, "indexed": events }),
         Err(cause) => json!({ "partition": partition, "cause": cause }),
@@ -134,11 +134,11 @@ fn json(report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
 fn wrong(wrong: &Wrong) -> Value {
     match wrong {
         Wrong::Differs { partition, indexed, stored } => json!({
-            "wrong": "differs", "partition": partition.as_str(),
+            "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
         }),
         Wrong::Order { partition, checkpoint } => json!({
-            "wrong": "order", "partition": partition.as_str(), "checkpoint": checkpoint,
+            "wrong": "order", "partition": partition.id.as_str(), "checkpoint": checkpoint,
         }),
     }
 }

@@ -181,9 +181,9 @@ impl Does {
     async fn publish(&self, records: &[Value]) -> Result<()> {
         let topic = self.topic()?;
         let (mut entries, mut failed) = (Vec::new(), Vec::new());
-        for record in records {
-            match Entry::of_record(record) {
-                Ok(entry) => entries.extend(entry),
+        for entry in records.iter().flat_map(Entry::of_record) {
+            match entry {
+                Ok(entry) => entries.push(entry),
                 Err(error) => failed.push(error),
             }
         }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
     EventError, EventLog, EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError,
-    Position, Seen, Settled, Slice, Writes, cache::Model,
+    Position, Seen, Settled, Slice, StoreError, Writes, cache::Model,
 };
 
-/// How often a command is decided before it gives up with [`LogError::Contention`].
+/// How often a command is decided before it gives up with [`StoreError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
 
 /// How many boundaries a decision may depend on: each is an action of the append's transaction, which
@@ -20,9 +20,9 @@ pub const BOUNDARIES_MAX: usize = 99;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handled {
+pub struct Handled<P = Position> {
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: Outcome<P>,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
     /// Whether the outcome was recorded before, by an earlier command with the same key.
@@ -41,6 +41,12 @@ pub enum HandleError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl From<StoreError> for HandleError {
+    fn from(error: StoreError) -> Self {
+        Self::Log(error.into())
+    }
 }
 
 /// Runs `command` through its slice on `log`.
@@ -90,7 +96,7 @@ pub async fn handle<S: Slice, L: EventLog>(
             Err(conflict) => behind = Some(conflict),
         }
         if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            return Err(LogError::Contention { attempts }.into());
+            return Err(StoreError::Contention { attempts }.into());
         }
     }
     unreachable!("the last attempt returns")

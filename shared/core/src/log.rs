@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, NewEvent, Plan, Position,
-    PositionError, Seen, SequencedEvent,
+    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, NewEvent, Plan,
+    Position, PositionError, Seen, SequencedEvent,
 };
 
 /// How fresh a read of the base table is. Either is safe: the append's condition decides.
@@ -53,9 +53,9 @@ pub enum Settled {
 /// The outcome of a command, as it is recorded and answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum Outcome<P = Position> {
     /// Accepted; these are its events, none when what was asked for was already so.
-    Accepted(Vec<EventRef>),
+    Accepted(Vec<EventRef<P>>),
     /// Refused by the domain.
     Rejected {
         /// For a person.
@@ -128,50 +128,15 @@ pub struct LimitExceeded {
     pub advice: &'static str,
 }
 
-/// Why a log failed. Only [`LogError::OutcomeUnknown`] leaves open whether events were written.
+/// Why a log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The condition does not hold.
     #[error("conflict")]
     Conflict(#[source] Conflict),
-    /// Others kept writing; nothing is written.
-    #[error("contention: gave up after {attempts} attempts")]
-    Contention {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store kept refusing for its load; nothing is written.
-    #[error("throttled: gave up after {attempts} attempts")]
-    Throttled {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store gave no answer to a read; nothing is written.
-    #[error("{operation}: no answer after {attempts} attempts")]
-    Unavailable {
-        /// What was tried.
-        operation: &'static str,
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The last answer was lost. Repeat the command with the same idempotency key.
-    #[error("outcome unknown after {attempts} attempts")]
-    OutcomeUnknown {
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     /// Another command was settled under the idempotency key.
-    #[error("idempotency key {key:?} belongs to another command; use a new key")]
-    KeyReused {
-        /// The key.
-        key: String,
-    },
+    #[error(transparent)]
+    KeyReused(#[from] KeyReused),
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
@@ -195,7 +160,49 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store refused for good.
+    /// A request failed for good or too often.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why the store of a log did not do what it was asked to. Only [`StoreError::OutcomeUnknown`]
+/// leaves open whether anything was written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Others kept writing; nothing is written.
+    #[error("contention: gave up after {attempts} attempts")]
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store kept refusing for its load; nothing is written.
+    #[error("throttled: gave up after {attempts} attempts")]
+    Throttled {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store gave no answer to a read; nothing is written.
+    #[error("{operation}: no answer after {attempts} attempts")]
+    Unavailable {
+        /// What was tried.
+        operation: &'static str,
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The answer to a write was lost, and nothing later says what became of it. Repeat the command
+    /// with the same idempotency key.
+    #[error("outcome unknown after {attempts} attempts")]
+    OutcomeUnknown {
+        /// How often it was tried.
+        attempts: u32,
+        /// The failure that left it open.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The store refused for good, or an item is not as the log writes it.
     #[error("{operation} failed")]
     Failed {
         /// What was tried.
@@ -204,4 +211,18 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl StoreError {
+    /// How often it was tried; what is refused for good counts as tried once.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Self::Contention { attempts }
+            | Self::Throttled { attempts }
+            | Self::Unavailable { attempts, .. }
+            | Self::OutcomeUnknown { attempts, .. } => *attempts,
+            Self::Failed { .. } => 1,
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The log itself: what its operations share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::BoxFuture;
@@ -10,7 +9,7 @@ use ringfence::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError,
     Outcome, Plan, Position, Seen, SequencedEvent, Settled,
 };
-use ringfence_dynamo::{Clock, Failure, GaveUp, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter, Retry};
 
 use crate::{append, fence, read, record};
 
@@ -52,14 +51,7 @@ impl DcbLog {
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        let retry = Retry::default();
-        match envelope.deadline_ms {
-            None => retry,
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                retry.within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 
     /// The time of the next position: later than the clock's, than this writer's last, than all it
@@ -90,36 +82,6 @@ impl DcbLog {
             Some(minted(last).min(bound).max(last))
         });
         minted(last.unwrap_or_else(|last| last))
-    }
-}
-
-/// The error of a request that failed for good or too often and left nothing behind.
-pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> LogError {
-    let GaveUp { failure, attempts } = gave_up;
-    match failure {
-        Failure::Throttled { .. } => LogError::Throttled { attempts },
-        Failure::Contended { .. } => LogError::Contention { attempts },
-        Failure::Cancelled(_) if failure.is_transient() => LogError::Contention { attempts },
-        failure @ Failure::Unknown { .. } => {
-            LogError::Unavailable { operation, attempts, source: failure.into() }
-        }
-        failure => LogError::Failed { operation, source: failure.into() },
-    }
-}
-
-/// The error of a write after its last attempt: as long as one send may have taken effect, nothing
-/// that a later one reports can be taken for the outcome.
-pub(crate) fn exhausted(
-    operation: &'static str,
-    unknown: Option<Failure>,
-    failure: Failure,
-    attempts: u32,
-) -> LogError {
-    match (unknown, failure) {
-        (_, source @ Failure::Unknown { .. }) | (Some(source), _) => {
-            LogError::OutcomeUnknown { attempts, source: source.into() }
-        }
-        (None, failure) => failed(operation, GaveUp { failure, attempts }),
     }
 }
 

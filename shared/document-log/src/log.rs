@@ -1,7 +1,5 @@
 //! The log itself: what its operations share.
 
-use std::time::Duration;
-
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
@@ -54,7 +52,7 @@ impl<S: Store> DocumentLog<S> {
         envelope: &Envelope,
     ) -> Result<Option<Batch>, DocumentError> {
         let tip = self.retry(envelope).run(|| self.store.tip(stream, consistency)).await;
-        tip.map_err(|gave_up| DocumentError::of("reading the Tip", gave_up))
+        Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
     /// Every stream that has a Tip, in no order. Reads the whole table.
@@ -68,7 +66,7 @@ impl<S: Store> DocumentLog<S> {
             }
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
-                page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
+                page.map_err(|gave_up| gave_up.during("listing streams"))?;
             let heads = stream::iter(heads.into_iter().map(Ok));
             Ok(Some((heads, (next.is_some(), next))))
         });
@@ -77,12 +75,6 @@ impl<S: Store> DocumentLog<S> {
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        match envelope.deadline_ms {
-            None => Retry::default(),
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                Retry::default().within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 }

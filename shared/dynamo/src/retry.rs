@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ringfence::{Envelope, StoreError};
 use tokio::time::Instant;
 
-use crate::Failure;
 use crate::clock::{jitter, monotonic};
+use crate::{Clock, Failure};
 
 /// How often one request is sent, the first time included, unless the caller says otherwise.
 pub const ATTEMPTS_MAX: u32 = 8;
@@ -28,6 +29,19 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// The default, and no longer than until the deadline of a command.
+    #[must_use]
+    pub fn of(envelope: &Envelope, clock: &Clock) -> Self {
+        let retry = Self::default();
+        match envelope.deadline_ms {
+            None => retry,
+            Some(deadline_ms) => {
+                let left_ms = deadline_ms.saturating_sub(clock.now_ms());
+                retry.within(Duration::from_millis(left_ms))
+            }
+        }
+    }
+
     /// The same with at most `attempts` attempts; at least one is made.
     #[must_use]
     pub fn attempts_max(self, attempts: u32) -> Self {
@@ -95,6 +109,36 @@ pub struct GaveUp {
     pub failure: Failure,
     /// How many attempts were made.
     pub attempts: u32,
+}
+
+impl GaveUp {
+    /// What a log says of a request that leaves nothing behind when it fails.
+    #[must_use]
+    pub fn during(self, operation: &'static str) -> StoreError {
+        let Self { failure, attempts } = self;
+        match failure {
+            Failure::Throttled { .. } => StoreError::Throttled { attempts },
+            Failure::Contended { .. } => StoreError::Contention { attempts },
+            Failure::Cancelled(_) if failure.is_transient() => StoreError::Contention { attempts },
+            Failure::Unknown { .. } => {
+                StoreError::Unavailable { operation, attempts, source: failure.into() }
+            }
+            failure => StoreError::Failed { operation, source: failure.into() },
+        }
+    }
+
+    /// What a log says of a write: as long as one send may have taken effect, `unknown` of an
+    /// earlier one, nothing that a later one reports can be taken for the outcome.
+    #[must_use]
+    pub fn writing(self, operation: &'static str, unknown: Option<Failure>) -> StoreError {
+        match (unknown, self) {
+            (_, Self { failure: source @ Failure::Unknown { .. }, attempts })
+            | (Some(source), Self { attempts, .. }) => {
+                StoreError::OutcomeUnknown { attempts, source: source.into() }
+            }
+            (None, gave_up) => gave_up.during(operation),
+        }
+    }
 }
 
 /// The attempts of one request.
