@@ -29,6 +29,16 @@ impl Function {
         !["reactions", "views"].contains(&&*self.context)
     }
 
+    /// The module of `ringfence-lambda` that runs it, if it is a slice: that of its context's log.
+    fn runner(&self) -> Option<&'static str> {
+        match &*self.context {
+            _ if !self.is_slice() => None,
+            store if EVENT_STORES.contains(&store) => Some("aggregate"),
+            category if CATEGORIES.contains(&category) => Some("document"),
+            _ => Some("dcb"),
+        }
+    }
+
     /// The samples that show how it is invoked.
     fn samples(&self) -> &[&str] {
         match &*self.context {
@@ -234,13 +244,11 @@ fn production(source: &str) -> &str {
 
 #[test]
 fn the_template_sets_the_variables_that_code_reads() {
-    let config = workspace_root().join("shared/lambda/src/config.rs");
+    let runners = workspace_root().join("shared/lambda/src");
     for function in model().functions {
         let folder = functions().into_iter().find(|f| f.name == function.binary).unwrap();
         let mut sources = files(&folder.folder.join("src"), "rs");
-        if folder.is_slice() {
-            sources.push(config.clone());
-        }
+        sources.extend(folder.runner().map(|name| runners.join(name).with_extension("rs")));
         let text: String = sources
             .iter()
             .map(|path| fs::read_to_string(path).unwrap())
