@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` says otherwise; 0 keeps
 /// none.
-const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
+pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
 /// A slice on a log with counted fences.
 pub(crate) struct Dcb<S: Slice, L> {

@@ -1,13 +1,15 @@
 //! A slice as a Lambda.
 //!
 //! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function;
-//! [`aggregate::run`] starts a slice on the aggregate log. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge event that the
-//! slice reacts to; `invocation.rs` tells them apart.
+//! [`aggregate::run`] and [`document::run`] start slices on the logs of single streams. It answers an
+//! API Gateway HTTP API request, a direct invoke, and an EventBridge event that the slice reacts to;
+//! `invocation.rs` tells them apart.
 
 pub mod aggregate;
 mod answer;
 mod config;
 mod dcb;
+pub mod document;
 mod function;
 mod handler;
 mod invocation;
