@@ -127,7 +127,9 @@ pub(crate) async fn carry_out<C: Command>(
 ) -> Executed<C::Rejection> {
     let mut attempts = retry.start();
     loop {
-        let handled = command.handle(recorder, context).await;
+        // Boxed here and before the log: the futures of all layers in one are nested deeper than the
+        // compiler goes.
+        let handled = Box::pin(command.handle(recorder, context)).await;
         // Whatever it has decided on: an earlier run of it is in what it has read.
         let (outcome, repeated) = match (recorder.found(), handled) {
             (Err(reused), _) => (Err(AggregateError::from(reused).into()), false),

@@ -116,13 +116,13 @@ impl<'a, L: AggregateLog> Recorder<'a, L> {
             self.mark(event)?;
         }
         if self.record.is_none() {
-            let pushed = self.log.push_event_group(group).await?;
+            let pushed = Box::pin(self.log.push_event_group(group)).await?;
             self.notes().pushed.extend(pushed.clone());
             return Ok(pushed);
         }
         self.search_before(&group).await?;
         let keys: Vec<_> = group.iter().map(|push| push.key.clone()).collect();
-        let pushed = self.log.push_event_group(group).await;
+        let pushed = Box::pin(self.log.push_event_group(group)).await;
         match &pushed {
             Ok(pushed) => self.notes().pushed.extend(pushed.clone()),
             // The next attempt need not read what it pushes to.

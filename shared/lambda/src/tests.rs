@@ -1,5 +1,7 @@
 //! A function on the log in memory, invoked as Lambda invokes it.
 
+mod aggregate;
+
 use futures::executor::block_on;
 use lambda_runtime::Context;
 use place_order::PlaceOrder;
@@ -58,7 +60,11 @@ fn events<S: Slice>(function: &Function<Dcb<S, MemoryLog>>) -> Vec<ringfence::Se
 
 /// Status, headers and body of an HTTP answer.
 fn http<H: Handler>(function: &Function<H>, payload: Value) -> (u64, Value, Value) {
-    let answer = invoke(function, payload).answer.unwrap();
+    parts(&invoke(function, payload))
+}
+
+fn parts(invoked: &Invoked) -> (u64, Value, Value) {
+    let answer = invoked.answer.as_ref().unwrap();
     let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
     (answer["statusCode"].as_u64().unwrap(), answer["headers"].clone(), body)
 }
