@@ -7,6 +7,8 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, client_at};
 use ringfence_feed::Index;
 
+use crate::layout::Layout;
+
 /// Which DynamoDB.
 #[derive(Args)]
 pub(crate) struct Dynamo {
@@ -30,6 +32,11 @@ pub(crate) struct EventTable {
 }
 
 impl EventTable {
+    /// Fails if the table is of another log.
+    pub(crate) async fn check(&self, client: &Client) -> Result<()> {
+        Layout::Events.check(client, &self.table).await
+    }
+
     pub(crate) fn log(&self, client: Client) -> Result<DcbLog> {
         log(client, &self.table)
     }

@@ -252,8 +252,6 @@ impl Store for DynamoStore {
                 .client
                 .scan()
                 .table_name(&self.table)
-                .filter_expression("i = :tip")
-                .expression_attribute_values(":tip", AttributeValue::N(TIP_KEY.to_string()))
                 .projection_expression("p")
                 .set_exclusive_start_key(after.map(|(stream, i)| key(&stream, i)))
                 .return_consumed_capacity(CAPACITY)

@@ -57,7 +57,7 @@ impl<S: Store> DocumentLog<S> {
         tip.map_err(|gave_up| DocumentError::of("reading the Tip", gave_up))
     }
 
-    /// Every stream that has a Tip, in no order. Reads the whole table.
+    /// Every stream that has an item, in no order, each once. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
@@ -69,6 +69,10 @@ impl<S: Store> DocumentLog<S> {
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { names, next } =
                 page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
+            // The items of a stream follow on each other, also from one page to the next.
+            let mut before = after.map(|(stream, _)| stream);
+            let mut names = names;
+            names.retain(|name| before.replace(name.clone()).as_ref() != Some(name));
             let names = stream::iter(names.into_iter().map(Ok));
             Ok(Some((names, (next.is_some(), next))))
         });

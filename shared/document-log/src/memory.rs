@@ -94,14 +94,10 @@ impl Store for MemoryStore {
 
     fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
-            let tips = |items: &mut BTreeMap<Key, Batch>| {
-                items
-                    .keys()
-                    .filter(|(_, key)| *key == TIP_KEY)
-                    .map(|(name, _)| name.clone())
-                    .collect()
+            let names = |items: &mut BTreeMap<Key, Batch>| {
+                items.keys().map(|(name, _)| name.clone()).collect()
             };
-            Ok(Streams { names: self.with(tips), next: None })
+            Ok(Streams { names: self.with(names), next: None })
         })
     }
 }

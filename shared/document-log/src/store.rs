@@ -33,7 +33,7 @@ pub struct Page {
 /// Some streams of a table, in no order.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
-    /// Their names.
+    /// Their names, once or oftener, one stream's behind each other.
     pub names: Vec<StreamName>,
     /// Where others follow, if they do.
     pub next: Option<Key>,
@@ -63,6 +63,6 @@ pub trait Store: Send + Sync {
     fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
     -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// The streams whose Tip is on the page of the table that follows the key.
+    /// The streams whose items are on the page of the table that follows the key.
     fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }

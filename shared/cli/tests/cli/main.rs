@@ -4,6 +4,7 @@
 mod feed;
 mod fences;
 mod flags;
+mod logs;
 mod redrive;
 mod replay;
 mod world;

@@ -13,7 +13,7 @@ fn bus_event(record: &Value, order: &str) -> Value {
         "id": "of the bus",
         "source": "catalog",
         "detail-type": "ProductDemandRecorded",
-        "detail": { "position": image["position"]["S"], "data": { "orderId": order } },
+        "detail": { "id": image["position"]["S"], "position": image["position"]["S"], "data": { "orderId": order } },
     })
 }
 

@@ -22,7 +22,7 @@ use ringfence_local::{
     services::{self, Services},
     template::{Model, Template},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
@@ -30,6 +30,8 @@ use tokio::sync::broadcast::Receiver;
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
 pub(crate) const VIEWS: &str = "views";
+pub(crate) const AGGREGATES: &str = "aggregates";
+pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const QUEUE: &str = "dead";
 pub(crate) const BUCKET: &str = "lost";
 
@@ -60,6 +62,9 @@ impl World {
         for (id, name) in [("EventTable", EVENTS), ("IndexTable", INDEX), ("ViewTable", VIEWS)] {
             dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
         }
+        for (table, name) in [(aggregates(), AGGREGATES), (documents(), DOCUMENTS)] {
+            dynamo.create_table(&table, name).unwrap();
+        }
         let client = Wire::default().client(dynamo.endpoint());
         let log = log(&client);
         let folder = tempfile::tempdir().unwrap();
@@ -86,6 +91,8 @@ impl World {
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("VIEW_TABLE", VIEWS),
+            ("AGGREGATE_TABLE", AGGREGATES),
+            ("DOCUMENT_TABLE", DOCUMENTS),
             ("EVENT_BUS", "topic"),
         ]);
         command
@@ -169,6 +176,40 @@ impl World {
         records.retain(|record| record["dynamodb"]["NewImage"]["event"].is_object());
         records
     }
+}
+
+fn key(name: &str, kind: &str) -> Value {
+    json!({ "AttributeName": name, "KeyType": kind })
+}
+
+fn attribute(name: &str, kind: &str) -> Value {
+    json!({ "AttributeName": name, "AttributeType": kind })
+}
+
+fn aggregates() -> Value {
+    json!({
+        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
+        "AttributeDefinitions": [
+            attribute("aggregateId", "S"),
+            attribute("version", "N"),
+            attribute("eventStoreId", "S"),
+            attribute("timestamp", "S"),
+        ],
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "initialEvents",
+            "KeySchema": [key("eventStoreId", "HASH"), key("timestamp", "RANGE")],
+            "Projection": { "ProjectionType": "KEYS_ONLY" },
+        }],
+        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+    })
+}
+
+fn documents() -> Value {
+    json!({
+        "KeySchema": [key("p", "HASH"), key("i", "RANGE")],
+        "AttributeDefinitions": [attribute("p", "S"), attribute("i", "N")],
+        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+    })
 }
 
 fn log(client: &Client) -> DcbLog {
