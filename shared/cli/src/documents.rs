@@ -65,9 +65,9 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     let log = DocumentLog::new(store, Clock::system());
     let envelope = Envelope::default();
     let mut report = Report::default();
-    let looks = log.streams(&envelope).map_ok(|stream| async {
-        let looked = look(&log, &stream, &envelope).await?;
-        Ok((stream, looked))
+    let looks = log.streams(&envelope).map_ok(|head| async {
+        let looked = look(&log, &head.stream, &envelope).await?;
+        Ok((head.stream, looked))
     });
     let mut looks = looks.try_buffered(STREAMS_AT_ONCE);
     while let Some((stream, looked)) = looks.try_next().await? {

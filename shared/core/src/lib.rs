@@ -31,7 +31,7 @@ mod slice;
 mod tag;
 mod value;
 
-pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape};
+pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{CommandRecord, Envelope, canonical_json};

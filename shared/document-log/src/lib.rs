@@ -49,6 +49,6 @@ pub use memory::MemoryStore;
 pub use name::{StreamName, StreamNameError};
 pub use prune::Pruned;
 pub use read::{Direction, Recorded};
-pub use store::{Key, Page, Query, Store, Streams};
+pub use store::{Head, Key, Page, Query, Store, Streams};
 pub use verify::{Problem, Report};
 pub use write::{Change, Expect, Write};

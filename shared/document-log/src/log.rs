@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Store, StreamName, Streams, TipLimits};
+use crate::{Batch, DocumentError, Encoding, Head, Store, StreamName, Streams, TipLimits};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -61,20 +61,20 @@ impl<S: Store> DocumentLog<S> {
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<StreamName, DocumentError>> {
-        let pages = stream::try_unfold((true, None), move |(more, after)| async move {
-            if !more {
-                return Ok::<_, DocumentError>(None);
-            }
+    ) -> BoxStream<'a, Result<Head, DocumentError>> {
+        let start = Some((None, None));
+        let pages = stream::try_unfold(start, move |state: Option<(_, Option<Head>)>| async move {
+            let Some((after, held)) = state else { return Ok::<_, DocumentError>(None) };
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
-            let Streams { names, next } =
+            let Streams { heads, next } =
                 page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
-            // The items of a stream follow on each other, also from one page to the next.
-            let mut before = after.map(|(stream, _)| stream);
-            let mut names = names;
-            names.retain(|name| before.replace(name.clone()).as_ref() != Some(name));
-            let names = stream::iter(names.into_iter().map(Ok));
-            Ok(Some((names, (next.is_some(), next))))
+            let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
+            heads.reverse();
+            heads.dedup_by(|before, head| before.stream == head.stream);
+            heads.reverse();
+            // The next page may go on with the items of the last stream.
+            let state = next.map(|next| (Some(next), heads.pop()));
+            Ok(Some((stream::iter(heads.into_iter().map(Ok)), state)))
         });
         pages.try_flatten().boxed()
     }

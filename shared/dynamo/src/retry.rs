@@ -41,6 +41,12 @@ impl Retry {
         Self { deadline: monotonic().checked_add(within), ..self }
     }
 
+    /// How long until the deadline, if there is one.
+    #[must_use]
+    pub fn left(self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(monotonic()))
+    }
+
     /// Starts counting: the first attempt is under way.
     #[must_use]
     pub fn start(self) -> Attempts {

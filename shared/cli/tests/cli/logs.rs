@@ -3,9 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, PushEvent, Table};
-use ringfence_document_log::{
-    Append, Appended, Batch, DocumentLog, DynamoStore, StreamName, TipLimits,
-};
+use ringfence_document_log::{Append, Appended, Batch, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
@@ -20,7 +18,7 @@ fn number(value: u64) -> AttributeValue {
 }
 
 /// Events of a customer at these versions, whatever is there.
-async fn customer(world: &World, id: &str, versions: &[u64]) {
+pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
     let table = Table::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", id).unwrap();
     for version in versions {
@@ -35,10 +33,8 @@ async fn customer(world: &World, id: &str, versions: &[u64]) {
 }
 
 /// So many events of a cart, one at a time, two to an item.
-async fn cart(world: &World, id: &str, events: usize) {
-    let store = DynamoStore::new(world.client.clone(), DOCUMENTS);
-    let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
-    let log = DocumentLog::new(store, Clock::system()).with_limits(limits);
+pub(crate) async fn cart(world: &World, id: &str, events: usize) {
+    let log = world.documents();
     let stream = StreamName::new("carts", id).unwrap();
     let mut tip: Option<Batch> = None;
     for n in 0..events {

@@ -7,4 +7,5 @@ mod flags;
 mod logs;
 mod redrive;
 mod replay;
+mod together;
 mod world;

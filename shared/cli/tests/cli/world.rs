@@ -7,10 +7,12 @@ use aws_sdk_dynamodb::Client;
 use ringfence::{
     Append, Appended, BoundaryId, Envelope, EventLog, NewEvent, SequencedEvent, events, kit::id,
 };
+use ringfence_aggregate_log::Table;
 use ringfence_catalog::{OrderId, ProductDemandRecorded, ProductId};
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
-use ringfence_feed::{Checkpoints, Indexer};
+use ringfence_feed::{Checkpoints, Indexer, Logs, Partition};
 use ringfence_local::{
     buckets::Buckets,
     bus::Bus,
@@ -136,8 +138,17 @@ impl World {
     }
 
     pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
-        let indexer = Indexer::new(log(&self.client), self.client.clone(), INDEX);
-        let partitions = partitions.iter().copied().cloned();
+        self.index_all(partitions.iter().map(|id| BoundaryId::clone(id).into())).await;
+    }
+
+    pub(crate) async fn index_all(&self, partitions: impl IntoIterator<Item = Partition>) {
+        let client = || self.client.clone();
+        let logs = Logs {
+            dcb: log(&self.client),
+            aggregates: Some(Table::new(client(), AGGREGATES, Clock::system())),
+            documents: Some(self.documents()),
+        };
+        let indexer = Indexer::new(logs, client(), INDEX);
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }
@@ -172,9 +183,20 @@ impl World {
 
     /// The stream's records of events.
     pub(crate) fn records(&self) -> Vec<Value> {
-        let mut records = self.dynamo.stream(EVENTS).unwrap().read().unwrap();
+        let mut records = self.records_of(EVENTS);
         records.retain(|record| record["dynamodb"]["NewImage"]["event"].is_object());
         records
+    }
+
+    /// The records of a table's stream.
+    pub(crate) fn records_of(&self, table: &str) -> Vec<Value> {
+        self.dynamo.stream(table).unwrap().read().unwrap()
+    }
+
+    pub(crate) fn documents(&self) -> DocumentLog<DynamoStore> {
+        let store = DynamoStore::new(self.client.clone(), DOCUMENTS);
+        let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
+        DocumentLog::new(store, Clock::system()).with_limits(limits)
     }
 }
 

@@ -153,7 +153,7 @@ impl World {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
-            Ok(Appended::Committed(events)) => events,
+            Ok(Appended::Committed(events)) => events.into_iter().map(FedEvent::from).collect(),
             other => panic!("not committed: {other:?}"),
         }
     }
@@ -169,8 +169,9 @@ impl World {
 
     /// The events of the table, by partition, in order.
     pub(crate) async fn events(&self) -> BTreeMap<BoundaryId, Vec<FedEvent>> {
-        let mut events: Vec<_> = self.log.scan().try_collect().await.expect("a scan");
-        events.sort_by(|a: &FedEvent, b| a.position.cmp(&b.position));
+        let events = self.log.scan().map_ok(FedEvent::from);
+        let mut events: Vec<_> = events.try_collect().await.expect("a scan");
+        events.sort_by(|a, b| a.position.cmp(&b.position));
         by_partition(events)
     }
 
