@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use ringfence::LimitExceeded;
-use ringfence_dynamo::{CodecError, Failure, GaveUp};
+use ringfence::{LimitExceeded, StoreError};
+use ringfence_dynamo::CodecError;
 
 use crate::{AggregateKey, KeyError, Version};
 
@@ -17,8 +17,7 @@ pub struct Conflict {
     pub version: u64,
 }
 
-/// Why an operation failed. Only [`AggregateError::OutcomeUnknown`] leaves open whether events were
-/// written.
+/// Why an operation failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
     /// Read again, and decide again.
@@ -64,47 +63,9 @@ pub enum AggregateError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Others kept writing; nothing is written.
-    #[error("contention: gave up after {attempts} attempts")]
-    Contention {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store kept refusing for its load; nothing is written.
-    #[error("throttled: gave up after {attempts} attempts")]
-    Throttled {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store gave no answer to a read.
-    #[error("{operation}: no answer after {attempts} attempts")]
-    Unavailable {
-        /// What was tried.
-        operation: &'static str,
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Failure,
-    },
-    /// The last answer was lost.
-    #[error("outcome unknown after {attempts} attempts")]
-    OutcomeUnknown {
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Failure,
-    },
-    /// The store refused for good.
-    #[error("{operation} failed")]
-    Failed {
-        /// What was tried.
-        operation: &'static str,
-        /// Why it failed.
-        #[source]
-        source: Failure,
-    },
+    /// A request failed for good or too often.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl AggregateError {
@@ -113,19 +74,5 @@ impl AggregateError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self::Undecodable { what: what.into(), source: source.into() }
-    }
-}
-
-/// The error of a request that failed for good or too often and left nothing behind.
-pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> AggregateError {
-    let GaveUp { failure, attempts } = gave_up;
-    match failure {
-        Failure::Throttled { .. } => AggregateError::Throttled { attempts },
-        Failure::Contended { .. } => AggregateError::Contention { attempts },
-        Failure::Cancelled(_) if failure.is_transient() => AggregateError::Contention { attempts },
-        source @ Failure::Unknown { .. } => {
-            AggregateError::Unavailable { operation, attempts, source }
-        }
-        source => AggregateError::Failed { operation, source },
     }
 }

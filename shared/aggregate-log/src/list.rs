@@ -7,7 +7,6 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use ringfence_dynamo::{Failure, Item, Kind};
 use serde::{Deserialize, Serialize};
 
-use crate::error::failed;
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
 use crate::{AggregateError, AggregateKey, List, Listed, ListedAggregate, Table};
 
@@ -143,7 +142,7 @@ pub(crate) async fn page(table: &Table, of: Of, list: &List) -> Result<Listed, A
     }
     let start = start.map(Key::into_item);
     let page = table.retry.run(|| query(table, &of, &list, start.clone())).await;
-    let page = page.map_err(|gave_up| failed("listing aggregates", gave_up))?;
+    let page = page.map_err(|gave_up| gave_up.during("listing aggregates"))?;
     let aggregates = page.items.unwrap_or_default().iter().map(listed).collect::<Result<_, _>>()?;
     let key = page.last_evaluated_key.as_ref().and_then(Key::of);
     Ok(Listed { aggregates, next_page_token: key.map(|key| token(list, key)) })

@@ -5,7 +5,6 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::{Failure, Item, Kind};
 
-use crate::error::failed;
 use crate::item::{AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
 use crate::{AggregateError, Range, Table};
@@ -21,7 +20,7 @@ pub(crate) fn items(
     try_unfold((begin, partition), move |(state, partition)| async move {
         let Some((range, start)) = state else { return Ok(None) };
         let page = table.retry.run(|| query(table, &partition, range, start.clone())).await;
-        let page = page.map_err(|gave_up| failed("reading events", gave_up))?;
+        let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
         let items = page.items.unwrap_or_default();
         let read = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let range = Range { limit: range.limit.map(|limit| limit.saturating_sub(read)), ..range };

@@ -5,7 +5,6 @@ use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::{Failure, Item, Kind};
 
-use crate::error::failed;
 use crate::{AggregateError, Table};
 
 /// The items, page by page.
@@ -13,7 +12,7 @@ pub(crate) fn items(table: &Table) -> impl Stream<Item = Result<Item, AggregateE
     try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
         let Some(start) = start else { return Ok(None) };
         let page = table.retry.run(|| scan(table, start.clone())).await;
-        let page = page.map_err(|gave_up| failed("scanning the table", gave_up))?;
+        let page = page.map_err(|gave_up| gave_up.during("scanning the table"))?;
         let next = page.last_evaluated_key.map(Some);
         Ok::<_, AggregateError>(Some((page.items.unwrap_or_default(), next)))
     })

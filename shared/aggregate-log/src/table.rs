@@ -7,9 +7,9 @@ use aws_sdk_dynamodb::types::{
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::BoxStream;
+use ringfence::StoreError;
 use ringfence_dynamo::{Clock, Failure, GaveUp, Kind, Meter, Retry};
 
-use crate::error::failed;
 use crate::item::{EVENT_STORE_ID, VERSION, text};
 use crate::key::check_store;
 use crate::list::{self, Of};
@@ -83,7 +83,7 @@ impl Table {
                 return Err(AggregateError::Conflict(conflict));
             }
             if !attempts.again().await {
-                return Err(AggregateError::Contention { attempts: attempts.made() });
+                return Err(StoreError::Contention { attempts: attempts.made() }.into());
             }
         }
     }
@@ -103,7 +103,8 @@ impl Table {
                 return verdict;
             }
             if !failure.is_transient() || !attempts.again().await {
-                return Err(exhausted(unknown, failure, attempts.made()));
+                let gave_up = GaveUp { failure, attempts: attempts.made() };
+                return Err(gave_up.writing("pushing events", unknown).into());
             }
             if matches!(failure, Failure::Unknown { .. }) {
                 unknown = Some(failure);
@@ -163,17 +164,6 @@ impl Table {
 
 /// No event has this version yet.
 const IS_FREE: &str = "attribute_not_exists(#version)";
-
-/// The error of a write after its last attempt: as long as one send may have taken effect, nothing
-/// that a later one reports can be taken for the outcome.
-fn exhausted(unknown: Option<Failure>, failure: Failure, attempts: u32) -> AggregateError {
-    match (unknown, failure) {
-        (_, source @ Failure::Unknown { .. }) | (Some(source), _) => {
-            AggregateError::OutcomeUnknown { attempts, source }
-        }
-        (None, failure) => failed("pushing events", GaveUp { failure, attempts }),
-    }
-}
 
 impl GetEvents for Table {
     fn get_events<'a>(

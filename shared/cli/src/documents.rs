@@ -6,9 +6,7 @@ use anyhow::{Error, Result};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence::Envelope;
-use ringfence_document_log::{
-    DocumentError, DocumentLog, DynamoStore, ItemError, Problem, StreamName,
-};
+use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, Problem, StreamName};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -65,7 +63,7 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     let log = DocumentLog::new(store, Clock::system());
     let envelope = Envelope::default();
     let mut report = Report::default();
-    let looks = log.streams(&envelope).map_ok(|head| async {
+    let looks = log.streams(&envelope).map_err(Error::from).map_ok(|head| async {
         let looked = look(&log, &head.stream, &envelope).await?;
         Ok((head.stream, looked))
     });
@@ -84,24 +82,21 @@ async fn look(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
     envelope: &Envelope,
-) -> Result<Looked, DocumentError> {
+) -> Result<Looked> {
     let mut looks = 1;
     loop {
         match log.verify(stream, envelope).await {
             Ok(report) if report.problems.is_empty() || looks == LOOKS => return Ok(Ok(report)),
             Ok(_) => looks += 1,
-            Err(error) => return unreadable(error).map(Err),
+            Err(error) => return unreadable(error.into()).map(Err),
         }
     }
 }
 
-/// The cause, if it is an item; it concerns this stream alone, and the others are looked at.
-fn unreadable(error: DocumentError) -> Result<String, DocumentError> {
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    if cause.is::<ItemError>() { Ok(format!("{:#}", Error::new(error))) } else { Err(error) }
+/// The cause, if it is an item: it concerns this stream alone, and the others are looked at.
+fn unreadable(error: Error) -> Result<String> {
+    let is_item = error.chain().any(|cause| cause.is::<ItemError>());
+    if is_item { Ok(format!("{error:#}")) } else { Err(error) }
 }
 
 impl Report {

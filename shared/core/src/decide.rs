@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
     EventError, EventLog, EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError,
-    Position, Seen, Settled, Slice, Writes, cache::Model,
+    Position, Seen, Settled, Slice, StoreError, Writes, cache::Model,
 };
 
-/// How often a command is decided before it gives up with [`LogError::Contention`].
+/// How often a command is decided before it gives up with [`StoreError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
 
 /// How many boundaries a decision may depend on: each is an action of the append's transaction, which
@@ -90,7 +90,7 @@ pub async fn handle<S: Slice, L: EventLog>(
             Err(conflict) => behind = Some(conflict),
         }
         if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            return Err(LogError::Contention { attempts }.into());
+            return Err(LogError::from(StoreError::Contention { attempts }).into());
         }
     }
     unreachable!("the last attempt returns")

@@ -41,6 +41,7 @@ pub use event::{
 };
 pub use log::{
     Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,
+    StoreError,
 };
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};

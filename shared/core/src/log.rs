@@ -128,44 +128,12 @@ pub struct LimitExceeded {
     pub advice: &'static str,
 }
 
-/// Why a log failed. Only [`LogError::OutcomeUnknown`] leaves open whether events were written.
+/// Why a log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The condition does not hold.
     #[error("conflict")]
     Conflict(#[source] Conflict),
-    /// Others kept writing; nothing is written.
-    #[error("contention: gave up after {attempts} attempts")]
-    Contention {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store kept refusing for its load; nothing is written.
-    #[error("throttled: gave up after {attempts} attempts")]
-    Throttled {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store gave no answer to a read; nothing is written.
-    #[error("{operation}: no answer after {attempts} attempts")]
-    Unavailable {
-        /// What was tried.
-        operation: &'static str,
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The last answer was lost. Repeat the command with the same idempotency key.
-    #[error("outcome unknown after {attempts} attempts")]
-    OutcomeUnknown {
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     /// Another command was settled under the idempotency key.
     #[error("idempotency key {key:?} belongs to another command; use a new key")]
     KeyReused {
@@ -195,7 +163,49 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store refused for good.
+    /// A request failed for good or too often.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why the store of a log did not do what it was asked to. Only [`StoreError::OutcomeUnknown`]
+/// leaves open whether anything was written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Others kept writing; nothing is written.
+    #[error("contention: gave up after {attempts} attempts")]
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store kept refusing for its load; nothing is written.
+    #[error("throttled: gave up after {attempts} attempts")]
+    Throttled {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The store gave no answer to a read; nothing is written.
+    #[error("{operation}: no answer after {attempts} attempts")]
+    Unavailable {
+        /// What was tried.
+        operation: &'static str,
+        /// How often it was tried.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The answer to a write was lost, and nothing later says what became of it. Repeat the command
+    /// with the same idempotency key.
+    #[error("outcome unknown after {attempts} attempts")]
+    OutcomeUnknown {
+        /// How often it was tried.
+        attempts: u32,
+        /// The failure that left it open.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The store refused for good, or an item is not as the log writes it.
     #[error("{operation} failed")]
     Failed {
         /// What was tried.
@@ -204,4 +214,18 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+impl StoreError {
+    /// How often it was tried; what is refused for good counts as tried once.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Self::Contention { attempts }
+            | Self::Throttled { attempts }
+            | Self::Unavailable { attempts, .. }
+            | Self::OutcomeUnknown { attempts, .. } => *attempts,
+            Self::Failed { .. } => 1,
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Appending: send until the outcome is known (rule 9).
 
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use ringfence::{Append, Appended, Envelope, LogError, Position, SequencedEvent};
-use ringfence_dynamo::{Failure, Item, Kind};
+use ringfence::{Append, Appended, Envelope, LogError, Position, SequencedEvent, StoreError};
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind};
 
-use crate::log::{DcbLog, exhausted};
+use crate::log::DcbLog;
 use crate::outcome::{Verdict, classify};
 use crate::record;
 use crate::transaction::{Draft, Mint, Transaction};
@@ -58,7 +58,7 @@ pub(crate) async fn commit(
             Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
             Verdict::Behind(raise) => {
                 if !attempts.at_once() {
-                    return Err(LogError::Contention { attempts: attempts.made() });
+                    return Err(StoreError::Contention { attempts: attempts.made() }.into());
                 }
                 transaction = mint(log, draft, envelope.cause.as_ref(), raise)?;
                 unknown = None;
@@ -67,7 +67,8 @@ pub(crate) async fn commit(
             Verdict::Failed(failure) => failure,
         };
         if !failure.is_transient() || !attempts.again().await {
-            return Err(exhausted("appending", unknown, failure, attempts.made()));
+            let gave_up = GaveUp { failure, attempts: attempts.made() };
+            return Err(gave_up.writing("appending", unknown).into());
         }
         if matches!(failure, Failure::Unknown { .. }) {
             unknown = Some(failure);

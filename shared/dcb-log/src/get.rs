@@ -1,10 +1,10 @@
 //! Items by their keys: as they come, or all at one moment.
 
 use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, ReturnConsumedCapacity, TransactGetItem};
-use ringfence::LogError;
+use ringfence::{LogError, StoreError};
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 const OPERATION: &str = "reading items";
 /// The most keys of a BatchGetItem.
@@ -22,12 +22,12 @@ pub(crate) async fn get_all(
     while !keys.is_empty() {
         let asked = keys.len();
         let batch = retry.run(|| batch(log, keys.clone(), strong)).await;
-        let (found, left) = batch.map_err(|gave_up| failed(OPERATION, gave_up))?;
+        let (found, left) = batch.map_err(|gave_up| gave_up.during(OPERATION))?;
         items.extend(found);
         keys = left;
         // 16 MB end a batch too, so only one without progress counts as throttled.
         if keys.len() == asked && !attempts.again().await {
-            return Err(LogError::Throttled { attempts: attempts.made() });
+            return Err(StoreError::Throttled { attempts: attempts.made() }.into());
         }
     }
     Ok(items)
@@ -68,11 +68,11 @@ pub(crate) async fn get_together(
     };
     let gets: Vec<TransactGetItem> = keys.map(get).collect();
     let items = retry.run(|| together(log, gets.clone())).await;
-    let items = items.map_err(|gave_up| failed(OPERATION, gave_up))?;
+    let items = items.map_err(|gave_up| gave_up.during(OPERATION))?;
     if items.len() != gets.len() {
         // What lacks at the end would pass for items that are not there.
         let source = format!("{} answers to {} keys", items.len(), gets.len()).into();
-        return Err(LogError::Failed { operation: OPERATION, source });
+        return Err(StoreError::Failed { operation: OPERATION, source }.into());
     }
     Ok(items)
 }

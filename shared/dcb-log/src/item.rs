@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     BoundaryId, Catalog, Filing, LimitExceeded, LogError, Metadata, MetadataError, Position,
-    PositionError, SequencedEvent, Tag,
+    PositionError, SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::{CodecError, Item, LEVELS_MAX, Problem, from_attribute, to_attribute};
 use serde_json::Value;
@@ -79,7 +79,8 @@ pub(crate) fn attribute(root: &str, value: &Value) -> Result<AttributeValue, Log
                 (limit + 1, limit, "levels of nesting or more", "nest less")
             }
             Problem::Conversion(_) => {
-                return LogError::Failed { operation: "encoding an item", source: error.into() };
+                let source = error.into();
+                return StoreError::Failed { operation: "encoding an item", source }.into();
             }
         };
         LimitExceeded { subject: error.path, found, limit, unit, advice }.into()
@@ -94,7 +95,7 @@ pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, Lo
         // event, one `tag_<key>` show it where it is not filed.
         if Metadata::is_reserved(name) {
             let source = format!("metadata key {name:?} is reserved for the log").into();
-            return Err(LogError::Failed { operation: "encoding an item", source });
+            return Err(StoreError::Failed { operation: "encoding an item", source }.into());
         }
         item.insert(name.to_owned(), attribute(name, value)?);
     }

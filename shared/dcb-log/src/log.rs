@@ -10,7 +10,7 @@ use ringfence::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError,
     Outcome, Plan, Position, Seen, SequencedEvent, Settled,
 };
-use ringfence_dynamo::{Clock, Failure, GaveUp, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter, Retry};
 
 use crate::{append, fence, read, record};
 
@@ -90,36 +90,6 @@ impl DcbLog {
             Some(minted(last).min(bound).max(last))
         });
         minted(last.unwrap_or_else(|last| last))
-    }
-}
-
-/// The error of a request that failed for good or too often and left nothing behind.
-pub(crate) fn failed(operation: &'static str, gave_up: GaveUp) -> LogError {
-    let GaveUp { failure, attempts } = gave_up;
-    match failure {
-        Failure::Throttled { .. } => LogError::Throttled { attempts },
-        Failure::Contended { .. } => LogError::Contention { attempts },
-        Failure::Cancelled(_) if failure.is_transient() => LogError::Contention { attempts },
-        failure @ Failure::Unknown { .. } => {
-            LogError::Unavailable { operation, attempts, source: failure.into() }
-        }
-        failure => LogError::Failed { operation, source: failure.into() },
-    }
-}
-
-/// The error of a write after its last attempt: as long as one send may have taken effect, nothing
-/// that a later one reports can be taken for the outcome.
-pub(crate) fn exhausted(
-    operation: &'static str,
-    unknown: Option<Failure>,
-    failure: Failure,
-    attempts: u32,
-) -> LogError {
-    match (unknown, failure) {
-        (_, source @ Failure::Unknown { .. }) | (Some(source), _) => {
-            LogError::OutcomeUnknown { attempts, source: source.into() }
-        }
-        (None, failure) => failed(operation, GaveUp { failure, attempts }),
     }
 }
 

@@ -10,7 +10,7 @@ use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 use crate::compare::{Counts, Difference};
 use crate::fence::{fence_key, snapshot};
 use crate::item::{HEAD, ID, REPAIRED, text};
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 /// Mends a fence, unless another repair is at it; the next examination says what became of it.
 pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogError> {
@@ -36,7 +36,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
                 let attempts = attempts.made();
-                return Err(failed("mending a fence", GaveUp { failure, attempts }));
+                return Err(GaveUp { failure, attempts }.during("mending a fence").into());
             }
         }
         if !attempts.again().await {
@@ -86,7 +86,7 @@ pub(crate) async fn set_attributes(
     attributes: &Item,
 ) -> Result<(), LogError> {
     let written = Retry::default().run(|| set(log, key, attributes)).await;
-    written.map_err(|gave_up| failed("indexing an event", gave_up))
+    written.map_err(|gave_up| gave_up.during("indexing an event").into())
 }
 
 async fn set(log: &DcbLog, key: &Item, attributes: &Item) -> Result<(), Failure> {
@@ -121,7 +121,7 @@ pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError>
     match Retry::default().run(|| put(log, item)).await {
         Ok(()) => Ok(true),
         Err(GaveUp { failure: Failure::Condition(_), attempts }) => Ok(attempts > 1),
-        Err(gave_up) => Err(failed("putting an index item", gave_up)),
+        Err(gave_up) => Err(gave_up.during("putting an index item").into()),
     }
 }
 

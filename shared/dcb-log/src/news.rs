@@ -21,7 +21,7 @@ use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 use crate::fence::snapshot;
 use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, text};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 /// How often a partition is queried until its events agree with the fence: some seconds, where
 /// items become visible within milliseconds.
@@ -144,7 +144,8 @@ impl DcbLog {
                     // The deadline ended it, not the looks: a later call may find them equal.
                     let failure = Failure::Unknown { source: OUT_OF_TIME.into() };
                     let gave_up = GaveUp { failure, attempts: attempts.made() };
-                    return Err(failed("comparing a partition with its fence", gave_up).into());
+                    let error = gave_up.during("comparing a partition with its fence");
+                    return Err(LogError::from(error).into());
                 }
                 let advice = match self.catalog.schema(event_type) {
                     Some(_) => "run `ringfence verify`",
@@ -176,7 +177,7 @@ impl DcbLog {
             let whole = look.events.is_empty();
             let query = || self.query_news(partition, from.clone(), mark, whole, start.clone());
             let page = retry.run(query).await;
-            let page = page.map_err(|gave_up| failed("reading a partition", gave_up))?;
+            let page = page.map_err(|gave_up| gave_up.during("reading a partition"))?;
             for item in page.items.unwrap_or_default() {
                 let Some(event_type) = event_type(&item) else { continue };
                 *look.found.entry(event_type.to_owned()).or_default() += 1;

@@ -8,6 +8,7 @@ use futures::future::{FutureExt, try_join_all};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
     Access, Catalog, Consistency, Envelope, LogError, Page, Plan, Position, Read, SequencedEvent,
+    StoreError,
 };
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
@@ -15,7 +16,7 @@ use crate::get::{KEYS_MAX, get_all};
 use crate::item::{
     COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, read_type, tag_index, text,
 };
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 
 /// The events of all reads of the plan, merged by position, each once. It holds one page of each
 /// read, however many events there are.
@@ -114,7 +115,7 @@ impl Source<'_> {
             Next::End => return Ok(()),
         };
         let page = self.retry.run(|| self.query(start.clone())).await;
-        let page = page.map_err(|gave_up| failed("reading events", gave_up))?;
+        let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
         if let Some(key) = page.last_evaluated_key {
             self.next = Next::After(key);
         }
@@ -212,10 +213,11 @@ pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEve
             Some(Ok(position)) => {
                 LogError::Undecodable { partition, position, source: source.into() }
             }
-            _ => LogError::Failed {
-                operation: "decoding an item without a position",
-                source: format!("partition {partition}").into(),
-            },
+            _ => {
+                let source = format!("partition {partition}").into();
+                StoreError::Failed { operation: "decoding an item without a position", source }
+                    .into()
+            }
         }
     })
 }

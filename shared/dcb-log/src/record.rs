@@ -3,14 +3,14 @@
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
-use ringfence::{CommandRecord, Envelope, LogError, Outcome, Settled, escape};
-use ringfence_dynamo::{Failure, Item, Kind, from_attribute, item_bytes, rfc3339};
+use ringfence::{CommandRecord, Envelope, LogError, Outcome, Settled, StoreError, escape};
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind, from_attribute, item_bytes, rfc3339};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::item::{ID, RECORDED_AT, attribute, key, number, text};
 use crate::limits;
-use crate::log::{DcbLog, exhausted};
+use crate::log::DcbLog;
 
 /// How long the outcome of a command is kept: longer than a queue keeps a message (14 days), so
 /// that a message taken from a dead-letter queue meets it.
@@ -68,9 +68,10 @@ pub(crate) fn recorded(record: &CommandRecord, mut item: Item) -> Result<Outcome
         return Err(LogError::KeyReused { key: record.key.clone() });
     }
     let outcome = item.remove(OUTCOME).unwrap_or(AttributeValue::Null(true));
-    let undecodable = |source| LogError::Failed { operation: "reading a recorded outcome", source };
+    let undecodable =
+        |source| StoreError::Failed { operation: "reading a recorded outcome", source };
     let outcome = from_attribute(OUTCOME, outcome).map_err(|error| undecodable(error.into()))?;
-    serde_json::from_value(outcome).map_err(|error| undecodable(error.into()))
+    Ok(serde_json::from_value(outcome).map_err(|error| undecodable(error.into()))?)
 }
 
 /// Records an outcome that comes with no append.
@@ -96,7 +97,8 @@ pub(crate) async fn settle(
             Err(failure) => failure,
         };
         if !failure.is_transient() || !attempts.again().await {
-            return Err(exhausted(OPERATION, unknown, failure, attempts.made()));
+            let gave_up = GaveUp { failure, attempts: attempts.made() };
+            return Err(gave_up.writing(OPERATION, unknown).into());
         }
         if matches!(failure, Failure::Unknown { .. }) {
             unknown = Some(failure);

@@ -8,7 +8,7 @@ use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
 use crate::fence::{FENCE, FENCE_ID};
 use crate::item::{EVENT, ID, POSITION, text};
-use crate::log::{DcbLog, failed};
+use crate::log::DcbLog;
 use crate::read::decode_named;
 
 /// Which items a scan returns; it reads, and pays for, the whole table for either.
@@ -47,7 +47,7 @@ impl DcbLog {
         try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
             let Some(start) = start else { return Ok(None) };
             let page = Retry::default().run(|| self.scan_page(of, start.clone())).await;
-            let (items, next) = page.map_err(|gave_up| failed("scanning the table", gave_up))?;
+            let (items, next) = page.map_err(|gave_up| gave_up.during("scanning the table"))?;
             Ok::<_, LogError>(Some((items, next.map(Some))))
         })
         .map_ok(|items| iter(items).map(Ok))

@@ -1,7 +1,7 @@
 //! Appending: send until the outcome is known.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_dynamo::{Failure, GaveUp, Reason, rfc3339};
 use serde_json::{Map, Value};
 
@@ -104,10 +104,7 @@ impl<S: Store> DocumentLog<S> {
                         }
                         (_, None) if again => None,
                         (failure, None) => {
-                            return Err(DocumentError::of(
-                                "appending",
-                                GaveUp { failure, attempts },
-                            ));
+                            return Err(GaveUp { failure, attempts }.during("appending").into());
                         }
                     };
                 }
@@ -204,7 +201,7 @@ impl<S: Store> DocumentLog<S> {
 }
 
 fn unclear(attempts: u32, source: Failure) -> DocumentError {
-    DocumentError::OutcomeUnknown { attempts, source: source.into() }
+    StoreError::OutcomeUnknown { attempts, source: source.into() }.into()
 }
 
 /// The Tip that refused the write, if that is why it failed. The action on the Tip is the last one.

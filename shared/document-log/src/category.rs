@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, StoreError};
 
 use crate::cache::{Cache, Loaded};
 use crate::codec::{encode, types};
@@ -154,7 +154,7 @@ impl<D: Decider, S: Store> Category<D, S> {
                         Synced::Conflict(found) => found,
                     };
                     if !attempts.again().await {
-                        return Err(DocumentError::Contention { attempts: attempts.made() });
+                        return Err(StoreError::Contention { attempts: attempts.made() }.into());
                     }
                     loaded = self
                         .fetch(&stream, Some(&loaded), Consistency::Strong, found, envelope)

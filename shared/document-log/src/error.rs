@@ -1,48 +1,12 @@
 //! Why the log failed.
 
-use std::error::Error;
-
-use ringfence::LimitExceeded;
-use ringfence_dynamo::{Failure, GaveUp};
+use ringfence::{LimitExceeded, StoreError};
 
 use crate::{BodyError, StreamName, StreamNameError};
 
-/// Why the log failed. Only [`DocumentError::OutcomeUnknown`] leaves open whether anything was
-/// written.
+/// Why the log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// Others kept writing; nothing is written.
-    #[error("contention: gave up after {attempts} attempts")]
-    Contention {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store kept refusing for its load; nothing is written.
-    #[error("throttled: gave up after {attempts} attempts")]
-    Throttled {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store gave no answer to a read; nothing is written.
-    #[error("{operation}: no answer after {attempts} attempts")]
-    Unavailable {
-        /// What was tried.
-        operation: &'static str,
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// An answer was lost, and what the stream shows now does not say whether the write is in it.
-    #[error("outcome unknown after {attempts} attempts")]
-    OutcomeUnknown {
-        /// How often it was tried.
-        attempts: u32,
-        /// The failure that left it open.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
@@ -116,29 +80,7 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
-    /// The store refused for good, or an item can't be understood.
-    #[error("{operation} failed")]
-    Failed {
-        /// What was tried.
-        operation: &'static str,
-        /// Why it failed.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
-
-impl DocumentError {
-    /// The error of a request that failed for good or too often and left nothing behind.
-    pub(crate) fn of(operation: &'static str, gave_up: GaveUp) -> Self {
-        let GaveUp { failure, attempts } = gave_up;
-        match failure {
-            Failure::Throttled { .. } => Self::Throttled { attempts },
-            Failure::Contended { .. } => Self::Contention { attempts },
-            Failure::Cancelled(_) if failure.is_transient() => Self::Contention { attempts },
-            source @ Failure::Unknown { .. } => {
-                Self::Unavailable { operation, attempts, source: source.into() }
-            }
-            failure => Self::Failed { operation, source: failure.into() },
-        }
-    }
+    /// A request failed for good or too often, or an item can't be understood.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

@@ -54,7 +54,7 @@ impl<S: Store> DocumentLog<S> {
         envelope: &Envelope,
     ) -> Result<Option<Batch>, DocumentError> {
         let tip = self.retry(envelope).run(|| self.store.tip(stream, consistency)).await;
-        tip.map_err(|gave_up| DocumentError::of("reading the Tip", gave_up))
+        Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
     /// Every stream that has an item, in no order, each once. Reads the whole table.
@@ -67,7 +67,7 @@ impl<S: Store> DocumentLog<S> {
             let Some((after, held)) = state else { return Ok::<_, DocumentError>(None) };
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
-                page.map_err(|gave_up| DocumentError::of("listing streams", gave_up))?;
+                page.map_err(|gave_up| gave_up.during("listing streams"))?;
             let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
             heads.reverse();
             heads.dedup_by(|before, head| before.stream == head.stream);

@@ -1,6 +1,6 @@
 //! Forgetting the oldest events of a stream.
 
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_dynamo::Failure;
 
 use crate::{
@@ -59,7 +59,7 @@ impl<S: Store> DocumentLog<S> {
                 }
             }
             if !attempts.again().await {
-                return Err(DocumentError::Contention { attempts: attempts.made() });
+                return Err(StoreError::Contention { attempts: attempts.made() }.into());
             }
         }
     }
@@ -82,7 +82,7 @@ impl<S: Store> DocumentLog<S> {
                 consistency: Consistency::Strong,
             };
             let page = self.retry(envelope).run(|| self.store.query(query)).await;
-            let page = page.map_err(|gave_up| DocumentError::of("reading calves", gave_up))?;
+            let page = page.map_err(|gave_up| gave_up.during("reading calves"))?;
             for batch in page.batches {
                 began.get_or_insert(batch.base());
                 if batch.is_tip() {
@@ -93,7 +93,7 @@ impl<S: Store> DocumentLog<S> {
                 }
                 let retry = self.retry(envelope);
                 let deleted = retry.run(|| self.store.delete(stream, batch.key)).await;
-                deleted.map_err(|gave_up| DocumentError::of("deleting a calf", gave_up))?;
+                deleted.map_err(|gave_up| gave_up.during("deleting a calf"))?;
                 beyond = Some(batch.key);
             }
             if !page.more {
@@ -130,7 +130,7 @@ impl<S: Store> DocumentLog<S> {
             Ok(()) => Ok(true),
             // An own earlier send may have caused it; another round finds out.
             Err(gave_up) if matches!(gave_up.failure, Failure::Condition(_)) => Ok(false),
-            Err(gave_up) => Err(DocumentError::of("trimming the Tip", gave_up)),
+            Err(gave_up) => Err(gave_up.during("trimming the Tip").into()),
         }
     }
 }

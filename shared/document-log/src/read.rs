@@ -117,7 +117,7 @@ impl<'a, S: Store> Walk<'a, S> {
                 consistency: self.consistency,
             };
             let page = self.retry.run(|| self.store.query(query)).await;
-            let page = page.map_err(|gave_up| DocumentError::of("reading events", gave_up))?;
+            let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
             self.beyond = page.batches.first().map(|batch| batch.key);
             self.waiting.extend(page.batches);
             // Its end is where the next one has to begin, even if that lies before `from`.
@@ -161,7 +161,7 @@ impl<'a, S: Store> Walk<'a, S> {
             consistency: self.consistency,
         };
         let page = self.retry.run(|| self.store.query(query)).await;
-        let page = page.map_err(|gave_up| DocumentError::of("reading events", gave_up))?;
+        let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
         self.beyond = page.batches.last().map(|batch| batch.key).or(self.beyond);
         self.more = page.more;
         self.waiting.extend(page.batches);

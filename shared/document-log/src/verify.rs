@@ -110,7 +110,7 @@ impl<S: Store> DocumentLog<S> {
                 consistency: Consistency::Strong,
             };
             let page = self.retry(envelope).run(|| self.store.query(query)).await;
-            let page = page.map_err(|gave_up| DocumentError::of("verifying", gave_up))?;
+            let page = page.map_err(|gave_up| gave_up.during("verifying"))?;
             beyond = page.batches.last().map(|batch| batch.key).or(beyond);
             page.batches.iter().for_each(|batch| check.item(batch));
             if !page.more {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringfence::StoreError;
 use tokio::time::Instant;
 
 use crate::Failure;
@@ -95,6 +96,36 @@ pub struct GaveUp {
     pub failure: Failure,
     /// How many attempts were made.
     pub attempts: u32,
+}
+
+impl GaveUp {
+    /// What a log says of a request that leaves nothing behind when it fails.
+    #[must_use]
+    pub fn during(self, operation: &'static str) -> StoreError {
+        let Self { failure, attempts } = self;
+        match failure {
+            Failure::Throttled { .. } => StoreError::Throttled { attempts },
+            Failure::Contended { .. } => StoreError::Contention { attempts },
+            Failure::Cancelled(_) if failure.is_transient() => StoreError::Contention { attempts },
+            Failure::Unknown { .. } => {
+                StoreError::Unavailable { operation, attempts, source: failure.into() }
+            }
+            failure => StoreError::Failed { operation, source: failure.into() },
+        }
+    }
+
+    /// What a log says of a write: as long as one send may have taken effect, `unknown` of an
+    /// earlier one, nothing that a later one reports can be taken for the outcome.
+    #[must_use]
+    pub fn writing(self, operation: &'static str, unknown: Option<Failure>) -> StoreError {
+        match (unknown, self) {
+            (_, Self { failure: source @ Failure::Unknown { .. }, attempts })
+            | (Some(source), Self { attempts, .. }) => {
+                StoreError::OutcomeUnknown { attempts, source: source.into() }
+            }
+            (None, gave_up) => gave_up.during(operation),
+        }
+    }
 }
 
 /// The attempts of one request.

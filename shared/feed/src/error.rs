@@ -120,14 +120,8 @@ impl StreamError {
     fn is_transient(&self) -> bool {
         match self {
             Self::OutOfTime { .. } => true,
-            Self::Aggregates(error) => !matches!(error, AggregateError::Undecodable { .. }),
-            Self::Documents(error) => !matches!(
-                error,
-                DocumentError::Body { .. }
-                    | DocumentError::Pruned { .. }
-                    | DocumentError::Hole { .. }
-                    | DocumentError::NoTip { .. }
-            ),
+            Self::Aggregates(error) => matches!(error, AggregateError::Store(_)),
+            Self::Documents(error) => matches!(error, DocumentError::Store(_)),
             Self::NoLog { .. } | Self::Gap { .. } | Self::Aggregate(_) | Self::Stream(_) => false,
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{
     Catalog, Context, Decisions, Envelope, EventLog, HandleError, Handled, LogError, Metadata,
-    Slice, TopicEvent, handle,
+    Slice, StoreError, TopicEvent, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
@@ -136,7 +136,8 @@ impl<S: Slice, L: EventLog> Function<S, L> {
         };
         let left = Duration::from_millis(deadline_ms.saturating_sub(self.clock.now_ms()));
         tokio::time::timeout(left, work).await.unwrap_or_else(|late| {
-            Err(LogError::OutcomeUnknown { attempts: 1, source: late.into() }.into())
+            let source = late.into();
+            Err(LogError::from(StoreError::OutcomeUnknown { attempts: 1, source }).into())
         })
     }
 
@@ -214,14 +215,8 @@ fn answer_to_caller(answer: Result<Value, Problem>, http: bool) -> Value {
 }
 
 fn attempts(error: &HandleError) -> u32 {
-    use ringfence::LogError::{Contention, OutcomeUnknown, Throttled, Unavailable};
     match error {
-        HandleError::Log(
-            Contention { attempts }
-            | Throttled { attempts }
-            | Unavailable { attempts, .. }
-            | OutcomeUnknown { attempts, .. },
-        ) => *attempts,
+        HandleError::Log(LogError::Store(error)) => error.attempts(),
         _ => 1,
     }
 }

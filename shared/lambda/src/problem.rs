@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use lambda_runtime::Diagnostic;
-use ringfence::{HandleError, LogError, PlanError};
+use ringfence::{HandleError, LogError, PlanError, StoreError};
 use serde_json::{Value, json};
 
 /// An answer other than success.
@@ -90,25 +90,8 @@ impl Problem {
     fn of_log(error: &LogError, request_id: &str) -> Self {
         match error {
             LogError::Limit(limit) => Self::too_large(limit.to_string()),
-            LogError::Conflict(_) | LogError::Contention { .. } => Self::new(
-                409,
-                "contention",
-                "Others keep changing what the command depends on",
-                AGAIN.to_owned(),
-            ),
-            LogError::Throttled { .. } => {
-                Self::new(503, "throttled", "The event table is busy", AGAIN.to_owned())
-            }
-            LogError::Unavailable { .. } => {
-                Self::new(503, "unavailable", "The event table does not answer", AGAIN.to_owned())
-            }
-            LogError::OutcomeUnknown { .. } => Self::new(
-                504,
-                "outcome-unknown",
-                "The event table did not answer",
-                "the command may have taken effect; repeat it with the same Idempotency-Key"
-                    .to_owned(),
-            ),
+            LogError::Conflict(_) => Self::contention(),
+            LogError::Store(error) => Self::of_store(error, request_id),
             LogError::KeyReused { .. } => Self {
                 extension: json!({ "code": "IdempotencyKeyReused" }),
                 ..Self::new(
@@ -119,11 +102,40 @@ impl Problem {
                 )
             },
             LogError::Filing(error) => Self::malformed("tags", error),
-            LogError::Position(_)
-            | LogError::Corrupt(_)
-            | LogError::Undecodable { .. }
-            | LogError::Failed { .. } => Self::internal(request_id),
+            LogError::Position(_) | LogError::Corrupt(_) | LogError::Undecodable { .. } => {
+                Self::internal(request_id)
+            }
         }
+    }
+
+    /// What a caller learns when the store, of whichever log, did not do what it was asked to.
+    fn of_store(error: &StoreError, request_id: &str) -> Self {
+        match error {
+            StoreError::Contention { .. } => Self::contention(),
+            StoreError::Throttled { .. } => {
+                Self::new(503, "throttled", "The event table is busy", AGAIN.to_owned())
+            }
+            StoreError::Unavailable { .. } => {
+                Self::new(503, "unavailable", "The event table does not answer", AGAIN.to_owned())
+            }
+            StoreError::OutcomeUnknown { .. } => Self::new(
+                504,
+                "outcome-unknown",
+                "The event table did not answer",
+                "the command may have taken effect; repeat it with the same Idempotency-Key"
+                    .to_owned(),
+            ),
+            StoreError::Failed { .. } => Self::internal(request_id),
+        }
+    }
+
+    fn contention() -> Self {
+        Self::new(
+            409,
+            "contention",
+            "Others keep changing what the command depends on",
+            AGAIN.to_owned(),
+        )
     }
 
     /// What a person is told.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::TryStreamExt;
 use ringfence::{
     Append, Envelope, EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome,
-    SequencedEvent, Tag,
+    SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::Clock;
 use serde_json::Value;
@@ -224,10 +224,13 @@ impl Run<'_> {
 /// Whether the error promises that nothing was written; `None` for one that no fault explains.
 fn nothing_was_written(error: &HandleError) -> Option<bool> {
     match error {
-        HandleError::Log(LogError::OutcomeUnknown { .. }) => Some(false),
-        HandleError::Log(
-            LogError::Contention { .. } | LogError::Throttled { .. } | LogError::Unavailable { .. },
-        ) => Some(true),
+        HandleError::Log(LogError::Store(error)) => match error {
+            StoreError::OutcomeUnknown { .. } => Some(false),
+            StoreError::Contention { .. }
+            | StoreError::Throttled { .. }
+            | StoreError::Unavailable { .. } => Some(true),
+            StoreError::Failed { .. } => None,
+        },
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
-    Plan, Seen, SequencedEvent, Settled,
+    Plan, Seen, SequencedEvent, Settled, StoreError,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -115,7 +115,9 @@ impl<L: EventLog> EventLog for Broken<L> {
                 Some(Conflict { boundary: boundary.clone(), event_type, seen, found: seen })
             });
             match (self.log.append(Append { seen, record, envelope, ..append }).await, conflict) {
-                (Err(LogError::OutcomeUnknown { .. }), Some(conflict)) if hurries => {
+                (Err(LogError::Store(StoreError::OutcomeUnknown { .. })), Some(conflict))
+                    if hurries =>
+                {
                     Err(LogError::Conflict(conflict))
                 }
                 (end, _) => end,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringfence::StoreError;
 use ringfence_aggregate_log::{
     AggregateError, EventStore, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
     StoredEvent, Table, Version, event_of_image,
@@ -84,20 +85,29 @@ async fn an_outcome_that_stays_unknown_is_said_to_be() {
         stack.wire.inject("PutItem", send, Fault::LostBefore);
     }
     let unknown = push(&log, NEW).await;
-    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 2, .. })));
+    assert!(matches!(
+        unknown,
+        Err(AggregateError::Store(StoreError::OutcomeUnknown { attempts: 2, .. }))
+    ));
     // A refusal after a lost answer says nothing of the first send.
     stack.wire.inject("PutItem", 0, Fault::LostAfter);
     stack.wire.inject("PutItem", 1, Fault::error("ThrottlingException"));
     let unknown = push(&log, NEW).await;
-    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 2, .. })));
+    assert!(matches!(
+        unknown,
+        Err(AggregateError::Store(StoreError::OutcomeUnknown { attempts: 2, .. }))
+    ));
     for send in 0..2 {
         stack.wire.inject("PutItem", send, Fault::error("ThrottlingException"));
     }
     let throttled = push(&log, NEW).await;
-    assert!(matches!(throttled, Err(AggregateError::Throttled { attempts: 2 })), "{throttled:?}");
+    assert!(
+        matches!(throttled, Err(AggregateError::Store(StoreError::Throttled { attempts: 2 }))),
+        "{throttled:?}"
+    );
     stack.wire.inject("PutItem", 0, Fault::error("AccessDeniedException"));
     let failed = push(&log, NEW).await;
-    assert!(matches!(failed, Err(AggregateError::Failed { .. })), "{failed:?}");
+    assert!(matches!(failed, Err(AggregateError::Store(StoreError::Failed { .. }))), "{failed:?}");
 }
 
 #[tokio::test]
@@ -118,7 +128,10 @@ async fn a_deadline_bounds_a_push() {
     let log = stack.table().retrying(Retry::default().within(Duration::from_millis(50)));
     stack.wire.inject("PutItem", 0, Fault::Late(Duration::from_secs(60)));
     let unknown = push(&log, NEW).await;
-    assert!(matches!(unknown, Err(AggregateError::OutcomeUnknown { attempts: 1, .. })));
+    assert!(matches!(
+        unknown,
+        Err(AggregateError::Store(StoreError::OutcomeUnknown { attempts: 1, .. }))
+    ));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, strea
 use ringfence::{
     ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
     EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Seen,
-    SequencedEvent, Settled, handle,
+    SequencedEvent, Settled, StoreError, handle,
 };
 
 use crate::shop::{Book, book, booked, catalog};
@@ -164,7 +164,10 @@ fn who_always_loses_gives_up_and_says_so() {
     log.intruders.lock().unwrap().extend(others);
     let error = run(&log, &book("r1", "g1"), None).unwrap_err();
     assert!(
-        matches!(error, HandleError::Log(LogError::Contention { attempts: ATTEMPTS_MAX })),
+        matches!(
+            error,
+            HandleError::Log(LogError::Store(StoreError::Contention { attempts: ATTEMPTS_MAX }))
+        ),
         "{error:?}"
     );
     assert!(log.log.events().iter().all(|event| event.tags[0].value != "r1"));

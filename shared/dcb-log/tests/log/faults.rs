@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use order_product::OrderProduct;
 use place_order::PlaceOrder;
 use ringfence::kit::id;
-use ringfence::{Conflict, Envelope, EventLog, HandleError, LogError, events};
+use ringfence::{Conflict, Envelope, EventLog, HandleError, LogError, StoreError, events};
 use ringfence_catalog::{Money, ProductNameChanged};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Exchange, Fault};
@@ -93,19 +93,37 @@ async fn exhaustion_says_what_is_known() {
         fails(many(Fault::error("InternalServerError")), None),
         fails(once_lost, None),
     );
-    assert!(matches!(contention, (LogError::Contention { attempts: 8 }, 8)), "{contention:?}");
-    assert!(matches!(throttled, (LogError::Throttled { attempts: 8 }, 8)), "{throttled:?}");
-    assert!(matches!(unknown, (LogError::OutcomeUnknown { attempts: 8, .. }, 8)), "{unknown:?}");
-    assert!(matches!(once_lost.0, LogError::OutcomeUnknown { attempts: 8, .. }), "{once_lost:?}");
+    assert!(
+        matches!(contention, (LogError::Store(StoreError::Contention { attempts: 8 }), 8)),
+        "{contention:?}"
+    );
+    assert!(
+        matches!(throttled, (LogError::Store(StoreError::Throttled { attempts: 8 }), 8)),
+        "{throttled:?}"
+    );
+    assert!(
+        matches!(unknown, (LogError::Store(StoreError::OutcomeUnknown { attempts: 8, .. }), 8)),
+        "{unknown:?}"
+    );
+    assert!(
+        matches!(once_lost.0, LogError::Store(StoreError::OutcomeUnknown { attempts: 8, .. })),
+        "{once_lost:?}"
+    );
 }
 
 #[tokio::test]
 async fn no_wait_crosses_the_deadline_of_a_command() {
     let conflict = Fault::cancelled(&["TransactionConflict"]);
     let failed = fails(vec![conflict], Some(NOW_MS)).await;
-    assert!(matches!(failed, (LogError::Contention { attempts: 1 }, 1)), "{failed:?}");
+    assert!(
+        matches!(failed, (LogError::Store(StoreError::Contention { attempts: 1 }), 1)),
+        "{failed:?}"
+    );
     let failed = fails(vec![Fault::LostBefore], Some(NOW_MS)).await;
-    assert!(matches!(failed, (LogError::OutcomeUnknown { attempts: 1, .. }, 1)), "{failed:?}");
+    assert!(
+        matches!(failed, (LogError::Store(StoreError::OutcomeUnknown { attempts: 1, .. }), 1)),
+        "{failed:?}"
+    );
 }
 
 #[tokio::test]
@@ -117,7 +135,10 @@ async fn what_can_never_succeed_is_sent_once() {
         Fault::cancelled(&["ValidationError"]),
     ] {
         let failed = fails(vec![fault.clone()], None).await;
-        assert!(matches!(failed, (LogError::Failed { .. }, 1)), "{fault:?}: {failed:?}");
+        assert!(
+            matches!(failed, (LogError::Store(StoreError::Failed { .. }), 1)),
+            "{fault:?}: {failed:?}"
+        );
     }
 }
 
@@ -235,7 +256,13 @@ async fn a_read_without_any_answer_says_that_nothing_is_written() {
     let stack = shop().await;
     (0..8).for_each(|_| stack.wire.inject("Query", 0, Fault::error("InternalServerError")));
     let end = stack.run(&add()).await.expect_err("no answer at all");
-    assert!(matches!(end, HandleError::Log(LogError::Unavailable { attempts: 8, .. })), "{end:?}");
+    assert!(
+        matches!(
+            end,
+            HandleError::Log(LogError::Store(StoreError::Unavailable { attempts: 8, .. }))
+        ),
+        "{end:?}"
+    );
     assert!(stack.wire.is_spent());
 }
 
@@ -247,7 +274,10 @@ async fn a_read_is_not_repeated_past_the_commands_deadline() {
     let deadline_ms = Some(NOW_MS);
     let end = stack.run_with(&add(), &Envelope { deadline_ms, ..envelope() }).await;
     let end = end.expect_err("no time is left");
-    assert!(matches!(end, HandleError::Log(LogError::Throttled { attempts: 1 })), "{end:?}");
+    assert!(
+        matches!(end, HandleError::Log(LogError::Store(StoreError::Throttled { attempts: 1 }))),
+        "{end:?}"
+    );
     assert_eq!(stack.take("Query").len(), 1);
 }
 
@@ -258,7 +288,7 @@ async fn a_failed_clause_fails_the_read() {
     stack.wire.inject("Query", 1, Fault::error("AccessDeniedException"));
     let plan = plan(&stack, &[&[("bookId", "b")], &[("readerId", "r")]]);
     let error = read(&stack, &plan).await.expect_err("one clause failed");
-    assert!(matches!(error, LogError::Failed { .. }), "{error:?}");
+    assert!(matches!(error, LogError::Store(StoreError::Failed { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -284,7 +314,9 @@ async fn a_snapshot_that_lacks_fences_is_no_answer() {
     let lacks = || Fault::Reply(Edit::new(|answer| answer["Responses"] = json!([])));
     stack.wire.inject("TransactGetItems", 0, lacks());
     let end = stack.run(&add()).await.expect_err("nothing is known of the fence");
-    let HandleError::Log(LogError::Failed { operation, source }) = end else { panic!("{end:?}") };
+    let HandleError::Log(LogError::Store(StoreError::Failed { operation, source })) = end else {
+        panic!("{end:?}")
+    };
     assert_eq!((operation, &*source.to_string()), ("reading items", "0 answers to 1 keys"));
 }
 

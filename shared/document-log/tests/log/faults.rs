@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_document_log::{
     Access, Append, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store,
 };
@@ -80,7 +80,10 @@ async fn a_calf_that_is_there_under_a_tip_that_fits_is_an_error() {
         envelope: &envelope,
     };
     let error = log.append(append).await.expect_err("no attempt can help");
-    assert!(matches!(error, DocumentError::Failed { operation: "appending", .. }), "{error:?}");
+    assert!(
+        matches!(error, DocumentError::Store(StoreError::Failed { operation: "appending", .. })),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -116,16 +119,25 @@ async fn a_store_that_keeps_refusing_ends_the_attempts_with_its_reason() {
         (0..8).for_each(|_| stack.wire.inject("UpdateItem", 0, fault()));
     };
     repeat(&|| Fault::error("ThrottlingException"));
-    assert!(matches!(again().await, DocumentError::Throttled { attempts: 8 }));
+    assert!(matches!(again().await, DocumentError::Store(StoreError::Throttled { attempts: 8 })));
     repeat(&|| Fault::error("TransactionConflictException"));
-    assert!(matches!(again().await, DocumentError::Contention { attempts: 8 }));
+    assert!(matches!(again().await, DocumentError::Store(StoreError::Contention { attempts: 8 })));
     repeat(&|| Fault::LostBefore);
-    assert!(matches!(again().await, DocumentError::OutcomeUnknown { attempts: 8, .. }));
+    assert!(matches!(
+        again().await,
+        DocumentError::Store(StoreError::OutcomeUnknown { attempts: 8, .. })
+    ));
     stack.wire.inject("UpdateItem", 0, Fault::LostBefore);
     stack.wire.inject("UpdateItem", 0, Fault::error("ValidationException"));
-    assert!(matches!(again().await, DocumentError::OutcomeUnknown { attempts: 2, .. }));
+    assert!(matches!(
+        again().await,
+        DocumentError::Store(StoreError::OutcomeUnknown { attempts: 2, .. })
+    ));
     stack.wire.inject("UpdateItem", 0, Fault::error("ValidationException"));
-    assert!(matches!(again().await, DocumentError::Failed { operation: "appending", .. }));
+    assert!(matches!(
+        again().await,
+        DocumentError::Store(StoreError::Failed { operation: "appending", .. })
+    ));
 }
 
 /// The first writer's answer is lost, and before it can ask again the second one has appended
@@ -191,9 +203,15 @@ async fn anothers_event_at_its_place_is_a_conflict() {
 #[tokio::test]
 async fn the_same_event_without_a_commands_id_leaves_the_outcome_open() {
     let outcome = overtaken(&Envelope::default(), Fault::LostAfter, 2..3).await;
-    assert!(matches!(outcome, Err(DocumentError::OutcomeUnknown { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(DocumentError::Store(StoreError::OutcomeUnknown { .. }))),
+        "{outcome:?}"
+    );
     let outcome = overtaken(&Envelope::default(), Fault::LostBefore, 1..2).await;
-    assert!(matches!(outcome, Err(DocumentError::OutcomeUnknown { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(DocumentError::Store(StoreError::OutcomeUnknown { .. }))),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -213,7 +231,10 @@ async fn a_rolling_state_that_was_overtaken_leaves_the_outcome_open() {
         barrier.wait().await;
     };
     let (outcome, ()) = tokio::join!(first, overtake);
-    assert!(matches!(outcome, Err(DocumentError::OutcomeUnknown { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(DocumentError::Store(StoreError::OutcomeUnknown { .. }))),
+        "{outcome:?}"
+    );
     assert_eq!(state(&other, "x").await.total(), 3, "decided once");
 }
 
@@ -329,5 +350,8 @@ async fn no_attempt_goes_on_past_the_deadline() {
         envelope: &envelope,
     };
     let error = log.append(append).await.expect_err("no time is left");
-    assert!(matches!(error, DocumentError::OutcomeUnknown { attempts: 1, .. }), "{error:?}");
+    assert!(
+        matches!(error, DocumentError::Store(StoreError::OutcomeUnknown { attempts: 1, .. })),
+        "{error:?}"
+    );
 }

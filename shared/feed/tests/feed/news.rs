@@ -180,7 +180,7 @@ fn an_event_that_nobody_can_decode_holds_up_its_partition_alone() {
         assert!(error.to_string().contains(&events[1].position.to_string()), "{error}");
         assert_eq!(outcomes[&Partition::from(of(2))].as_ref().ok(), Some(&1));
         let indexed = by_partition(world.feed(INDEX).await.into_iter().map(|entry| entry.event));
-        assert_eq!(indexed[&of(1)], events[..1]);
+        assert_eq!(indexed[&Partition::from(of(1))], events[..1]);
     });
 }
 
