@@ -80,6 +80,14 @@ pub mod __private {
         event.ms().ok_or_else(unread)
     }
 
+    /// The id of the event's stream, for a field that is marked `#[stream]`.
+    pub fn stream<P: crate::Place, T: std::str::FromStr<Err: std::fmt::Display>>(
+        event: &crate::SequencedEvent<P>,
+    ) -> Result<T, serde_json::Error> {
+        let id = event.stream_id().ok_or_else(|| Error::custom("the event is of no stream"))?;
+        id.parse().map_err(Error::custom)
+    }
+
     /// The name of a command's variant, under `type`, and its other fields.
     pub fn variant<'de, D: Deserializer<'de>>(json: D) -> Result<(String, Value), D::Error> {
         let mut fields = Map::deserialize(json)?;

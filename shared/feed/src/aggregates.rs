@@ -1,12 +1,13 @@
 //! What is new in an aggregate.
 
 use futures::TryStreamExt;
+use ringfence::Place;
 use ringfence_aggregate_log::{AggregateKey, Range, Table};
 use ringfence_dynamo::{Item, Retry, item_bytes};
 
 use crate::Partition;
 use crate::error::{IndexError, StreamError};
-use crate::logs::{LOOKS_MAX, Mark, NEWS_BYTES_MAX, News, next, version};
+use crate::logs::{LOOKS_MAX, Mark, NEWS_BYTES_MAX, News, next};
 
 /// The version of an aggregate's first event.
 const FIRST: u64 = 1;
@@ -26,7 +27,7 @@ pub(crate) async fn news(
         let wanted = next(after, FIRST);
         let (items, more) = look(log, key, wanted).await.map_err(StreamError::from)?;
         let mut news = News::of(partition, items, more.then_some(Mark::End));
-        let gap = (wanted..).zip(&news.fresh).position(|(n, f)| version(&f.position) != Some(n));
+        let gap = (wanted..).zip(&news.fresh).position(|(n, f)| f.position.version() != Some(n));
         match gap {
             None => return Ok(news),
             // The next call looks for what is missing.
@@ -36,7 +37,7 @@ pub(crate) async fn news(
             }
             Some(0) if attempts.again().await => {}
             Some(0) => {
-                let found = news.fresh.first().and_then(|fresh| version(&fresh.position));
+                let found = news.fresh.first().and_then(|fresh| fresh.position.version());
                 let found = found.unwrap_or_default();
                 if attempts.made() < LOOKS_MAX {
                     return Err(StreamError::OutOfTime { partition: partition.id.clone() }.into());

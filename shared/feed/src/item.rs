@@ -9,7 +9,7 @@
 //! The 0 is the tranche: there is one.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{BoundaryId, Sequence};
+use ringfence::{BoundaryId, Place, Sequence};
 use ringfence_dcb_log::Counts;
 use ringfence_dynamo::Item;
 
@@ -56,7 +56,7 @@ impl Progress {
 
     /// The version of the last event of a stream.
     pub(crate) fn version(&self) -> Option<u64> {
-        self.position.as_ref().and_then(crate::logs::version)
+        self.position.as_ref().and_then(Place::version)
     }
 }
 

@@ -208,11 +208,3 @@ impl Logs {
 pub(crate) fn next(after: Option<u64>, first: u64) -> u64 {
     after.map_or(first, |after| after.saturating_add(1))
 }
-
-/// The version of a stream's event.
-pub(crate) fn version(sequence: &Sequence) -> Option<u64> {
-    match sequence {
-        Sequence::Version(version) => Some(*version),
-        Sequence::Position(_) => None,
-    }
-}

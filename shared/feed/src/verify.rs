@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 
 use futures::TryStreamExt;
-use ringfence::{Envelope, FedEvent, LogError, Sequence};
+use ringfence::{Envelope, FedEvent, LogError, Place, Sequence};
 use ringfence_aggregate_log::{AggregateError, DecodeError};
 use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::Retry;
 
-use crate::logs::version;
 use crate::{Checkpoint, Entry, FeedError, Index, Indexer, Outcome, Partition, Until};
 
 /// What is being done.
@@ -229,7 +228,7 @@ impl Report {
         }
         let partition = Partition::of_document(&head.stream);
         let known = known.entry(partition.clone()).or_default();
-        let indexed = known.last.as_ref().and_then(version).map_or(0, |last| last + 1);
+        let indexed = known.last.as_ref().and_then(Place::version).map_or(0, |last| last + 1);
         for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
             known.stored.add(&Sequence::Version(index));
         }
