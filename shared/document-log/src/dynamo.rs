@@ -167,7 +167,7 @@ fn stream_of(item: &Item) -> Result<StreamName, Failure> {
 
 fn head_of(item: &Item) -> Result<Head, Failure> {
     let version = item.get("n").and_then(|n| n.as_n().ok()?.parse().ok());
-    let no_version = || Failure::Permanent { source: "a Tip has no version".into() };
+    let no_version = || Failure::Permanent { source: "an item has no version".into() };
     Ok(Head { stream: stream_of(item)?, version: version.ok_or_else(no_version)? })
 }
 
@@ -258,8 +258,6 @@ impl Store for DynamoStore {
                 .client
                 .scan()
                 .table_name(&self.table)
-                .filter_expression("i = :tip")
-                .expression_attribute_values(":tip", AttributeValue::N(TIP_KEY.to_string()))
                 .projection_expression("p, n")
                 .consistent_read(true)
                 .set_exclusive_start_key(after.map(|(stream, i)| key(&stream, i)))

@@ -55,20 +55,24 @@ impl<S: Store> DocumentLog<S> {
         Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
-    /// Every stream that has a Tip, in no order. Reads the whole table.
+    /// Every stream that has an item, in no order, each once. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<Head, DocumentError>> {
-        let pages = stream::try_unfold((true, None), move |(more, after)| async move {
-            if !more {
-                return Ok::<_, DocumentError>(None);
-            }
+        let start = Some((None, None));
+        let pages = stream::try_unfold(start, move |state: Option<(_, Option<Head>)>| async move {
+            let Some((after, held)) = state else { return Ok::<_, DocumentError>(None) };
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
-            let heads = stream::iter(heads.into_iter().map(Ok));
-            Ok(Some((heads, (next.is_some(), next))))
+            let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
+            heads.reverse();
+            heads.dedup_by(|before, head| before.stream == head.stream);
+            heads.reverse();
+            // The next page may go on with the items of the last stream.
+            let state = next.map(|next| (Some(next), heads.pop()));
+            Ok(Some((stream::iter(heads.into_iter().map(Ok)), state)))
         });
         pages.try_flatten().boxed()
     }

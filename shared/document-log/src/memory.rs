@@ -94,12 +94,14 @@ impl Store for MemoryStore {
 
     fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
-            let tips = |items: &mut BTreeMap<Key, Batch>| {
-                let tips = items.values().filter(|batch| batch.is_tip());
-                let head = |tip: &Batch| Head { stream: tip.stream.clone(), version: tip.version };
-                tips.map(head).collect()
+            let heads = |items: &mut BTreeMap<Key, Batch>| {
+                let head = |item: &Batch| {
+                    let (stream, version) = (item.stream.clone(), item.version);
+                    Head { stream, version }
+                };
+                items.values().map(head).collect()
             };
-            Ok(Streams { heads: self.with(tips), next: None })
+            Ok(Streams { heads: self.with(heads), next: None })
         })
     }
 }

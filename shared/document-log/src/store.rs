@@ -42,7 +42,7 @@ pub struct Head {
 /// Some streams of a table, in no order.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
-    /// What their Tips say.
+    /// What each item says; those of a stream follow on each other, its Tip last.
     pub heads: Vec<Head>,
     /// Where others follow, if they do.
     pub next: Option<Key>,
@@ -72,6 +72,6 @@ pub trait Store: Send + Sync {
     fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
     -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// The streams whose Tip is on the page of the table that follows the key, strongly consistent.
+    /// The streams whose items are on the page of the table that follows the key, strongly consistent.
     fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }
