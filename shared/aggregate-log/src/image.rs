@@ -1,9 +1,12 @@
-//! Events from the images of the table's stream.
+//! Events as other parts of the stack take them: from the images of the table's stream, for the
+//! index, for the EventTopic.
 
+use futures::stream::Stream;
+use ringfence::{BoundaryId, FedEvent, Metadata, Sequence};
 use ringfence_dynamo::Item;
 
 use crate::item::decode;
-use crate::{DecodeError, StoredEvent};
+use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table, read, scan};
 
 /// The event of a NEW_IMAGE, whoever wrote it; [`crate::Recorded::of`] types it by its store.
 ///
@@ -11,4 +14,36 @@ use crate::{DecodeError, StoredEvent};
 /// The image is no event.
 pub fn event_of_image(image: Item) -> Result<StoredEvent, DecodeError> {
     decode(image)
+}
+
+impl From<StoredEvent> for FedEvent {
+    /// The store is its context, the aggregate its partition.
+    fn from(event: StoredEvent) -> Self {
+        Self {
+            position: Sequence::Version(event.version.number()),
+            partition: BoundaryId::stored(event.key.to_string()),
+            event_type: event.event_type,
+            context: event.key.store().to_owned(),
+            tags: Vec::new(),
+            data: event.payload.unwrap_or_default(),
+            metadata: Metadata::foreign(event.metadata.unwrap_or_default()),
+            recorded_at: event.timestamp,
+        }
+    }
+}
+
+impl Table {
+    /// The items of an aggregate's events in `range`, strongly consistent.
+    pub fn items(
+        &self,
+        key: &AggregateKey,
+        range: Range,
+    ) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
+        read::items(self, key.to_string(), range)
+    }
+
+    /// Every item of the table, strongly consistent. Reads the whole table.
+    pub fn scan(&self) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
+        scan::items(self)
+    }
 }

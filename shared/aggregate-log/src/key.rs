@@ -55,7 +55,10 @@ impl AggregateKey {
     }
 
     /// The aggregate whose events are in `partition`. Only the store is free of separators.
-    pub(crate) fn of_partition(partition: &str) -> Result<Self, KeyError> {
+    ///
+    /// # Errors
+    /// [`KeyError::Partition`].
+    pub fn of_partition(partition: &str) -> Result<Self, KeyError> {
         match partition.split_once(SEPARATOR) {
             Some((store, id)) if !store.is_empty() => {
                 Ok(Self { store: store.to_owned(), id: id.to_owned() })

@@ -61,11 +61,15 @@ pub struct Report {
 
 impl Table {
     /// Looks at every item, beside whatever writes: it reads and pays for the whole table once, and
-    /// for each aggregate that looks wrong once more, strongly and alone, to be sure.
+    /// for each aggregate that looks wrong once more, strongly and alone, to be sure. `progress` is
+    /// told how many events were looked at.
     ///
     /// # Errors
     /// A page that can't be read.
-    pub async fn verify(&self) -> Result<Report, AggregateError> {
+    pub async fn verify(
+        &self,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Report, AggregateError> {
         let mut report = Report::default();
         let mut suspects = HashSet::new();
         let mut run: Option<Run> = None;
@@ -76,6 +80,7 @@ impl Table {
                 continue;
             };
             report.events += 1;
+            progress(report.events);
             let before = run.take().filter(|run| run.key == next.key);
             report.aggregates += u64::from(next.version == 1);
             let is_new = !suspects.contains(&next.key);

@@ -45,12 +45,12 @@ fn row(batch: usize, alone: bool) -> Row {
         let before = append_all(&writer, vec![event(0)]).await;
         let indexer = Indexer::new(log(&store), store.client(), INDEX);
         index(&indexer, &before).await;
-        let first = (indexer.meter().snapshot(), indexer.log().meter().snapshot());
+        let first = (indexer.meter().snapshot(), indexer.logs().dcb.meter().snapshot());
         let mut partitions = append_all(&writer, (1..=batch).map(event).collect()).await;
         partitions.dedup();
         index(&indexer, &partitions).await;
         let of_index = indexer.meter().snapshot().since(&first.0).total();
-        let of_log = indexer.log().meter().snapshot().since(&first.1).total();
+        let of_log = indexer.logs().dcb.meter().snapshot().since(&first.1).total();
         let reader = Index::new(store.client(), INDEX);
         let read = reader.read(Checkpoint::START, Until::Present).count().await;
         assert_eq!(read, batch + 1, "events in the index");

@@ -41,7 +41,9 @@ impl Arguments {
     }
 
     async fn log(&self) -> Result<DcbLog> {
-        self.table.log(self.dynamo.client().await)
+        let client = self.dynamo.client().await;
+        self.table.check(&client).await?;
+        self.table.log(client)
     }
 }
 

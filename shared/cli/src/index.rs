@@ -4,19 +4,19 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence_feed::{Indexer, Report, Stage, Wrong};
+use ringfence_feed::{Indexer, Log, Partition, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
 use crate::progress;
-use crate::tables::{Dynamo, EventTable, IndexTable};
+use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
 
 /// Progress is shown after so many items.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads both tables whole, the events strongly, and takes some hundred bytes of memory for each partition.
-Events that were appended a moment ago may not be indexed yet: on a stack that is in use, what `repair`
+Reads the index and the tables of the logs whole, the events strongly, and takes some hundred bytes of memory
+for each partition. A log whose table is not named is not compared. Events that were appended a moment ago may not be indexed yet: on a stack that is in use, what `repair`
 says is what counts. It can be broken off, and begun again.
 
 Examples:
@@ -25,6 +25,8 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     table: EventTable,
+    #[command(flatten)]
+    streams: StreamTables,
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
@@ -35,13 +37,15 @@ pub(crate) struct Arguments {
 }
 
 /// What a repair has done to a partition: how many events it has indexed, or why it could not.
-type Repaired = Vec<(String, Result<u64, String>)>;
+type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
     async fn indexer(&self) -> Result<Indexer> {
         let client = self.dynamo.client().await;
-        let log = self.table.log(client.clone())?;
-        Ok(Indexer::new(log, client, &self.index.index_table))
+        self.table.check(&client).await?;
+        self.streams.check(&client).await?;
+        let logs = self.streams.logs(client.clone(), self.table.log(client.clone())?);
+        Ok(Indexer::new(logs, client, &self.index.index_table))
     }
 }
 
@@ -55,7 +59,7 @@ pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
     let (report, outcomes) = arguments.indexer().await?.repair(&show).await?;
     let outcomes = outcomes.into_iter().map(|(partition, outcome)| {
         let outcome = outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
-        (partition.to_string(), outcome)
+        (partition, outcome)
     });
     let repaired: Repaired = outcomes.collect();
     let agree = report.wrong.is_empty() && repaired.iter().all(|(_, outcome)| outcome.is_ok());
@@ -81,14 +85,25 @@ fn end(
 ) -> ExitCode {
     progress::clear();
     if arguments.json {
-        println!("{}", json(report, repaired, agree));
+        println!("{}", json(arguments, report, repaired, agree));
     } else {
-        print(report, repaired, agree);
+        print(arguments, report, repaired, agree);
     }
     if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn print(report: &Report, repaired: Option<&Repaired>, agree: bool) {
+fn print(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, agree: bool) {
+    for log in arguments.streams.missing() {
+        let flag = match log {
+            Log::Dcb => continue,
+            Log::Aggregates => "the aggregate log is not compared: --aggregate-table",
+            Log::Documents => "the document log is not compared: --document-table",
+        };
+        println!("skipped  {flag} is not given");
+    }
+    if report.skipped > 0 {
+        println!("skipped  {} entries of logs that are not compared", report.skipped);
+    }
     match repaired {
         None => {
             for (partition, events) in &report.behind {
@@ -112,18 +127,19 @@ fn print(report: &Report, repaired: Option<&Repaired>, agree: bool) {
     println!("{entries} entries, {events} events: {end}");
 }
 
-fn json(report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
+fn json(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
     let behind = report
         .behind
         .iter()
-        .map(|(partition, events)| json!({ "partition": partition.as_str(), "events": events }));
+        .map(|(partition, events)| json!({ "partition": partition.id.as_str(), "events": events }));
     let repaired = repaired.into_iter().flatten().map(|(partition, outcome)| match outcome {
-        Ok(events) => json!({ "partition": partition, "indexed": events }),
-        Err(cause) => json!({ "partition": partition, "cause": cause }),
+        Ok(events) => json!({ "partition": partition.id.as_str(), "indexed": events }),
+        Err(cause) => json!({ "partition": partition.id.as_str(), "cause": cause }),
     });
     json!({
         "entries": report.entries,
         "events": report.events,
+        "skipped": { "logs": arguments.streams.missing(), "entries": report.skipped },
         "inOrder": agree,
         "behind": behind.collect::<Value>(),
         "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
@@ -134,11 +150,11 @@ fn json(report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
 fn wrong(wrong: &Wrong) -> Value {
     match wrong {
         Wrong::Differs { partition, indexed, stored } => json!({
-            "wrong": "differs", "partition": partition.as_str(),
+            "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
         }),
         Wrong::Order { partition, checkpoint } => json!({
-            "wrong": "order", "partition": partition.as_str(), "checkpoint": checkpoint,
+            "wrong": "order", "partition": partition.id.as_str(), "checkpoint": checkpoint,
         }),
     }
 }

@@ -1,10 +1,13 @@
 //! What was kept, and what it asks for.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
 use publish_events::Entry;
 use ringfence::{BoundaryId, Place, Sequence};
+use ringfence_document_log::StreamName;
+use ringfence_feed::{Log, Partition};
 use serde_json::Value;
 
 /// Where the records of a failed batch go.
@@ -21,12 +24,21 @@ pub(crate) enum To {
 pub(crate) enum Work {
     /// The events of stream records go to the bus.
     Publish(Vec<Value>),
-    /// The event of this key goes to the bus: its record was too large for a message.
-    PublishKey { id: String, position: String },
+    /// The events of a record that was too large for a message go to the bus; a table has them.
+    PublishStored(Stored),
     /// An event of the bus goes there again, as it was.
     Repeat(Entry),
     /// What is new in partitions goes into the index.
-    Index(BTreeSet<BoundaryId>),
+    Index(BTreeSet<Partition>),
+}
+
+/// Events, by where they are.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Stored {
+    /// Of the DCB log, or of the aggregate log: the item of this key.
+    Item { log: Log, key: Value },
+    /// Of a document: those that one append has brought.
+    Span { stream: StreamName, events: Range<u64> },
 }
 
 /// Something that failed and was kept.
@@ -45,11 +57,15 @@ impl Letter {
         let mut cause = text(&body, "/cause");
         let work = if body["record"].is_object() {
             Work::Publish(vec![body["record"].take()])
-        } else if let Some(id) = text(&body, "/key/id/S") {
-            let position = text(&body, "/key/position/S").context("the key has no position")?;
-            Work::PublishKey { id, position }
+        } else if body["key"].is_object() {
+            Work::PublishStored(stored(&mut body)?)
         } else if let Some(partition) = text(&body, "/partition") {
-            Work::Index(BTreeSet::from([BoundaryId::stored(partition)]))
+            // Letters of before there was more than one log do not name it.
+            let log = match body["log"].take() {
+                Value::Null => Log::default(),
+                log => serde_json::from_value(log).context("the letter names no log")?,
+            };
+            Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {
             let why = ["/requestContext/condition", "/responsePayload/errorMessage"];
             let why: Vec<_> = why.iter().filter_map(|pointer| text(&body, pointer)).collect();
@@ -76,14 +92,38 @@ impl Letter {
         let work = match to {
             To::Bus => Work::Publish(records),
             To::Index => {
-                let partition = |record| text(record, "/dynamodb/Keys/id/S");
-                let partitions: Option<BTreeSet<_>> = records.iter().map(partition).collect();
-                let partitions = partitions.context("a record has no key of an event")?;
-                Work::Index(partitions.into_iter().map(BoundaryId::stored).collect())
+                let keys = records.iter().map(|record| &record["dynamodb"]["Keys"]);
+                Work::Index(keys.map(partition).collect::<Result<_>>()?)
             }
         };
         Ok(Self { cause: text(&object, "/requestContext/condition"), work })
     }
+}
+
+/// The partition of an item with this key.
+fn partition(key: &Value) -> Result<Partition> {
+    if let Some(id) = text(key, "/id/S") {
+        return Ok(BoundaryId::stored(id).into());
+    }
+    if let Some(aggregate) = text(key, "/aggregateId/S") {
+        return Ok(Partition::of_aggregate(&aggregate));
+    }
+    let stream = text(key, "/p/S").context("a record has no key of an event")?;
+    Ok(Partition::of_document(&StreamName::try_from(stream)?))
+}
+
+/// Where the events are whose record no message holds.
+fn stored(letter: &mut Value) -> Result<Stored> {
+    let Partition { log, .. } = partition(&letter["key"])?;
+    if log != Log::Documents {
+        return Ok(Stored::Item { log, key: letter["key"].take() });
+    }
+    let stream = StreamName::try_from(text(letter, "/key/p/S").unwrap_or_default())?;
+    let number = |name: &str| letter[name]["N"].as_str().and_then(|n| n.parse().ok());
+    let (end, appended): (Option<u64>, Option<u64>) = (number("n"), number("a"));
+    let span = end.zip(appended).and_then(|(end, a)| Some(end.checked_sub(a)?..end));
+    let events = span.context("the letter does not say which events of the stream")?;
+    Ok(Stored::Span { stream, events })
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {
@@ -137,12 +177,34 @@ mod tests {
         let record = json!({ "dynamodb": {} });
         let publish = Work::Publish(vec![record.clone()]);
         check(&json!({ "cause": "c", "record": record }), Some("c"), &publish);
-        let (id, position) = ("orderId:o1".to_owned(), POSITION.to_owned());
-        let key = json!({ "id": { "S": id }, "position": { "S": position } });
-        let by_key = Work::PublishKey { id: id.clone(), position };
-        check(&json!({ "cause": "c", "key": key }), Some("c"), &by_key);
-        let index = Work::Index(BTreeSet::from([BoundaryId::stored(id.clone())]));
+        let id = "orderId:o1";
+        let partition = Partition::from(BoundaryId::stored(id));
+        let index = Work::Index(BTreeSet::from([partition]));
         check(&json!({ "cause": "c", "partition": id }), Some("c"), &index);
+        let letter = json!({ "cause": "c", "log": "aggregates", "partition": "customers#ada" });
+        let partition = Partition::of_aggregate("customers#ada");
+        check(&letter, Some("c"), &Work::Index(BTreeSet::from([partition])));
+    }
+
+    #[test]
+    fn a_record_that_no_message_holds_is_found_by_its_key() {
+        for (log, key) in [
+            (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "S": POSITION } })),
+            (
+                Log::Aggregates,
+                json!({ "aggregateId": { "S": "customers#a" }, "version": { "N": "3" } }),
+            ),
+        ] {
+            let stored = Stored::Item { log, key: key.clone() };
+            check(&json!({ "cause": "c", "key": key }), Some("c"), &Work::PublishStored(stored));
+        }
+        let key = json!({ "p": { "S": "carts-a:1" }, "i": { "N": "2147483647" } });
+        let letter = json!({ "cause": "c", "key": key, "n": { "N": "7" }, "a": { "N": "2" } });
+        let stream = StreamName::new("carts", "a:1").expect("a name");
+        let stored = Stored::Span { stream, events: 5..7 };
+        check(&letter, Some("c"), &Work::PublishStored(stored));
+        let unsaid = json!({ "cause": "c", "key": key }).to_string();
+        check_refused(&unsaid, "the letter does not say which events of the stream");
     }
 
     #[test]
@@ -181,8 +243,9 @@ mod tests {
 
     #[test]
     fn failed_batches_go_where_they_are_sent() {
-        let record = |id| json!({ "dynamodb": { "Keys": { "id": { "S": id } } } });
-        let payload = json!({ "Records": [record("a:1"), record("b:1"), record("a:1")] });
+        let record = |name: &str, id| json!({ "dynamodb": { "Keys": { name: { "S": id } } } });
+        let records = [("id", "a:1"), ("aggregateId", "a#1"), ("p", "a-1:2"), ("id", "a:1")];
+        let payload = json!({ "Records": records.map(|(name, id)| record(name, id)) });
         let object = json!({
             "requestContext": { "condition": "RetryAttemptsExhausted" },
             "payload": payload.to_string(),
@@ -192,7 +255,12 @@ mod tests {
         let records = payload["Records"].as_array().cloned().expect("records");
         assert_eq!(letter(To::Bus).work, Work::Publish(records));
         assert_eq!(letter(To::Bus).cause.as_deref(), Some("RetryAttemptsExhausted"));
-        let partitions = ["a:1", "b:1"].map(BoundaryId::stored);
+        let stream = StreamName::new("a", "1:2").expect("a name");
+        let partitions = [
+            BoundaryId::stored("a:1").into(),
+            Partition::of_aggregate("a#1"),
+            Partition::of_document(&stream),
+        ];
         assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
         assert!(Letter::of_object(r#"{"payload":"{}"}"#, To::Bus).is_err());
     }

@@ -1,10 +1,13 @@
 //! `ringfence`: the command of those who run a stack. On AWS or on one machine, by the environment
 //! and the same flags.
 
+mod aggregates;
 mod checkpoint;
+mod documents;
 mod fences;
 mod index;
 mod kept;
+mod layout;
 mod letter;
 mod place;
 mod progress;
@@ -26,8 +29,8 @@ const FAILED: u8 = 2;
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
 /// Tables and bus come from flags or from the variables that the functions have (EVENT_TABLE,
-/// INDEX_TABLE, VIEW_TABLE, EVENT_BUS); Region, credentials and endpoints from the environment, as
-/// for every AWS tool. For the stack that `cargo local` runs, source the file that it names.
+/// INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS); Region, credentials and
+/// endpoints from the environment, as for every AWS tool. For the stack that `cargo local` runs, source the file that it names.
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
 struct Arguments {
@@ -41,6 +44,12 @@ enum Command {
     Verify(fences::Arguments),
     /// Mends the fences that differ; writers may go on. Status 0: all agree now, 1: not all, 2: error.
     Repair(fences::Arguments),
+    /// The aggregate log.
+    #[command(subcommand)]
+    Aggregates(Aggregates),
+    /// The document log.
+    #[command(subcommand)]
+    Documents(Documents),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
@@ -55,6 +64,18 @@ enum Command {
     /// Does again what failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
+}
+
+#[derive(Subcommand)]
+enum Aggregates {
+    /// Looks for gaps and for first events that no list shows. Status 0: all in order, 1: not, 2: error.
+    Verify(aggregates::Arguments),
+}
+
+#[derive(Subcommand)]
+enum Documents {
+    /// Looks whether the items of each stream belong together. Status 0: all do, 1: some don't, 2: error.
+    Verify(documents::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -88,6 +109,12 @@ pub async fn run() -> ExitCode {
     let ended = match &command {
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
+        Command::Aggregates(Aggregates::Verify(arguments)) => {
+            aggregates::verify(arguments).boxed_local()
+        }
+        Command::Documents(Documents::Verify(arguments)) => {
+            documents::verify(arguments).boxed_local()
+        }
         Command::Tail(arguments) => tail::tail(arguments).boxed_local(),
         Command::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
         Command::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),

@@ -1,22 +1,24 @@
 //! `ringfence redrive`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use aws_sdk_dynamodb::types::AttributeValue;
 use clap::Args;
-use publish_events::{Entry, Topic};
-use ringfence::BoundaryId;
-use ringfence_dynamo::Retry;
-use ringfence_feed::Indexer;
+use futures::TryStreamExt;
+use publish_events::{Entry, EntryError, Topic};
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{Direction, StreamName};
+use ringfence_dynamo::{Item, Retry};
+use ringfence_feed::{Indexer, Log, Partition};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Store};
-use crate::letter::{To, Work};
+use crate::letter::{Stored, To, Work};
 use crate::progress;
-use crate::tables::{self, Dynamo};
-use crate::topic::{Refused, send, topic};
+use crate::tables::{self, Dynamo, StreamTables};
+use crate::topic::{send, topic};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -52,6 +54,8 @@ pub(crate) struct Arguments {
     /// The table of the events, for what goes into the index.
     #[arg(long, env = "EVENT_TABLE")]
     table: Option<String>,
+    #[command(flatten)]
+    streams: StreamTables,
     /// The table of the index, for what goes there.
     #[arg(long, env = "INDEX_TABLE")]
     index_table: Option<String>,
@@ -80,7 +84,7 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
         (None, Some(bucket), Some(to)) => Store::bucket(bucket, to).await?,
         _ => bail!("name a queue, or a bucket and where its records go"),
     };
-    let mut does = Does::new(arguments).await?;
+    let does = Does::new(arguments).await?;
     let (mut done, mut left) = (0_u64, Vec::new());
     loop {
         let some = store.next().await?;
@@ -88,7 +92,7 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
             break;
         }
         for kept in some {
-            match does.redrive(&store, kept, arguments.dry_run).await {
+            match does.redrive(&store, kept).await {
                 None => done += 1,
                 Some(stays) => left.push(stays),
             }
@@ -120,33 +124,34 @@ fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
 }
 
 /// Who does the work, as far as the flags name what it needs.
-struct Does {
+struct Does<'a> {
+    arguments: &'a Arguments,
     client: aws_sdk_dynamodb::Client,
-    table: Option<String>,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
 }
 
-impl Does {
-    async fn new(arguments: &Arguments) -> Result<Self> {
+impl<'a> Does<'a> {
+    async fn new(arguments: &'a Arguments) -> Result<Self> {
         let client = arguments.dynamo.client().await;
         let topic = match &arguments.bus {
             Some(bus) => Some(topic(bus).await),
             None => None,
         };
-        let table = arguments.table.clone();
-        let indexer = match (&table, &arguments.index_table) {
+        let indexer = match (&arguments.table, &arguments.index_table) {
             (Some(table), Some(index)) => {
                 let log = tables::log(client.clone(), table)?;
-                Some(Indexer::new(log, client.clone(), index))
+                let logs = arguments.streams.logs(client.clone(), log);
+                Some(Indexer::new(logs, client.clone(), index))
             }
             _ => None,
         };
-        Ok(Self { client, table, topic, indexer })
+        Ok(Self { arguments, client, topic, indexer })
     }
 
     /// Does what was kept and deletes it; what stays if it can't, or should not.
-    async fn redrive(&mut self, store: &Store, mut kept: Kept, dry_run: bool) -> Option<Stays> {
+    async fn redrive(&self, store: &Store, mut kept: Kept) -> Option<Stays> {
+        let dry_run = self.arguments.dry_run;
         let letter = std::mem::replace(&mut kept.letter, Err(anyhow!("it is under way")));
         let (why, done) = match letter {
             Ok(letter) if dry_run => (letter.cause, Ok(())),
@@ -163,35 +168,41 @@ impl Does {
 
     async fn work(&self, work: Work) -> Result<()> {
         match work {
-            Work::Publish(records) => self.publish(&records).await,
-            Work::PublishKey { id, position } => {
-                let image = self.event(id, position).await?;
-                self.publish(&[json!({ "dynamodb": { "NewImage": image } })]).await
+            Work::Publish(records) => {
+                self.publish(records.iter().flat_map(Entry::of_record).collect()).await
             }
-            Work::Repeat(entry) => all_sent(send(self.topic()?, &[entry], None).await?),
+            Work::PublishStored(Stored::Item { log, key }) => {
+                let image = self.item(log, key).await?;
+                let record = json!({ "dynamodb": { "NewImage": image } });
+                self.publish(Entry::of_record(&record)).await
+            }
+            Work::PublishStored(Stored::Span { stream, events }) => {
+                self.publish(self.span(&stream, events).await?).await
+            }
+            Work::Repeat(entry) => self.publish(vec![Ok(entry)]).await,
             Work::Index(partitions) => self.index(partitions).await,
         }
     }
 
-    fn topic(&self) -> Result<&Topic> {
-        self.topic.as_ref().context("it goes to the bus: --bus (or EVENT_BUS) is missing")
-    }
-
-    /// Sends the events of the records that have one, and fails if one of them can't be sent.
-    async fn publish(&self, records: &[Value]) -> Result<()> {
-        let topic = self.topic()?;
-        let (mut entries, mut failed) = (Vec::new(), Vec::new());
-        for record in records {
-            match Entry::of_record(record) {
-                Ok(entry) => entries.extend(entry),
-                Err(error) => failed.push(error),
+    /// Sends the entries there are, and fails if one of them can't be sent.
+    async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
+        let missing = "it goes to the bus: --bus (or EVENT_BUS) is missing";
+        let topic = self.topic.as_ref().context(missing)?;
+        let (mut entries, mut failed) = (Vec::new(), None);
+        for entry in all {
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        all_sent(send(topic, &entries, None).await?)?;
-        failed.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+        let refused = send(topic, &entries, None).await?;
+        if let Some(cause) = refused.into_values().next() {
+            bail!(cause);
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    async fn index(&self, partitions: BTreeSet<BoundaryId>) -> Result<()> {
+    async fn index(&self, partitions: BTreeSet<Partition>) -> Result<()> {
         let missing = "it goes into the index: --table or --index-table is missing";
         let indexer = self.indexer.as_ref().context(missing)?;
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
@@ -201,21 +212,37 @@ impl Does {
     }
 
     /// The image of the event with this key.
-    async fn event(&self, id: String, position: String) -> Result<Value> {
-        let table = self.table.as_ref().context("the table has its event: --table is missing")?;
-        let key = [("id", id.clone()), ("position", position.clone())];
-        let key = key.map(|(name, value)| (name.to_owned(), AttributeValue::S(value)));
-        let key = HashMap::from(key);
+    async fn item(&self, log: Log, key: Value) -> Result<Value> {
+        let table = match log {
+            Log::Dcb => self.arguments.table.as_ref(),
+            Log::Aggregates => self.arguments.streams.aggregate_table.as_ref(),
+            Log::Documents => self.arguments.streams.document_table.as_ref(),
+        };
+        let table = table.context("a table has its event: the flag that names it is missing")?;
+        let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
+        let item = Item::from(item);
         let get = || async {
-            let get = self.client.get_item().table_name(table).set_key(Some(key.clone()));
+            let get = self.client.get_item().table_name(table).set_key(Some(item.clone()));
             get.consistent_read(true).send().await.map_err(Into::into)
         };
-        let item = Retry::default().run(get).await.context("reading the event")?.item;
-        let item = item.with_context(|| format!("there is no event {position} in {id}"))?;
-        Ok(serde_json::to_value(serde_dynamo::Item::from(item))?)
+        let found = Retry::default().run(get).await.context("reading the event")?.item;
+        let found = found.with_context(|| format!("{table} has no event {key}"))?;
+        Ok(serde_json::to_value(serde_dynamo::Item::from(found))?)
     }
-}
 
-fn all_sent(refused: Refused) -> Result<()> {
-    refused.into_values().next().map_or(Ok(()), |cause| Err(anyhow!(cause)))
+    /// The entries of events of a document.
+    async fn span(
+        &self,
+        stream: &StreamName,
+        events: Range<u64>,
+    ) -> Result<Vec<Result<Entry, EntryError>>> {
+        let log = self.arguments.streams.documents(&self.client);
+        let log = log.context("a document has its events: --document-table is missing")?;
+        let (forward, strong) = (Direction::Forward, Consistency::Strong);
+        let envelope = Envelope::default();
+        let events = log.read(stream, events, forward, strong, &envelope);
+        let events: Vec<_> = events.try_collect().await?;
+        let fed = events.iter().map(|event| event.fed(stream)).collect::<Result<Vec<_>, _>>()?;
+        Ok(fed.into_iter().map(Entry::of_event).collect())
+    }
 }

@@ -140,7 +140,7 @@ impl Replay<'_> {
             if !filter.matches(&event) {
                 continue;
             }
-            let id = event.position.to_string();
+            let id = event.id();
             let entry = match arguments.as_new {
                 true => Entry::of_event(event),
                 false => Entry::of_replay(event, &arguments.name),

@@ -3,9 +3,13 @@
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
+use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, client_at};
-use ringfence_feed::Index;
+use ringfence_feed::{Index, Log, Logs};
+
+use crate::layout::Layout;
 
 /// Which DynamoDB.
 #[derive(Args)]
@@ -30,6 +34,11 @@ pub(crate) struct EventTable {
 }
 
 impl EventTable {
+    /// Fails if the table is of another log.
+    pub(crate) async fn check(&self, client: &Client) -> Result<()> {
+        Layout::Events.check(client, &self.table).await
+    }
+
     pub(crate) fn log(&self, client: Client) -> Result<DcbLog> {
         log(client, &self.table)
     }
@@ -37,6 +46,50 @@ impl EventTable {
 
 pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
     Ok(DcbLog::new(client, table, ringfence_stack::catalog()?, Clock::system()))
+}
+
+/// The tables of the logs of single streams.
+#[derive(Args)]
+pub(crate) struct StreamTables {
+    /// The table of the aggregate log, if the stack has one.
+    #[arg(long, env = "AGGREGATE_TABLE")]
+    pub(crate) aggregate_table: Option<String>,
+    /// The table of the document log, if the stack has one.
+    #[arg(long, env = "DOCUMENT_TABLE")]
+    pub(crate) document_table: Option<String>,
+}
+
+impl StreamTables {
+    /// Fails if a table is of another log.
+    pub(crate) async fn check(&self, client: &Client) -> Result<()> {
+        if let Some(table) = &self.aggregate_table {
+            Layout::Aggregates.check(client, table).await?;
+        }
+        if let Some(table) = &self.document_table {
+            Layout::Documents.check(client, table).await?;
+        }
+        Ok(())
+    }
+
+    /// The logs of the stack, as far as their tables are named.
+    pub(crate) fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
+        let documents = self.documents(&client);
+        let table = |name| Table::new(client, name, Clock::system());
+        Logs { dcb, aggregates: self.aggregate_table.as_ref().map(table), documents }
+    }
+
+    /// The document log, if its table is named.
+    pub(crate) fn documents(&self, client: &Client) -> Option<DocumentLog<DynamoStore>> {
+        let table = self.document_table.as_ref()?;
+        Some(DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system()))
+    }
+
+    /// The logs whose tables are not named.
+    pub(crate) fn missing(&self) -> Vec<Log> {
+        let aggregates = self.aggregate_table.is_none().then_some(Log::Aggregates);
+        let documents = self.document_table.is_none().then_some(Log::Documents);
+        aggregates.into_iter().chain(documents).collect()
+    }
 }
 
 /// The table of the index.

@@ -129,6 +129,7 @@ fn json_line(Entry { checkpoint, event }: &Entry) -> String {
     json!({
         "checkpoint": checkpoint,
         "id": event.id(),
+        "position": event.position,
         "type": event.event_type,
         "context": event.context,
         "partition": event.partition.as_str(),

@@ -15,11 +15,13 @@ use crate::tables::{Dynamo, IndexTable, ViewTable};
 #[derive(Args)]
 #[command(after_help = "\
 The new generation is folded from the first event on, by the views of this build: deploy the changed
-view first. Broken off, it goes on from there with the same command. The one that is served stays current
+view first. Broken off, it goes on from there with the same command; what was built by then keeps rows of
+the fold that built it, so if the fold has changed since, begin `--anew`, with no other rebuild under way. The one that is served stays current
 until the new one has caught up with it; then its rows are deleted.
 
 Example:
-  ringfence replay view product-demand")]
+  ringfence replay view product-demand
+  ringfence replay view product-demand --anew")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
@@ -30,6 +32,9 @@ pub(crate) struct Arguments {
     /// The view.
     #[arg(value_parser = definition)]
     view: Definition,
+    /// Gives up what a rebuild that was broken off has built, and begins with the first event.
+    #[arg(long)]
+    anew: bool,
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
     json: bool,
@@ -64,8 +69,18 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
             view.name
         )),
     };
-    let generation =
-        projector.rebuild(view, &told).await.context("the same command goes on from there")?;
+    if arguments.anew {
+        projector.abandon(view, &told).await?;
+    }
+    let rebuild = || async {
+        let rebuilt = projector.rebuild(view, &told).await;
+        rebuilt.context("the same command, without --anew, goes on from there")
+    };
+    let mut generation = rebuild().await?;
+    if arguments.anew && !flipped.load(Relaxed) {
+        // That was the end of an earlier rebuild.
+        generation = rebuild().await?;
+    }
     progress::clear();
     if arguments.json {
         let rebuilt = flipped.into_inner();

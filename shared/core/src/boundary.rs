@@ -202,8 +202,8 @@ fn tag(key: &str, escaped: &str) -> Option<Tag> {
     if is_key(key) { Some(Tag::new(key.to_owned(), unescape(escaped)?)) } else { None }
 }
 
-/// The inverse of [`escape`].
-fn unescape(escaped: &str) -> Option<String> {
+/// The inverse of [`escape`]; `None` for a text that can't come from it.
+pub fn unescape(escaped: &str) -> Option<String> {
     let mut parts = escaped.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Place, Position, Sequence, Tag};
+use crate::{BoundaryId, Metadata, Place, Position, Sequence, Tag, unescape};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -143,6 +143,18 @@ impl<P: Place> SequencedEvent<P> {
     #[must_use]
     pub fn ms(&self) -> Option<u64> {
         self.position.ms(&self.recorded_at)
+    }
+
+    /// The id of the event's stream, without the store or the category before it; `None` for an event
+    /// of the DCB log.
+    #[must_use]
+    pub fn stream_id(&self) -> Option<String> {
+        self.position.version()?;
+        let partition = self.partition.as_str();
+        match partition.split_once('#') {
+            Some((_, id)) => Some(id.to_owned()),
+            None => unescape(partition.split_once('-')?.1),
+        }
     }
 }
 

@@ -31,10 +31,10 @@ mod slice;
 mod tag;
 mod value;
 
-pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape};
+pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
-pub use command::{CommandRecord, Envelope, canonical_json};
+pub use command::{CommandRecord, Envelope, KeyReused, canonical_json};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use event::{
     Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
@@ -78,6 +78,14 @@ pub mod __private {
     pub fn ms<P: crate::Place>(event: &crate::SequencedEvent<P>) -> Result<u64, serde_json::Error> {
         let unread = || Error::custom(format!("its time {:?} can't be read", event.recorded_at));
         event.ms().ok_or_else(unread)
+    }
+
+    /// The id of the event's stream, for a field that is marked `#[stream]`.
+    pub fn stream<P: crate::Place, T: std::str::FromStr<Err: std::fmt::Display>>(
+        event: &crate::SequencedEvent<P>,
+    ) -> Result<T, serde_json::Error> {
+        let id = event.stream_id().ok_or_else(|| Error::custom("the event is of no stream"))?;
+        id.parse().map_err(Error::custom)
     }
 
     /// The name of a command's variant, under `type`, and its other fields.

@@ -56,6 +56,24 @@ impl Metadata {
         Ok(())
     }
 
+    /// What a writer that knows nothing of these keys keeps beside an event: the members of an object
+    /// as they are; as one value under `metadata` if one of them has a name of the log's own, or if
+    /// it is something else.
+    #[must_use]
+    pub fn foreign(value: Value) -> Self {
+        let whole = |value| Self(BTreeMap::from([("metadata".to_owned(), value)]));
+        match value {
+            Value::Null => Self::default(),
+            Value::Object(map)
+                if map.keys().any(|key| key.is_empty() || Self::is_reserved(key)) =>
+            {
+                whole(Value::Object(map))
+            }
+            Value::Object(map) => Self(map.into_iter().collect()),
+            value => whole(value),
+        }
+    }
+
     /// The value under `key`, if it is text.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.as_str()
@@ -87,6 +105,8 @@ impl From<Metadata> for BTreeMap<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -100,5 +120,16 @@ mod tests {
         metadata.insert("correlationId", "c").unwrap();
         assert_eq!(metadata.text("correlationId"), Some("c"));
         assert_eq!(metadata.iter().count(), 1);
+    }
+
+    #[test]
+    fn whatever_another_writer_keeps_is_kept() {
+        let check = |value: Value, expected: Value| {
+            assert_eq!(serde_json::to_value(Metadata::foreign(value)).unwrap(), expected);
+        };
+        check(json!(null), json!({}));
+        check(json!({ "user": 1 }), json!({ "user": 1 }));
+        check(json!({ "id": 1, "a": 2 }), json!({ "metadata": { "id": 1, "a": 2 } }));
+        check(json!([1]), json!({ "metadata": [1] }));
     }
 }

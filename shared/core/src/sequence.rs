@@ -43,11 +43,18 @@ impl Sequence {
 pub trait Place {
     /// When the event was recorded, in milliseconds since 1970, if it can be read.
     fn ms(&self, recorded_at: &str) -> Option<u64>;
+
+    /// The version of a stream's event.
+    fn version(&self) -> Option<u64>;
 }
 
 impl Place for Position {
     fn ms(&self, _: &str) -> Option<u64> {
         Some(Self::ms(self))
+    }
+
+    fn version(&self) -> Option<u64> {
+        None
     }
 }
 
@@ -59,6 +66,13 @@ impl Place for Sequence {
                 let time = humantime::parse_rfc3339(recorded_at).ok()?;
                 u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
             }
+        }
+    }
+
+    fn version(&self) -> Option<u64> {
+        match self {
+            Self::Position(_) => None,
+            Self::Version(version) => Some(*version),
         }
     }
 }

@@ -14,7 +14,8 @@
 //! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
 //! `#[event(separator = '|')]` changes what joins a composite partition. In [`Reads`], a field
 //! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says; a
-//! decision's own time, `Context::now_ms`, is never below it.
+//! decision's own time, `Context::now_ms`, is never below it. A field
+//! marked `#[stream]` takes the id of the stream that the event is in, which only a view meets.
 
 mod field;
 mod reads;
@@ -37,7 +38,7 @@ pub fn command(input: TokenStream) -> TokenStream {
 }
 
 /// The events that a slice reads: an enum of type names with the fields that the fold needs.
-#[proc_macro_derive(Reads, attributes(serde, time))]
+#[proc_macro_derive(Reads, attributes(serde, stream, time))]
 pub fn reads(input: TokenStream) -> TokenStream {
     finish(reads::reads(parse_macro_input!(input as DeriveInput)))
 }

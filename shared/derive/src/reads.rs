@@ -46,9 +46,10 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             ));
         }
     };
-    let is_time = |field: &Field| field.attrs.iter().any(|a| a.path().is_ident("time"));
-    let (times, fields): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|f| is_time(f));
-    let times: Vec<_> = times.iter().map(|field| &field.ident).collect();
+    let is = |field: &Field, name| field.attrs.iter().any(|a| a.path().is_ident(name));
+    let marked = |name| fields.iter().filter(move |field| is(field, name)).map(|f| &f.ident);
+    let (times, streams): (Vec<_>, Vec<_>) = (marked("time").collect(), marked("stream").collect());
+    let fields: Vec<_> = fields.iter().filter(|f| !is(f, "time") && !is(f, "stream")).collect();
     let definitions = fields.iter().map(|field| {
         let (ident, ty) = (&field.ident, &field.ty);
         let serde = field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
@@ -65,7 +66,11 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             )]
             struct Wire { #(#definitions),* }
             let Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
-            Ok(Self::#ident { #(#idents,)* #(#times: ::ringfence::__private::ms(event)?,)* })
+            Ok(Self::#ident {
+                #(#idents,)*
+                #(#times: ::ringfence::__private::ms(event)?,)*
+                #(#streams: ::ringfence::__private::stream(event)?,)*
+            })
         }
     })
 }

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 
-use crate::{Body, StreamName, StreamNameError};
+use crate::{Body, Recorded, StreamName, StreamNameError};
 
 /// The sort key of a Tip: above that of any calf.
 pub(crate) const TIP_KEY: i64 = 2_147_483_647;
@@ -196,6 +196,30 @@ impl Batch {
     }
 }
 
+impl Recorded {
+    /// The event as an item of its own: the stream and the index as key, the rest as in a batch.
+    #[must_use]
+    pub fn to_item(&self, stream: &StreamName) -> Item {
+        let mut item = event_map(&self.event);
+        item.insert("p".to_owned(), AttributeValue::S(stream.to_string()));
+        item.insert("i".to_owned(), number(self.index));
+        item.insert("c".to_owned(), AttributeValue::S(self.event.event_type.clone()));
+        item
+    }
+
+    /// The event of such an item.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_item(mut item: Item) -> Result<(StreamName, Self), ItemError> {
+        let stream = required_text(&mut item, "p", "")?;
+        let index = required(&item, "i", &stream)?;
+        let event_type = item.remove("c").unwrap_or(AttributeValue::Null(true));
+        let event = parse_event(event_type, AttributeValue::M(item), &stream)?;
+        Ok((StreamName::try_from(stream).map_err(ItemError::Name)?, Self { index, event }))
+    }
+}
+
 /// The key of an item.
 pub(crate) fn key(stream: &StreamName, key: i64) -> Item {
     Item::from([
@@ -216,18 +240,19 @@ pub(crate) fn type_list(events: &[StoredEvent]) -> AttributeValue {
 
 /// `e`: the events without their types.
 pub(crate) fn event_list(events: &[StoredEvent]) -> AttributeValue {
-    let event = |event: &StoredEvent| {
-        let mut map = Item::from([("t".to_owned(), AttributeValue::S(event.time.clone()))]);
-        put_body(&mut map, ("d", "D"), &event.data);
-        put_body(&mut map, ("m", "M"), &event.meta);
-        for (name, id) in [("x", &event.correlation_id), ("y", &event.causation_id)] {
-            if let Some(id) = id.as_ref().filter(|id| !id.is_empty()) {
-                map.insert(name.to_owned(), AttributeValue::S(id.clone()));
-            }
+    AttributeValue::L(events.iter().map(|event| AttributeValue::M(event_map(event))).collect())
+}
+
+fn event_map(event: &StoredEvent) -> Item {
+    let mut map = Item::from([("t".to_owned(), AttributeValue::S(event.time.clone()))]);
+    put_body(&mut map, ("d", "D"), &event.data);
+    put_body(&mut map, ("m", "M"), &event.meta);
+    for (name, id) in [("x", &event.correlation_id), ("y", &event.causation_id)] {
+        if let Some(id) = id.as_ref().filter(|id| !id.is_empty()) {
+            map.insert(name.to_owned(), AttributeValue::S(id.clone()));
         }
-        AttributeValue::M(map)
-    };
-    AttributeValue::L(events.iter().map(event).collect())
+    }
+    map
 }
 
 /// `u`: the unfolds.

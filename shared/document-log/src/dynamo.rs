@@ -11,7 +11,7 @@ use ringfence_dynamo::{Failure, Item, Kind, Meter};
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
-    Batch, Change, Direction, Expect, Key, Page, Query, Store, StreamName, Streams, Write,
+    Batch, Change, Direction, Expect, Head, Key, Page, Query, Store, StreamName, Streams, Write,
 };
 
 /// What every request asks for: the price.
@@ -165,6 +165,12 @@ fn stream_of(item: &Item) -> Result<StreamName, Failure> {
     StreamName::try_from(name).map_err(|error| Failure::Permanent { source: error.into() })
 }
 
+fn head_of(item: &Item) -> Result<Head, Failure> {
+    let version = item.get("n").and_then(|n| n.as_n().ok()?.parse().ok());
+    let no_version = || Failure::Permanent { source: "an item has no version".into() };
+    Ok(Head { stream: stream_of(item)?, version: version.ok_or_else(no_version)? })
+}
+
 impl Store for DynamoStore {
     fn tip<'a>(
         &'a self,
@@ -252,20 +258,19 @@ impl Store for DynamoStore {
                 .client
                 .scan()
                 .table_name(&self.table)
-                .filter_expression("i = :tip")
-                .expression_attribute_values(":tip", AttributeValue::N(TIP_KEY.to_string()))
-                .projection_expression("p")
+                .projection_expression("p, n")
+                .consistent_read(true)
                 .set_exclusive_start_key(after.map(|(stream, i)| key(&stream, i)))
                 .return_consumed_capacity(CAPACITY)
                 .send()
                 .await?;
             self.consumed(Kind::Read, answer.consumed_capacity());
-            let names = answer.items().iter().map(stream_of).collect::<Result<_, _>>()?;
+            let heads = answer.items().iter().map(head_of).collect::<Result<_, _>>()?;
             let next = answer.last_evaluated_key().map(|key| {
                 let i = key.get("i").and_then(|i| i.as_n().ok()?.parse().ok()).unwrap_or(TIP_KEY);
                 stream_of(key).map(|stream| (stream, i))
             });
-            Ok(Streams { names, next: next.transpose()? })
+            Ok(Streams { heads, next: next.transpose()? })
         })
     }
 }

@@ -1,8 +1,11 @@
-//! What a stream image of the table says was appended.
+//! Events as other parts of the stack take them: from the images of the table's stream, for the
+//! index, for the EventTopic.
 
-use ringfence_dynamo::Item;
+use ringfence::{BoundaryId, FedEvent, Metadata, Sequence, escape, unescape};
+use ringfence_dynamo::{Item, ms_of_rfc3339, rfc3339};
+use serde_json::Value;
 
-use crate::{Batch, ItemError, Recorded, StreamName};
+use crate::{Batch, BodyError, ItemError, Recorded, StreamName, StreamNameError};
 
 /// The events of one append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,5 +38,52 @@ impl Span {
         let events = (base..).zip(tip.events).map(|(index, event)| Recorded { index, event });
         let events = events.filter(|recorded| recorded.index >= index).collect();
         Ok(Some(Self { stream: tip.stream, index, events }))
+    }
+}
+
+impl StreamName {
+    /// The stream's partition on the EventTopic and in the index: escaped, so that it is never that of
+    /// another log.
+    #[must_use]
+    pub fn partition(&self) -> BoundaryId {
+        BoundaryId::stored(escape(self.as_str()))
+    }
+
+    /// The stream of such a partition.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn of_partition(partition: &BoundaryId) -> Result<Self, StreamNameError> {
+        let name = unescape(partition.as_str());
+        Self::try_from(name.unwrap_or_else(|| partition.to_string()))
+    }
+}
+
+impl Recorded {
+    /// The event as the EventTopic and the index have it: the category is its context, the stream its
+    /// partition.
+    ///
+    /// # Errors
+    /// A body can't be read.
+    pub fn fed(&self, stream: &StreamName) -> Result<FedEvent, BodyError> {
+        let event = &self.event;
+        let mut metadata = Metadata::foreign(event.meta.json()?.unwrap_or_default());
+        for (key, id) in
+            [("correlationId", &event.correlation_id), ("causationId", &event.causation_id)]
+        {
+            if let (None, Some(id)) = (metadata.text(key), id) {
+                metadata.insert(key, id.as_str()).expect("none of the log's own");
+            }
+        }
+        Ok(FedEvent {
+            position: Sequence::Version(self.index),
+            partition: stream.partition(),
+            event_type: event.event_type.clone(),
+            context: stream.category().to_owned(),
+            tags: Vec::new(),
+            data: event.data.json()?.unwrap_or(Value::Null),
+            metadata,
+            recorded_at: ms_of_rfc3339(&event.time).map_or_else(|| event.time.clone(), rfc3339),
+        })
     }
 }

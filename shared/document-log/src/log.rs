@@ -1,13 +1,11 @@
 //! The log itself: what its operations share.
 
-use std::time::Duration;
-
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Store, StreamName, Streams, TipLimits};
+use crate::{Batch, DocumentError, Encoding, Head, Store, StreamName, Streams, TipLimits};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -57,32 +55,30 @@ impl<S: Store> DocumentLog<S> {
         Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
-    /// Every stream that has a Tip, in no order. Reads the whole table.
+    /// Every stream that has an item, in no order, each once. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<StreamName, DocumentError>> {
-        let pages = stream::try_unfold((true, None), move |(more, after)| async move {
-            if !more {
-                return Ok::<_, DocumentError>(None);
-            }
+    ) -> BoxStream<'a, Result<Head, DocumentError>> {
+        let start = Some((None, None));
+        let pages = stream::try_unfold(start, move |state: Option<(_, Option<Head>)>| async move {
+            let Some((after, held)) = state else { return Ok::<_, DocumentError>(None) };
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
-            let Streams { names, next } =
+            let Streams { heads, next } =
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
-            let names = stream::iter(names.into_iter().map(Ok));
-            Ok(Some((names, (next.is_some(), next))))
+            let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
+            heads.reverse();
+            heads.dedup_by(|before, head| before.stream == head.stream);
+            heads.reverse();
+            // The next page may go on with the items of the last stream.
+            let state = next.map(|next| (Some(next), heads.pop()));
+            Ok(Some((stream::iter(heads.into_iter().map(Ok)), state)))
         });
         pages.try_flatten().boxed()
     }
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        match envelope.deadline_ms {
-            None => Retry::default(),
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                Retry::default().within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 }

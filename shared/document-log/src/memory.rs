@@ -9,7 +9,7 @@ use ringfence::Consistency;
 use ringfence_dynamo::Failure;
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Change, Direction, Key, Page, Query, Store, StreamName, Streams, Write};
+use crate::{Batch, Change, Direction, Head, Key, Page, Query, Store, StreamName, Streams, Write};
 
 /// Items that are gone with the process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -94,14 +94,14 @@ impl Store for MemoryStore {
 
     fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
-            let tips = |items: &mut BTreeMap<Key, Batch>| {
-                items
-                    .keys()
-                    .filter(|(_, key)| *key == TIP_KEY)
-                    .map(|(name, _)| name.clone())
-                    .collect()
+            let heads = |items: &mut BTreeMap<Key, Batch>| {
+                let head = |item: &Batch| {
+                    let (stream, version) = (item.stream.clone(), item.version);
+                    Head { stream, version }
+                };
+                items.values().map(head).collect()
             };
-            Ok(Streams { names: self.with(tips), next: None })
+            Ok(Streams { heads: self.with(heads), next: None })
         })
     }
 }

@@ -30,11 +30,20 @@ pub struct Page {
     pub more: bool,
 }
 
+/// A stream and how long it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The stream.
+    pub stream: StreamName,
+    /// The index behind its last event.
+    pub version: u64,
+}
+
 /// Some streams of a table, in no order.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
-    /// Their names.
-    pub names: Vec<StreamName>,
+    /// What each item says; those of a stream follow on each other, its Tip last.
+    pub heads: Vec<Head>,
     /// Where others follow, if they do.
     pub next: Option<Key>,
 }
@@ -63,6 +72,6 @@ pub trait Store: Send + Sync {
     fn delete<'a>(&'a self, stream: &'a StreamName, key: i64)
     -> BoxFuture<'a, Result<(), Failure>>;
 
-    /// The streams whose Tip is on the page of the table that follows the key.
+    /// The streams whose items are on the page of the table that follows the key, strongly consistent.
     fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }

@@ -116,6 +116,13 @@ pub fn rfc3339(ms: u64) -> String {
     format!("{}.{:03}Z", text.trim_end_matches('Z'), ms % 1_000)
 }
 
+/// Milliseconds since 1970 of an RFC 3339 text, whatever its offset; the rest of the second is cut off.
+#[must_use]
+pub fn ms_of_rfc3339(text: &str) -> Option<u64> {
+    let time = DateTime::from_str(text, Format::DateTimeWithOffset).ok()?;
+    u64::try_from(time.to_millis().ok()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +133,14 @@ mod tests {
         assert_eq!(rfc3339(1_719_100_800_000), "2024-06-23T00:00:00.000Z");
         assert_eq!(rfc3339(1_719_100_800_120), "2024-06-23T00:00:00.120Z");
         assert_eq!(rfc3339(u64::MAX), "9999-12-31T23:59:59.615Z");
+    }
+
+    #[test]
+    fn other_offsets_and_fractions_are_understood() {
+        let ms = Some(1_719_100_800_120);
+        assert_eq!(ms_of_rfc3339("2024-06-23T00:00:00.120Z"), ms);
+        assert_eq!(ms_of_rfc3339("2024-06-23T02:00:00.1200009+02:00"), ms);
+        assert_eq!(ms_of_rfc3339("yesterday"), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod wire;
 pub use client::{client_at, client_from_env, open};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
-pub use clock::{Clock, rfc3339};
+pub use clock::{Clock, ms_of_rfc3339, rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
 pub use meter::{Kind, Meter, Units, Usage};

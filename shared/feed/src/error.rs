@@ -3,11 +3,13 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use ringfence::{BoundaryId, Position};
-use ringfence_dcb_log::{EVENT_BYTES_MAX, ImageError, NewsError};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
+use ringfence_aggregate_log::{AggregateError, KeyError};
+use ringfence_dcb_log::{EVENT_BYTES_MAX, NewsError};
+use ringfence_document_log::{DocumentError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
-use crate::Checkpoint;
+use crate::{Checkpoint, EntryError, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 
@@ -75,30 +77,91 @@ pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedErro
     move |GaveUp { failure, attempts }| FeedError::Failed { operation, attempts, source: failure }
 }
 
+/// Why what is new in a stream can't be told.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The indexer was not told of the log.
+    #[error("the indexer has no {log} log; name its table")]
+    NoLog {
+        /// Which log.
+        log: &'static str,
+    },
+    /// Versions are missing, and time does not mend it.
+    #[error("{partition} lacks version {wanted} before version {found}; push what is missing")]
+    Gap {
+        /// The stream.
+        partition: BoundaryId,
+        /// The next version.
+        wanted: u64,
+        /// The first that is there.
+        found: u64,
+    },
+    /// A version is missing, and there was no time to wait for it.
+    #[error("{partition} lacks a version, and no time was left to look again")]
+    OutOfTime {
+        /// The stream.
+        partition: BoundaryId,
+    },
+    /// The partition key is of no aggregate.
+    #[error(transparent)]
+    Aggregate(KeyError),
+    /// The partition key is of no stream.
+    #[error(transparent)]
+    Stream(StreamNameError),
+    /// An aggregate can't be read.
+    #[error("the aggregate can't be read")]
+    Aggregates(#[from] AggregateError),
+    /// A stream can't be read.
+    #[error("the stream can't be read")]
+    Documents(#[from] DocumentError),
+}
+
+impl StreamError {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::OutOfTime { .. } => true,
+            Self::Aggregates(error) => matches!(error, AggregateError::Store(_)),
+            Self::Documents(error) => matches!(error, DocumentError::Store(_)),
+            Self::NoLog { .. } | Self::Gap { .. } | Self::Aggregate(_) | Self::Stream(_) => false,
+        }
+    }
+}
+
 /// Why a partition's new events, or the rest of them, are not in the index.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IndexError {
     /// They can't be told from the table.
     #[error("what is new in a partition can't be told")]
     News(#[source] Arc<NewsError>),
+    /// They can't be told from the stream.
+    #[error("what is new in a stream can't be told")]
+    Stream(#[source] Arc<StreamError>),
+    /// The name is longer than a key of the index.
+    #[error("the name of {partition} has {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
+    Name {
+        /// The partition.
+        partition: Partition,
+        /// How long it is.
+        bytes: usize,
+    },
     /// An event can't be decoded; those behind it wait, for the order of their partition.
     #[error("event {position} of {partition} can't be decoded")]
     Undecodable {
         /// The partition.
-        partition: BoundaryId,
+        partition: Partition,
         /// The event's position, as its item has it.
         position: String,
         /// Why.
         #[source]
-        source: Arc<ImageError>,
+        source: Arc<EntryError>,
     },
     /// An event is larger than a page; the log writes none of this size.
     #[error("event {position} of {partition} has {bytes} bytes, limit {EVENT_BYTES_MAX}")]
     TooLarge {
         /// The partition.
-        partition: BoundaryId,
+        partition: Partition,
         /// The event's position.
-        position: Position,
+        position: Sequence,
         /// How large it is.
         bytes: usize,
     },
@@ -114,7 +177,20 @@ impl IndexError {
         match self {
             Self::News(error) => matches!(**error, NewsError::Log(_)),
             Self::Feed(error) => error.is_transient(),
-            Self::Undecodable { .. } | Self::TooLarge { .. } => false,
+            Self::Stream(error) => error.is_transient(),
+            Self::Name { .. } | Self::Undecodable { .. } | Self::TooLarge { .. } => false,
         }
+    }
+}
+
+impl From<NewsError> for IndexError {
+    fn from(error: NewsError) -> Self {
+        Self::News(Arc::new(error))
+    }
+}
+
+impl From<StreamError> for IndexError {
+    fn from(error: StreamError) -> Self {
+        Self::Stream(Arc::new(error))
     }
 }

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence::{BoundaryId, Position};
+use ringfence::Sequence;
 use ringfence_dcb_log::Counts;
 use ringfence_dynamo::Item;
 use uuid::Uuid;
 
+use crate::entry::Fresh;
 use crate::item::{
     CHECKPOINT, EPOCH, Indexed, N, P, POSITION, Page, Tip, checkpoint, count_name, number,
-    progress_key, text, tip_key,
+    progress_key, sequence, tip_key,
 };
-use crate::{Checkpoint, FeedError};
+use crate::{Checkpoint, FeedError, Partition};
 
 /// Partitions of one page: with the page and the tip their progress stays below the 100 actions of
 /// a transaction.
@@ -22,16 +23,6 @@ pub const GROUP_PARTITIONS_MAX: usize = 97;
 /// Entries of one page together, in bytes; one entry alone may have a little more. An item may have
 /// 400 KB.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
-
-/// An event that is to be indexed.
-#[derive(Clone, Debug)]
-pub(crate) struct Fresh {
-    pub(crate) position: Position,
-    pub(crate) event_type: String,
-    /// What it takes of a page, in bytes.
-    pub(crate) bytes: usize,
-    pub(crate) entry: AttributeValue,
-}
 
 /// A partition with events that are to be indexed.
 #[derive(Debug, Default)]
@@ -49,15 +40,15 @@ pub(crate) struct Group {
     pub(crate) tip: Tip,
     /// What is indexed of each partition afterwards, in the order of the actions behind the first
     /// two, and how many events are new.
-    pub(crate) partitions: Vec<(BoundaryId, Indexed, usize)>,
+    pub(crate) partitions: Vec<(Partition, Indexed, usize)>,
 }
 
 impl Group {
-    /// The page behind the tip: of all queues the events with the lowest positions, as many as fit
+    /// The page behind the tip: of all queues the oldest events, as many as fit
     /// the page and its epoch. `None` when there are none.
     pub(crate) fn cut(
         table: &str,
-        queues: &BTreeMap<BoundaryId, Queue>,
+        queues: &BTreeMap<Partition, Queue>,
         found: Option<Tip>,
         epoch_entries: u64,
         token: Uuid,
@@ -65,7 +56,7 @@ impl Group {
         let tip = found.unwrap_or_default();
         // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
         let room = epoch_entries.saturating_sub(tip.n).max(1);
-        let mut taken: BTreeMap<&BoundaryId, Taken> = BTreeMap::new();
+        let mut taken: BTreeMap<&Partition, Taken> = BTreeMap::new();
         let mut entries = Vec::new();
         let mut bytes = 0;
         while let Some((partition, fresh)) = next(queues, &taken)
@@ -104,7 +95,7 @@ impl Group {
 struct Taken {
     count: usize,
     counts: Counts,
-    position: Option<Position>,
+    position: Option<Sequence>,
     checkpoint: Option<Checkpoint>,
 }
 
@@ -127,16 +118,16 @@ impl Taken {
     }
 }
 
-/// The event with the lowest position that is not taken yet.
+/// The oldest event that is not taken yet.
 fn next<'a>(
-    queues: &'a BTreeMap<BoundaryId, Queue>,
-    taken: &BTreeMap<&BoundaryId, Taken>,
-) -> Option<(&'a BoundaryId, &'a Fresh)> {
+    queues: &'a BTreeMap<Partition, Queue>,
+    taken: &BTreeMap<&Partition, Taken>,
+) -> Option<(&'a Partition, &'a Fresh)> {
     let fronts = queues.iter().filter_map(|(partition, queue)| {
         let taken = taken.get(partition).map_or(0, |taken| taken.count);
         Some((partition, queue.fresh.get(taken)?))
     });
-    fronts.min_by_key(|(_, fresh)| &fresh.position)
+    fronts.min_by_key(|(_, fresh)| (fresh.ms, &fresh.position))
 }
 
 const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
@@ -179,7 +170,7 @@ fn move_tip(table: &str, found: Option<Tip>, next: Tip) -> TransactWriteItem {
 
 fn move_progress(
     table: &str,
-    partition: &BoundaryId,
+    partition: &Partition,
     before: &Indexed,
     behind: &Indexed,
 ) -> TransactWriteItem {
@@ -187,7 +178,7 @@ fn move_progress(
     let mut names = HashMap::new();
     let mut values = Item::new();
     let mut sets = Vec::new();
-    let position = progress.position.as_ref().map(|position| text(position.as_str()));
+    let position = progress.position.as_ref().map(sequence);
     let counts = progress.counts.iter();
     let counts = counts.filter(|(name, count)| before.progress.counts.get(*name) != Some(count));
     let attributes =
@@ -203,13 +194,13 @@ fn move_progress(
     let condition = match &before.progress.position {
         None => "attribute_not_exists(#n0)",
         Some(position) => {
-            values.insert(":was".to_owned(), text(position.as_str()));
+            values.insert(":was".to_owned(), sequence(position));
             "#n0 = :was"
         }
     };
     let update = Update::builder()
         .table_name(table)
-        .set_key(Some(progress_key(partition)))
+        .set_key(Some(progress_key(&partition.id)))
         .update_expression(format!("SET {}", sets.join(", ")))
         .condition_expression(condition)
         .set_expression_attribute_names(Some(names))

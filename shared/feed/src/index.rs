@@ -83,7 +83,7 @@ impl Index {
     ) -> Result<Option<Checkpoint>, FeedError> {
         let item = self.get(item::progress_key(partition), "reading a progress").await?;
         let indexed = item.as_ref().map(Indexed::of).transpose()?.unwrap_or_default();
-        let reached = indexed.progress.position.map(Sequence::from) >= Some(position.clone());
+        let reached = indexed.progress.position.as_ref() >= Some(position);
         Ok(indexed.checkpoint.filter(|_| reached))
     }
 

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::BoundaryId;
-use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Meter, Retry};
 
 use crate::group::GROUP_PARTITIONS_MAX;
 use crate::round::Round;
-use crate::{EPOCH_ENTRIES_MAX, IndexError};
+use crate::{EPOCH_ENTRIES_MAX, IndexError, Logs, Partition};
 
 /// What became of a partition: how many of its events this call has put into the index (not
 /// counted are those whose answer was lost), or why the rest is not there.
@@ -18,7 +16,7 @@ pub type Outcome = Result<u64, IndexError>;
 /// Appends what is new in partitions to the index: each event once, in the order of its partition,
 /// without gaps, whatever runs at once and wherever it is broken off.
 pub struct Indexer {
-    pub(crate) log: DcbLog,
+    pub(crate) logs: Logs,
     pub(crate) client: Client,
     pub(crate) table: String,
     pub(crate) epoch_entries: u64,
@@ -26,11 +24,11 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// From `log` to the index in `table`. The client's own retries must be off.
+    /// From `logs` to the index in `table`. The client's own retries must be off.
     #[must_use]
-    pub fn new(log: DcbLog, client: Client, table: impl Into<String>) -> Self {
-        let (table, meter) = (table.into(), Meter::default());
-        Self { log, client, table, epoch_entries: EPOCH_ENTRIES_MAX, meter }
+    pub fn new(logs: impl Into<Logs>, client: Client, table: impl Into<String>) -> Self {
+        let (logs, table, meter) = (logs.into(), table.into(), Meter::default());
+        Self { logs, client, table, epoch_entries: EPOCH_ENTRIES_MAX, meter }
     }
 
     /// The same with epochs of `entries`, 1 to [`EPOCH_ENTRIES_MAX`].
@@ -39,26 +37,26 @@ impl Indexer {
         Self { epoch_entries: entries.clamp(1, EPOCH_ENTRIES_MAX), ..self }
     }
 
-    /// What the index's requests cost so far; the log has a meter of its own.
+    /// What the index's requests cost so far; each log has a meter of its own.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// The log that is indexed.
+    /// The logs that are indexed.
     #[must_use]
-    pub fn log(&self) -> &DcbLog {
-        &self.log
+    pub fn logs(&self) -> &Logs {
+        &self.logs
     }
 
     /// Indexes what is new in each of the partitions, within the deadline of `retry`. Each partition
     /// succeeds or fails for itself. Memory: a few pages of queries, however much is new.
     pub async fn index(
         &self,
-        partitions: impl IntoIterator<Item = BoundaryId>,
+        partitions: impl IntoIterator<Item = impl Into<Partition>>,
         retry: Retry,
-    ) -> BTreeMap<BoundaryId, Outcome> {
-        let partitions: BTreeSet<_> = partitions.into_iter().collect();
+    ) -> BTreeMap<Partition, Outcome> {
+        let partitions: BTreeSet<_> = partitions.into_iter().map(Into::into).collect();
         let partitions: Vec<_> = partitions.into_iter().collect();
         let mut outcomes = BTreeMap::new();
         for chunk in partitions.chunks(GROUP_PARTITIONS_MAX) {

@@ -2,15 +2,15 @@
 //!
 //! | item | `p` | `i` | holds |
 //! |---|---|---|---|
-//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as the event table has them, without `tag_*`; `sealed` on the last of an epoch |
+//! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `sealed` on the last of an epoch |
 //! | tip | `$AppendsIndex-0` | 0 | `epoch` and `n`, where the next page begins |
 //! | progress | `$Progress-0#<partition>` | 0 | `position` of the last indexed event, `cnt#<type>` how many are, `checkpoint` behind the last |
 //!
 //! The 0 is the tranche: there is one.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{BoundaryId, Position};
-use ringfence_dcb_log::Progress;
+use ringfence::{BoundaryId, Place, Sequence};
+use ringfence_dcb_log::Counts;
 use ringfence_dynamo::Item;
 
 use crate::{Checkpoint, FeedError};
@@ -38,6 +38,28 @@ pub(crate) struct Tip {
     pub(crate) n: u64,
 }
 
+/// How far a partition is indexed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The last event; `None` before the first.
+    pub(crate) position: Option<Sequence>,
+    /// The events up to there, by type.
+    pub(crate) counts: Counts,
+}
+
+impl Progress {
+    /// The same for the DCB log, which has positions.
+    pub(crate) fn in_dcb_log(&self) -> ringfence_dcb_log::Progress {
+        let position = self.position.as_ref().and_then(Sequence::position).cloned();
+        ringfence_dcb_log::Progress { position, counts: self.counts.clone() }
+    }
+
+    /// The version of the last event of a stream.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.position.as_ref().and_then(Place::version)
+    }
+}
+
 /// What is indexed of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Indexed {
@@ -63,6 +85,22 @@ pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
 
 pub(crate) fn number(value: impl ToString) -> AttributeValue {
     AttributeValue::N(value.to_string())
+}
+
+/// A position is a text, a version a number.
+pub(crate) fn sequence(sequence: &Sequence) -> AttributeValue {
+    match sequence {
+        Sequence::Position(position) => text(position.as_str()),
+        Sequence::Version(version) => number(version),
+    }
+}
+
+fn sequence_of(value: &AttributeValue) -> Option<Sequence> {
+    match value {
+        AttributeValue::S(text) => Some(Sequence::Position(text.clone().try_into().ok()?)),
+        AttributeValue::N(number) => Some(Sequence::Version(number.parse().ok()?)),
+        _ => None,
+    }
 }
 
 fn key(p: impl Into<String>, i: u64) -> Item {
@@ -129,8 +167,7 @@ pub(crate) fn checkpoint(epoch: u64, offset: u64) -> Result<Checkpoint, FeedErro
 
 impl Indexed {
     pub(crate) fn of(item: &Item) -> Result<Self, FeedError> {
-        let position = item.get(POSITION).and_then(|value| value.as_s().ok()).cloned();
-        let position = position.and_then(|position| Position::try_from(position).ok());
+        let position = item.get(POSITION).and_then(sequence_of);
         let position = Some(position.ok_or_else(|| malformed(item, POSITION))?);
         let types = item.keys().filter_map(|name| name.strip_prefix(COUNT));
         let count = |name: &str| item[&count_name(name)].as_n().ok()?.parse().ok();

@@ -2,8 +2,8 @@
 //!
 //! A stream keeps its records for a day, delivers them at least once and promises order per item
 //! only. So a record is a doorbell and the table is the truth: the [`Indexer`] reads what is new in
-//! a partition, validated by its fence, and appends it to the index in one transaction with the
-//! partition's progress. An [`Index`] reads it from any [`Checkpoint`], [`Checkpoints`] keep where
+//! a partition of one of the [`Logs`], validated by its fence or by its versions, and appends it to
+//! the index in one transaction with the partition's progress. An [`Index`] reads it from any [`Checkpoint`], [`Checkpoints`] keep where
 //! named readers are.
 //!
 //! The index is a list of epochs of pages of events. One item, the tip, says where the next page
@@ -12,25 +12,32 @@
 //! and goes on from what the other has done, and a crash or a lost answer leaves all of it or
 //! nothing.
 //!
-//! Architecture invariant: only the module `item` names the attributes of the index.
+//! Architecture invariant: only the module `item` names the attributes of the index. What an entry
+//! holds is the item of the event's own log; the module `entry` tells which.
 
+mod aggregates;
 mod checkpoint;
 mod checkpoints;
+mod documents;
+mod entry;
 mod error;
 mod filter;
 mod group;
 mod index;
 mod indexer;
 mod item;
+mod logs;
 mod read;
 mod round;
 mod verify;
 
 pub use checkpoint::{Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX};
 pub use checkpoints::{Checkpoints, Reader};
-pub use error::{FeedError, IndexError};
+pub use entry::{EntryError, events_of_image};
+pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
 pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use index::{Entry, Index, Until};
 pub use indexer::{Indexer, Outcome};
+pub use logs::{Log, Logs, Partition};
 pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

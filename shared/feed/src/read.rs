@@ -9,10 +9,10 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
-use ringfence_dcb_log::event_of_image;
 use ringfence_dynamo::{Failure, Item, Kind, Retry};
 use tokio::sync::mpsc::{Sender, channel};
 
+use crate::entry::event_of;
 use crate::error::failed;
 use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
@@ -66,14 +66,10 @@ fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
 
 fn decode(before: Checkpoint, entry: AttributeValue) -> Result<ringfence::FedEvent, FeedError> {
     let undecodable = |source| FeedError::Undecodable { before, source };
-    let AttributeValue::M(image) = entry else {
+    let AttributeValue::M(item) = entry else {
         return Err(undecodable("the entry is no map".into()));
     };
-    match event_of_image(image) {
-        Ok(Some(event)) => Ok(event.into()),
-        Ok(None) => Err(undecodable("the entry has no event type".into())),
-        Err(error) => Err(undecodable(error.into())),
-    }
+    event_of(item).map_err(|error| undecodable(error.into()))
 }
 
 /// Sends answers until the end, an error, or the reader has gone.

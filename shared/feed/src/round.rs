@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 use futures::stream::{StreamExt, iter};
-use ringfence::{BoundaryId, Position};
-use ringfence_dcb_log::{EVENT_BYTES_MAX, Mark, NewsError, event_of_image};
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Reason, Retry, attribute_bytes, item_bytes};
+use ringfence::BOUNDARY_BYTES_MAX;
+use ringfence_dcb_log::NewsError;
+use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Reason, Retry};
 
 use crate::error::failed;
-use crate::group::{Fresh, Group, Queue};
+use crate::group::{Group, Queue};
 use crate::indexer::{Indexer, Outcome};
 use crate::item::{self, Indexed, Tip};
-use crate::{FeedError, IndexError};
+use crate::logs::{Mark, News};
+use crate::{FeedError, IndexError, Partition};
 
 /// How often a page is tried, where others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
@@ -28,10 +29,10 @@ pub(crate) struct Round<'a> {
     retry: Retry,
     /// `None` before the first page.
     tip: Option<Tip>,
-    queues: BTreeMap<BoundaryId, Queue>,
+    queues: BTreeMap<Partition, Queue>,
     /// Partitions that may have more than their queue holds.
-    marks: BTreeMap<BoundaryId, Mark>,
-    outcomes: BTreeMap<BoundaryId, Outcome>,
+    marks: BTreeMap<Partition, Mark>,
+    outcomes: BTreeMap<Partition, Outcome>,
 }
 
 impl<'a> Round<'a> {
@@ -40,9 +41,16 @@ impl<'a> Round<'a> {
         Self { indexer, retry, tip, queues, marks, outcomes: BTreeMap::new() }
     }
 
-    pub(crate) async fn run(mut self, partitions: &[BoundaryId]) -> BTreeMap<BoundaryId, Outcome> {
-        if let Err(error) = self.begin(partitions).await {
-            return partitions.iter().map(|p| (p.clone(), Err(error.clone()))).collect();
+    pub(crate) async fn run(mut self, partitions: &[Partition]) -> BTreeMap<Partition, Outcome> {
+        let (partitions, unnamed): (Vec<_>, Vec<_>) =
+            partitions.iter().cloned().partition(|p| p.id.as_str().len() <= BOUNDARY_BYTES_MAX);
+        for partition in unnamed {
+            let bytes = partition.id.as_str().len();
+            self.fail(partition.clone(), IndexError::Name { partition, bytes });
+        }
+        if let Err(error) = self.begin(&partitions).await {
+            self.outcomes.extend(partitions.into_iter().map(|p| (p, Err(error.clone()))));
+            return self.outcomes;
         }
         let Err(error) = self.write().await else { return self.outcomes };
         // The index takes nothing now, so whoever is not done yet has failed.
@@ -60,21 +68,18 @@ impl<'a> Round<'a> {
     }
 
     /// Reads what is indexed, then what the fences say.
-    async fn begin(&mut self, partitions: &[BoundaryId]) -> Result<(), IndexError> {
+    async fn begin(&mut self, partitions: &[Partition]) -> Result<(), IndexError> {
         let indexed = self.read_indexed(partitions).await;
         indexed.map_err(|error| IndexError::Feed(Arc::new(error)))?;
-        let marks = self.indexer.log.marks(partitions, self.retry).await;
-        let marks = marks.map_err(|error| IndexError::News(Arc::new(error.into())))?;
+        let marks = self.indexer.logs.marks(partitions, self.retry).await;
+        let marks = marks.map_err(NewsError::from)?;
         for (partition, mark) in partitions.iter().cloned().zip(marks) {
             match mark {
-                Some(mark) => {
+                Ok(mark) => {
                     self.outcomes.insert(partition.clone(), Ok(0));
                     self.marks.insert(partition, mark);
                 }
-                None => {
-                    let error = NewsError::Uncounted { partition: partition.clone() };
-                    self.fail(partition, IndexError::News(Arc::new(error)));
-                }
+                Err(error) => self.fail(partition, error),
             }
         }
         Ok(())
@@ -88,21 +93,23 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    fn fail(&mut self, partition: BoundaryId, error: IndexError) {
+    fn fail(&mut self, partition: Partition, error: IndexError) {
         self.marks.remove(&partition);
         self.outcomes.insert(partition, Err(error));
     }
 
     /// Reads the tip and what is indexed of each partition.
-    async fn read_indexed(&mut self, partitions: &[BoundaryId]) -> Result<(), FeedError> {
-        let keys = partitions.iter().map(item::progress_key).chain([item::tip_key()]);
+    async fn read_indexed(&mut self, partitions: &[Partition]) -> Result<(), FeedError> {
+        let keys = partitions.iter().map(|partition| item::progress_key(&partition.id));
+        let keys = keys.chain([item::tip_key()]);
         self.queues = partitions.iter().map(|p| (p.clone(), Queue::default())).collect();
         for item in self.get(keys.collect()).await? {
             if item::is_tip(&item) {
                 self.tip = Some(Tip::of(&item)?);
-            } else if let Some(partition) = item::progress_of(&item) {
+            } else if let Some(id) = item::progress_of(&item) {
                 let indexed = Indexed::of(&item)?;
-                self.queues.entry(partition).or_default().indexed = indexed;
+                let queues = self.queues.iter_mut().filter(|(partition, _)| partition.id == id);
+                queues.for_each(|(_, queue)| queue.indexed = indexed.clone());
             }
         }
         Ok(())
@@ -148,11 +155,11 @@ impl<'a> Round<'a> {
     /// Reads what is new in partitions whose queue is empty, until enough is held.
     async fn fill(&mut self) {
         let Self { indexer, retry, queues, marks, .. } = &*self;
-        let read = |(partition, mark): (&BoundaryId, &Mark)| {
+        let read = |(partition, mark): (&Partition, &Mark)| {
             let (partition, mark) = (partition.clone(), mark.clone());
             let after = queues[&partition].indexed.progress.clone();
             async move {
-                let news = indexer.log.news(&partition, &after, &mark, *retry).await;
+                let news = indexer.logs.news(&partition, &after, &mark, *retry).await;
                 (partition, news)
             }
         };
@@ -163,7 +170,7 @@ impl<'a> Round<'a> {
         while held < HELD_BYTES_MAX
             && let Some((partition, news)) = reads.next().await
         {
-            let bytes = |news: &ringfence_dcb_log::News| news.events.iter().map(item_bytes).sum();
+            let bytes = |news: &News| news.fresh.iter().map(|fresh| fresh.bytes).sum();
             held += news.as_ref().map_or(0, bytes);
             all.push((partition, news));
         }
@@ -171,25 +178,19 @@ impl<'a> Round<'a> {
         for (partition, news) in all {
             match news {
                 Ok(news) => self.accept(partition, news),
-                Err(error) => self.fail(partition, IndexError::News(Arc::new(error))),
+                Err(error) => self.fail(partition, error),
             }
         }
     }
 
-    /// Queues the events up to the first that can't be indexed: those behind it wait for it.
-    fn accept(&mut self, partition: BoundaryId, news: ringfence_dcb_log::News) {
+    fn accept(&mut self, partition: Partition, news: News) {
         match news.more {
             Some(mark) => drop(self.marks.insert(partition.clone(), mark)),
             None => drop(self.marks.remove(&partition)),
         }
-        for item in news.events {
-            match fresh(&partition, item) {
-                Ok(fresh) => {
-                    let queue = self.queues.entry(partition.clone()).or_default();
-                    queue.fresh.push_back(fresh);
-                }
-                Err(error) => return self.fail(partition, error),
-            }
+        self.queues.entry(partition.clone()).or_default().fresh.extend(news.fresh);
+        if let Some(error) = news.failed {
+            self.fail(partition, error);
         }
     }
 
@@ -229,8 +230,8 @@ impl<'a> Round<'a> {
     }
 
     fn group(&self) -> Result<Option<Group>, FeedError> {
-        let Indexer { table, epoch_entries, log, .. } = self.indexer;
-        Group::cut(table, &self.queues, self.tip, *epoch_entries, log.clock().uuid())
+        let Indexer { table, epoch_entries, logs, .. } = self.indexer;
+        Group::cut(table, &self.queues, self.tip, *epoch_entries, logs.clock().uuid())
     }
 
     async fn send(&self, group: &Group) -> Result<(), Failure> {
@@ -294,29 +295,4 @@ impl<'a> Round<'a> {
 
 fn gone(problem: &'static str) -> FeedError {
     FeedError::Malformed { item: item::name(&item::tip_key()), problem }
-}
-
-/// The entry of an event's item, if readers will be able to decode it.
-fn fresh(partition: &BoundaryId, mut item: Item) -> Result<Fresh, IndexError> {
-    let text = |item: &Item, name| item.get(name).and_then(|v| v.as_s().ok()).cloned();
-    item.retain(|name, _| !name.starts_with("tag_"));
-    let bytes = item_bytes(&item);
-    let event = match event_of_image(item.clone()) {
-        Ok(Some(event)) => event,
-        // The query returns events only.
-        Ok(None) => unreachable!("an item without event type is no news"),
-        Err(source) => {
-            let position = text(&item, item::POSITION).unwrap_or_default();
-            let (partition, source) = (partition.clone(), Arc::new(source));
-            return Err(IndexError::Undecodable { partition, position, source });
-        }
-    };
-    let (position, event_type): (Position, String) = (event.position, event.event_type);
-    if bytes > EVENT_BYTES_MAX {
-        return Err(IndexError::TooLarge { partition: partition.clone(), position, bytes });
-    }
-    let entry = AttributeValue::M(item);
-    // One byte for its place in the list.
-    let bytes = 1 + attribute_bytes(&entry);
-    Ok(Fresh { position, event_type, bytes, entry })
 }

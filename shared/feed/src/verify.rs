@@ -1,7 +1,7 @@
-//! The table against the index: what an outage has left out, and whether anything is wrong.
+//! The logs' tables against the index: what an outage has left out, and whether anything is wrong.
 //!
 //! The index is read first. An index holds of each partition the events up to some position, so a
-//! strong scan of the table afterwards has to find, up to that position, exactly the same events,
+//! strong scan of the tables afterwards has to find, up to that position, exactly the same events,
 //! whatever is appended meanwhile; what it finds behind is not indexed yet. Equal are they when
 //! there are as many of them and the sums of their hashes are the same: about 100 bytes of memory
 //! a partition, however many events it has.
@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 
 use futures::TryStreamExt;
-use ringfence::{BoundaryId, LogError, Sequence};
+use ringfence::{Envelope, FedEvent, LogError, Place, Sequence};
+use ringfence_aggregate_log::{AggregateError, DecodeError};
+use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::Retry;
 
-use crate::{Checkpoint, FeedError, Index, Indexer, Outcome, Until};
+use crate::{Checkpoint, Entry, FeedError, Index, Indexer, Outcome, Partition, Until};
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +37,12 @@ pub type OnProgress<'a> = &'a (dyn Fn(Stage, u64) + Send + Sync);
 pub struct Report {
     /// Entries of the index.
     pub entries: u64,
-    /// Events of the table.
+    /// Events of the tables.
     pub events: u64,
+    /// Entries of logs that were not there to be compared.
+    pub skipped: u64,
     /// By partition, how many of its events are not indexed yet, behind those that are.
-    pub behind: BTreeMap<BoundaryId, u64>,
+    pub behind: BTreeMap<Partition, u64>,
     /// What no indexing mends.
     pub wrong: Vec<Wrong>,
 }
@@ -50,7 +54,7 @@ pub enum Wrong {
     #[error("{partition}: the index has {indexed} events, the table {stored} up to the same one")]
     Differs {
         /// The partition.
-        partition: BoundaryId,
+        partition: Partition,
         /// Its events in the index.
         indexed: u64,
         /// Its events in the table, up to the last one of the index.
@@ -60,7 +64,7 @@ pub enum Wrong {
     #[error("{partition}: the entry before checkpoint {checkpoint} is out of order")]
     Order {
         /// The partition.
-        partition: BoundaryId,
+        partition: Partition,
         /// The checkpoint behind the entry.
         checkpoint: Checkpoint,
     },
@@ -72,9 +76,18 @@ pub enum VerifyError {
     /// The index can't be read, or has a hole.
     #[error("the index can't be read")]
     Index(#[from] FeedError),
-    /// The table can't be read.
-    #[error("the table can't be read")]
-    Table(#[from] LogError),
+    /// The table of the DCB log can't be read.
+    #[error("the event table can't be read")]
+    Dcb(#[from] LogError),
+    /// The table of the aggregate log can't be read.
+    #[error("the aggregate table can't be read")]
+    Aggregates(#[from] AggregateError),
+    /// An item of that table is no event; `ringfence verify` names it.
+    #[error("the aggregate table has an item that is no event")]
+    Aggregate(#[from] DecodeError),
+    /// The table of the document log can't be read.
+    #[error("the document table can't be read")]
+    Documents(#[from] DocumentError),
 }
 
 /// What was seen of one partition.
@@ -95,52 +108,72 @@ impl Sum {
 }
 
 #[derive(Default)]
-struct Partition {
+struct Known {
     last: Option<Sequence>,
     indexed: Sum,
     stored: Sum,
 }
 
 impl Indexer {
-    /// Compares the index with the table. Reads both whole.
+    /// Compares the index with the tables. Reads all of them whole.
     ///
     /// # Errors
-    /// Either can't be read.
+    /// One can't be read.
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<Report, VerifyError> {
         let mut report = Report::default();
-        let mut partitions: HashMap<BoundaryId, Partition> = HashMap::new();
-        let index = Index::new(self.client.clone(), &self.table);
-        let mut entries = index.read(Checkpoint::START, Until::Present);
-        while let Some(entry) = entries.try_next().await? {
-            let partition = entry.event.partition;
-            let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(&entry.event.position);
-            if known.last.as_ref() >= Some(&entry.event.position) {
-                report.wrong.push(Wrong::Order { partition, checkpoint: entry.checkpoint });
-            }
-            known.last = known.last.take().max(Some(entry.event.position));
-            report.entries += 1;
-            progress(Stage::Entries, report.entries);
-        }
-        let mut events = self.log.scan_strong();
+        let mut known = self.entries(&mut report, progress).await?;
+        let mut events = self.logs.dcb.scan_strong();
         while let Some(event) = events.try_next().await? {
-            let known = partitions.entry(event.partition.clone()).or_default();
-            let position = event.position.into();
-            if Some(&position) <= known.last.as_ref() {
-                known.stored.add(&position);
-            } else {
-                *report.behind.entry(event.partition).or_default() += 1;
-            }
-            report.events += 1;
-            progress(Stage::Events, report.events);
+            report.stored(&mut known, event.partition.into(), event.position.into(), progress);
         }
-        for (partition, Partition { indexed, stored, .. }) in partitions {
+        if let Some(table) = &self.logs.aggregates {
+            let mut items = std::pin::pin!(table.scan());
+            while let Some(item) = items.try_next().await? {
+                let event: FedEvent = ringfence_aggregate_log::event_of_image(item)?.into();
+                report.stored(&mut known, Partition::of(&event), event.position, progress);
+            }
+        }
+        if let Some(documents) = &self.logs.documents {
+            let envelope = Envelope::default();
+            let mut heads = documents.streams(&envelope);
+            while let Some(head) = heads.try_next().await? {
+                report.stream(&mut known, &head, progress);
+            }
+        }
+        for (partition, Known { indexed, stored, .. }) in known {
             if (indexed.count, indexed.hash) != (stored.count, stored.hash) {
                 let (indexed, stored) = (indexed.count, stored.count);
                 report.wrong.push(Wrong::Differs { partition, indexed, stored });
             }
         }
         Ok(report)
+    }
+
+    /// What the index has of each partition of the logs that are compared.
+    async fn entries(
+        &self,
+        report: &mut Report,
+        progress: OnProgress<'_>,
+    ) -> Result<HashMap<Partition, Known>, VerifyError> {
+        let mut partitions: HashMap<_, Known> = HashMap::new();
+        let index = Index::new(self.client.clone(), &self.table);
+        let mut entries = index.read(Checkpoint::START, Until::Present);
+        while let Some(Entry { checkpoint, event }) = entries.try_next().await? {
+            report.entries += 1;
+            progress(Stage::Entries, report.entries);
+            let partition = Partition::of(&event);
+            if !self.logs.has(partition.log) {
+                report.skipped += 1;
+                continue;
+            }
+            let known = partitions.entry(partition.clone()).or_default();
+            known.indexed.add(&event.position);
+            if known.last.as_ref() >= Some(&event.position) {
+                report.wrong.push(Wrong::Order { partition, checkpoint });
+            }
+            known.last = known.last.take().max(Some(event.position));
+        }
+        Ok(partitions)
     }
 
     /// The same, and indexes what is behind. It may be broken off and begun again, and run beside
@@ -151,7 +184,7 @@ impl Indexer {
     pub async fn repair(
         &self,
         progress: OnProgress<'_>,
-    ) -> Result<(Report, BTreeMap<BoundaryId, Outcome>), VerifyError> {
+    ) -> Result<(Report, BTreeMap<Partition, Outcome>), VerifyError> {
         let report = self.verify(progress).await?;
         let behind: Vec<_> = report.behind.keys().cloned().collect();
         let mut outcomes = BTreeMap::new();
@@ -160,5 +193,49 @@ impl Indexer {
             progress(Stage::Indexing, outcomes.len() as u64);
         }
         Ok((report, outcomes))
+    }
+}
+
+impl Report {
+    /// Takes in an event of a table.
+    fn stored(
+        &mut self,
+        known: &mut HashMap<Partition, Known>,
+        partition: Partition,
+        position: Sequence,
+        progress: OnProgress<'_>,
+    ) {
+        let known = known.entry(partition.clone()).or_default();
+        if Some(&position) <= known.last.as_ref() {
+            known.stored.add(&position);
+        } else {
+            *self.behind.entry(partition).or_default() += 1;
+        }
+        self.events += 1;
+        progress(Stage::Events, self.events);
+    }
+
+    /// Takes in a stream of a document: its events are those below its version, those that were
+    /// pruned included, of which the index has all or, from before it was begun, none.
+    fn stream(
+        &mut self,
+        known: &mut HashMap<Partition, Known>,
+        head: &Head,
+        progress: OnProgress<'_>,
+    ) {
+        if head.stream.is_internal() {
+            return;
+        }
+        let partition = Partition::of_document(&head.stream);
+        let known = known.entry(partition.clone()).or_default();
+        let indexed = known.last.as_ref().and_then(Place::version).map_or(0, |last| last + 1);
+        for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
+            known.stored.add(&Sequence::Version(index));
+        }
+        if indexed < head.version {
+            self.behind.insert(partition, head.version - indexed);
+        }
+        self.events += head.version;
+        progress(Stage::Events, self.events);
     }
 }

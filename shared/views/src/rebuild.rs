@@ -31,9 +31,11 @@ impl Projector {
     ) -> Result<Generation, ViewError> {
         let mut registered = self.register(view).await?;
         if let Some(old) = registered.retiring {
-            // An earlier rebuild ended here.
             self.delete(view, old, told).await?;
-            return Ok(registered.live);
+            if registered.building.is_none() {
+                // An earlier rebuild ended here.
+                return Ok(registered.live);
+            }
         }
         while registered.building.is_none() {
             self.table.begin(view.name, registered.live).await?;
@@ -56,6 +58,36 @@ impl Projector {
             self.delete(view, old, told).await?;
         }
         Ok(registered.live)
+    }
+
+    /// Gives up the generation that is being built, if there is one, so that the next
+    /// [`Projector::rebuild`] begins with the first event. Its rows go with that rebuild.
+    ///
+    /// # Errors
+    /// A table can't be read or written; it is given up or not.
+    pub async fn abandon(
+        &self,
+        view: &Definition,
+        told: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<(), ViewError> {
+        while let Registered { building: Some(half), retiring, .. } = self.register(view).await? {
+            if let Some(old) = retiring {
+                self.delete(view, old, told).await?;
+                continue;
+            }
+            let reader = partition(view.name, half);
+            let at = self.checkpoints.load(&reader).await?;
+            // Who still builds it writes no rows any more.
+            let actions = vec![
+                self.table.begin_after(view.name, half),
+                self.checkpoints.action(&reader, at, retired()),
+            ];
+            let token = self.clock.uuid().to_string();
+            if self.table.transact("giving up a generation", actions, &token).await? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Serves `next`, if it shows all that `live` shows, so that no reader sees the view go back;

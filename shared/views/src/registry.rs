@@ -28,7 +28,7 @@ pub struct Registered {
     pub live: Generation,
     /// The generation that is to take its place.
     pub building: Option<Generation>,
-    /// The generation that was served before; its rows are being deleted.
+    /// The generation that was served or built before; its rows are being deleted.
     pub retiring: Option<Generation>,
 }
 
@@ -106,6 +106,18 @@ impl Table {
             .expression_attribute_names("#retiring", RETIRING)
             .expression_attribute_values(":live", number(live))
             .expression_attribute_values(":next", number(next));
+        let update = update.build().expect("table, key and expression are set");
+        TransactWriteItem::builder().update(update).build()
+    }
+
+    /// The action that begins the generation after `half`, which is given up and whose rows can go.
+    pub(crate) fn begin_after(&self, view: &str, half: Generation) -> TransactWriteItem {
+        let update = update(self, view, "SET #building = :next, #retiring = :half")
+            .condition_expression("#building = :half AND attribute_not_exists(#retiring)")
+            .expression_attribute_names("#building", BUILDING)
+            .expression_attribute_names("#retiring", RETIRING)
+            .expression_attribute_values(":half", number(half))
+            .expression_attribute_values(":next", number(Generation(half.0 + 1)));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }

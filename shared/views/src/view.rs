@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{FedEvent, Reads};
+use ringfence::{FedEvent, Place, Reads};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -11,6 +11,9 @@ use serde_json::Value;
 pub trait View {
     /// Name in kebab case: the first part of its HTTP path.
     const NAME: &'static str;
+    /// The contexts of the streams whose events it reads, beside those of the DCB log. Other streams may
+    /// have types of the same names, since no catalog knows them all.
+    const STREAMS: &'static [&'static str] = &[];
     /// The events that it reads.
     type Reads: Reads;
     /// One row.
@@ -33,6 +36,8 @@ pub struct Definition {
     pub name: &'static str,
     /// The event types that it reads.
     pub types: &'static [&'static str],
+    /// The contexts of the streams that it reads.
+    pub streams: &'static [&'static str],
     touch: Touch,
     evolve: Evolve,
 }
@@ -44,6 +49,7 @@ impl Definition {
         Self {
             name: V::NAME,
             types: V::Reads::TYPES,
+            streams: V::STREAMS,
             touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
             evolve: |row, id, event| {
                 let row = row.map(serde_json::from_value).transpose()?;
@@ -58,7 +64,9 @@ impl Definition {
     /// # Errors
     /// The payload is not what the type promises.
     pub(crate) fn touch(&self, event: &FedEvent) -> Result<BTreeSet<String>, serde_json::Error> {
-        if self.types.contains(&event.event_type.as_str()) {
+        let known =
+            event.position.version().is_none() || self.streams.contains(&event.context.as_str());
+        if known && self.types.contains(&event.event_type.as_str()) {
             (self.touch)(event)
         } else {
             Ok(BTreeSet::new())

@@ -1,6 +1,7 @@
-//! index-events: new events of the table's stream go to the index.
+//! index-events: new events of the logs' streams go to the index.
 //!
-//! A record is a doorbell: it names a partition that has something new, and the table is the truth.
+//! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
+//! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log.
 //! Each partition succeeds or fails for itself. What may succeed later is reported by the lowest
 //! sequence number of its records, and Lambda delivers from there again; what waits for a person is
 //! kept in the dead-letter queue with its partition and cause, and counts as done.
@@ -9,8 +10,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence::BoundaryId;
+use ringfence_document_log::StreamName;
 use ringfence_dynamo::Retry;
-use ringfence_feed::{Indexer, Outcome};
+use ringfence_feed::{Indexer, Outcome, Partition};
 use ringfence_lambda::{
     chain,
     reactions::{Letters, sequence_number},
@@ -22,17 +24,17 @@ pub trait Indexing: Send + Sync {
     /// What became of each partition, within `time`.
     fn index(
         &self,
-        partitions: Vec<BoundaryId>,
+        partitions: Vec<Partition>,
         time: Duration,
-    ) -> BoxFuture<'_, BTreeMap<BoundaryId, Outcome>>;
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>>;
 }
 
 impl Indexing for Indexer {
     fn index(
         &self,
-        partitions: Vec<BoundaryId>,
+        partitions: Vec<Partition>,
         time: Duration,
-    ) -> BoxFuture<'_, BTreeMap<BoundaryId, Outcome>> {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
         Box::pin(Indexer::index(self, partitions, Retry::default().within(time)))
     }
 }
@@ -65,14 +67,11 @@ pub async fn index(
     let mut later: BTreeMap<usize, String> = BTreeMap::new();
     let mut report = Report::default();
     for (n, record) in records.iter().enumerate() {
-        let change = &record["dynamodb"];
-        if change.pointer("/NewImage/event").is_none() {
-            continue;
-        }
-        match change.pointer("/Keys/id/S").and_then(Value::as_str) {
-            Some(id) => drop(first.entry(BoundaryId::stored(id)).or_insert(n)),
-            None => {
-                let letter = json!({ "cause": "the record has no key", "record": record });
+        match partition_of(&record["dynamodb"]) {
+            Ok(None) => {}
+            Ok(Some(partition)) => drop(first.entry(partition).or_insert(n)),
+            Err(cause) => {
+                let letter = json!({ "cause": cause, "record": record });
                 keep(letters, letter, n, &mut later, &mut report).await;
             }
         }
@@ -84,7 +83,8 @@ pub async fn index(
             Ok(indexed) => report.indexed += indexed,
             Err(error) if error.is_transient() => drop(later.insert(n, chain(&error))),
             Err(error) => {
-                let letter = json!({ "cause": chain(&error), "partition": partition.as_str() });
+                let (log, id) = (partition.log, partition.id.as_str());
+                let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
                 keep(letters, letter, n, &mut later, &mut report).await;
             }
         }
@@ -94,6 +94,23 @@ pub async fn index(
         report.cause = Some(cause);
     }
     report
+}
+
+/// The partition that has something new; none for a record of anything but new events.
+fn partition_of(change: &Value) -> Result<Option<Partition>, String> {
+    let image = |name| change["NewImage"].get(name);
+    let key = |name| change["Keys"][name]["S"].as_str();
+    if let Some(id) = key("id") {
+        return Ok(image("event").map(|_| Partition::from(BoundaryId::stored(id))));
+    }
+    if let Some(aggregate) = key("aggregateId") {
+        return Ok(image("version").map(|_| Partition::of_aggregate(aggregate)));
+    }
+    let Some(stream) = key("p") else { return Err("the record has no key".to_owned()) };
+    // How many events a write of the Tip has appended; calves say nothing of it.
+    let appended = image("a").is_some_and(|appended| appended["N"] != "0");
+    let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
+    Ok((appended && !stream.is_internal()).then(|| Partition::of_document(&stream)))
 }
 
 /// Keeps a letter about record `n`, which is to be delivered again if the queue does not take it.

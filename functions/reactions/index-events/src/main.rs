@@ -1,12 +1,14 @@
-//! Starts index-events as a Lambda on the table's stream.
+//! Starts index-events as a Lambda on the streams of the logs' tables.
 
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
+use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
-use ringfence_feed::{EPOCH_ENTRIES_MAX, Indexer};
+use ringfence_feed::{EPOCH_ENTRIES_MAX, Indexer, Logs};
 use ringfence_lambda::{
     Variables, chain, init_logs,
     reactions::{LetterQueue, answer, records, time_for},
@@ -27,18 +29,27 @@ async fn main() -> Result<(), Error> {
 async fn serve() -> Result<(), Error> {
     let mut variables = Variables::from_env();
     let events = variables.required("EVENT_TABLE");
+    let aggregates = variables.required("AGGREGATE_TABLE");
+    let documents = variables.required("DOCUMENT_TABLE");
     let index = variables.required("INDEX_TABLE");
     let queue = variables.required("DEAD_LETTER_QUEUE_URL");
     let epoch_entries = variables.optional("EPOCH_ENTRIES", EPOCH_ENTRIES_MAX);
-    let (events, index, queue) = variables.finish((events, index, queue))?;
+    let (index, queue) = variables.finish((index, queue))?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
     let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config.load().await), queue);
     let clock = &Clock::system();
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;
-    let log = DcbLog::new(client.clone(), events, ringfence_stack::catalog()?, clock.clone());
-    let indexer = &Indexer::new(log, client, index).epoch_entries(epoch_entries);
+    let logs = Logs {
+        dcb: DcbLog::new(client.clone(), events, ringfence_stack::catalog()?, clock.clone()),
+        aggregates: Some(Table::new(client.clone(), aggregates, clock.clone())),
+        documents: Some(DocumentLog::new(
+            DynamoStore::new(client.clone(), documents),
+            clock.clone(),
+        )),
+    };
+    let indexer = &Indexer::new(logs, client, index).epoch_entries(epoch_entries);
     lambda_runtime::run(service_fn(move |mut event: LambdaEvent<Value>| async move {
         let time = time_for(&event, clock);
         let records = records(&mut event)?;

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use ringfence_dcb_log::NewsError;
 use ringfence_dynamo::Failure;
-use ringfence_feed::{FeedError, IndexError};
+use ringfence_feed::{FeedError, IndexError, Log};
 
 use super::*;
 
@@ -13,12 +13,12 @@ struct ByName;
 impl Indexing for ByName {
     fn index(
         &self,
-        partitions: Vec<BoundaryId>,
+        partitions: Vec<Partition>,
         _: Duration,
-    ) -> BoxFuture<'_, BTreeMap<BoundaryId, Outcome>> {
-        let outcome = |partition: &BoundaryId| match partition.as_str() {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        let outcome = |partition: &Partition| match partition.id.as_str() {
             "a:poison" => {
-                let partition = partition.clone();
+                let partition = partition.id.clone();
                 Err(IndexError::News(Arc::new(NewsError::Uncounted { partition })))
             }
             "a:throttled" => {
@@ -91,6 +91,29 @@ async fn a_record_without_key_is_kept_whole_and_one_of_a_fence_is_nothing() {
     let expected = Report { dead_letters: 1, ..Report::default() };
     assert_eq!(report, expected);
     assert_eq!(letters[0]["record"], keyless);
+}
+
+#[test]
+fn a_record_of_each_table_names_its_partition() {
+    let check = |change: Value, expected: Option<(Log, &str)>| {
+        let found = partition_of(&change).unwrap();
+        let expected = expected.map(|(log, id)| Partition { log, id: BoundaryId::stored(id) });
+        assert_eq!(found, expected, "{change}");
+    };
+    let aggregate = json!({ "aggregateId": { "S": "carts#a" }, "version": { "N": "1" } });
+    let change = json!({ "Keys": aggregate, "NewImage": aggregate });
+    check(change, Some((Log::Aggregates, "carts#a")));
+    let tip = |stream: &str, appended: Option<&str>| {
+        let appended = appended.map(|n| json!({ "N": n }));
+        let mut image = json!({ "n": { "N": "3" } });
+        image.as_object_mut().unwrap().extend(appended.map(|a| ("a".to_owned(), a)));
+        json!({ "Keys": { "p": { "S": stream }, "i": { "N": "2147483647" } }, "NewImage": image })
+    };
+    check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1")));
+    check(tip("carts-a", Some("0")), None);
+    check(tip("carts-a", None), None);
+    check(tip("$Checkpoint-a", Some("1")), None);
+    assert!(partition_of(&tip("carts", Some("1"))).is_err());
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! From a stream record to a bus entry.
 
 use ringfence::{FedEvent, TopicEvent};
-use ringfence_dcb_log::{ImageError, event_of_image};
+use ringfence_feed::events_of_image;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub enum EntryError {
     Record(#[source] serde_json::Error),
     /// Its image is no whole event.
     #[error("not an event")]
-    Image(#[from] ImageError),
+    Image(#[from] ringfence_feed::EntryError),
     /// The event does not say which context it belongs to.
     #[error("the event has no context, which names the source of its entry")]
     NoContext,
@@ -60,15 +60,18 @@ impl Entry {
         Self::new(event, None)
     }
 
-    /// The entry of a stream record; `None` for a record of something other than an event.
-    pub fn of_record(record: &Value) -> Result<Option<Self>, EntryError> {
+    /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
+    /// each that an append to a document has brought, none for anything else. Each is published, or
+    /// not, for itself.
+    pub fn of_record(record: &Value) -> Vec<Result<Self, EntryError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
-            return Ok(None);
+            return Vec::new();
         };
-        let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record)?;
-        match event_of_image(image.into())? {
-            None => Ok(None),
-            Some(event) => Self::of_event(event.into()).map(Some),
+        let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record);
+        let events = image.and_then(|image| Ok(events_of_image(image.into())?));
+        match events {
+            Ok(events) => events.into_iter().map(|event| Self::of_event(event?)).collect(),
+            Err(error) => vec![Err(error)],
         }
     }
 

@@ -76,8 +76,9 @@ pub struct Publisher<B, L> {
 /// A batch and how far it is.
 struct Batch<'r> {
     records: &'r [Value],
-    /// Records that are on the bus, in the queue, or no events, in the order of `records`.
-    done: Vec<bool>,
+    /// How many events of each record are neither on the bus nor in the queue, in the order of
+    /// `records`.
+    left: Vec<usize>,
     published: usize,
     dead_letters: usize,
     /// Why the latest call left records undone.
@@ -112,26 +113,26 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         let mut call = Vec::new();
         let mut bytes = 0;
         for (record, json) in batch.records.iter().enumerate() {
-            let entry = match Entry::of_record(json) {
-                Ok(None) => {
-                    batch.done[record] = true;
-                    continue;
-                }
-                Ok(Some(entry)) => entry,
-                Err(error) => {
-                    // Those before it go first: they need not wait for a queue that takes nothing.
+            let entries = Entry::of_record(json);
+            batch.left[record] = entries.len();
+            for entry in entries {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        // Those before it go first: they need not wait for a queue that takes nothing.
+                        self.send(std::mem::take(&mut call), retry, batch).await?;
+                        bytes = 0;
+                        self.bury(record, chain(&error), batch).await?;
+                        continue;
+                    }
+                };
+                if call.len() == CALL_ENTRIES_MAX || bytes + entry.bytes() > CALL_BYTES_MAX {
                     self.send(std::mem::take(&mut call), retry, batch).await?;
                     bytes = 0;
-                    self.bury(record, chain(&error), batch).await?;
-                    continue;
                 }
-            };
-            if call.len() == CALL_ENTRIES_MAX || bytes + entry.bytes() > CALL_BYTES_MAX {
-                self.send(std::mem::take(&mut call), retry, batch).await?;
-                bytes = 0;
+                bytes += entry.bytes();
+                call.push(Pending { record, entry });
             }
-            bytes += entry.bytes();
-            call.push(Pending { record, entry });
         }
         self.send(call, retry, batch).await
     }
@@ -156,7 +157,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
             for (pending, verdict) in call.into_iter().zip(verdicts) {
                 match verdict {
                     Verdict::Sent => {
-                        batch.done[pending.record] = true;
+                        batch.left[pending.record] -= 1;
                         batch.published += 1;
                     }
                     Verdict::Later(why) => {
@@ -212,7 +213,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
     ) -> Result<(), Stopped> {
         match self.letters.keep(letter(&batch.records[record], &cause)).await {
             Ok(()) => {
-                batch.done[record] = true;
+                batch.left[record] -= 1;
                 batch.dead_letters += 1;
                 Ok(())
             }
@@ -226,13 +227,13 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
 
 impl<'r> Batch<'r> {
     fn new(records: &'r [Value]) -> Self {
-        let done = vec![false; records.len()];
-        Self { records, done, published: 0, dead_letters: 0, cause: None }
+        let left = vec![1; records.len()];
+        Self { records, left, published: 0, dead_letters: 0, cause: None }
     }
 
     /// Lambda delivers again from the lowest record that is not done, those behind it included.
     fn report(self) -> Report {
-        let left = self.done.iter().position(|done| !done);
+        let left = self.left.iter().position(|left| *left > 0);
         Report {
             published: self.published,
             dead_letters: self.dead_letters,
@@ -242,19 +243,25 @@ impl<'r> Batch<'r> {
     }
 }
 
-/// The record and its cause; of a record that no message holds, its key: the table has the event.
+/// The record and its cause; of a record that no message holds, its key: the table has the events. Of
+/// a document's Tip they are the last `a` before event `n`.
 fn letter(record: &Value, cause: &str) -> Value {
     let letter = json!({ "cause": cause, "record": record });
     if letter.to_string().len() <= MESSAGE_BYTES_MAX {
         return letter;
     }
     let change = &record["dynamodb"];
-    let (id, position) = (&change["NewImage"]["id"], &change["NewImage"]["position"]);
-    json!({
+    let mut letter = json!({
         "cause": cause,
-        "key": { "id": id, "position": position },
+        "key": change["Keys"],
         "sequenceNumber": change["SequenceNumber"],
-    })
+    });
+    for name in ["n", "a"] {
+        if let Some(value) = change["NewImage"].get(name) {
+            letter[name] = value.clone();
+        }
+    }
+    letter
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ async fn a_log_that_this_crate_wrote_is_as_it_should_be() {
     for page in 0..10 {
         stack.wire.inject("Scan", page, Fault::page(1));
     }
-    let report = stack.table().verify().await.expect("a report");
+    let report = stack.table().verify(&|_| {}).await.expect("a report");
     assert_eq!((report.events, report.aggregates, report.wrong), (5, 3, vec![]));
 }
 
@@ -65,7 +65,7 @@ async fn what_is_wrong_is_found_and_named() {
         [("aggregateId", text("CUSTOMERS#odd")), ("version", AttributeValue::N("1".into()))];
     stack.put(TABLE, broken.map(|(name, value)| (name.to_owned(), value)).into()).await;
 
-    let report = stack.table().verify().await.expect("a report");
+    let report = stack.table().verify(&|_| {}).await.expect("a report");
     let mut wrong: Vec<_> = report.wrong.iter().map(Wrong::to_string).collect();
     wrong.sort();
     assert_eq!(

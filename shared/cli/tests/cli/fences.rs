@@ -47,5 +47,8 @@ async fn what_can_not_be_done_has_a_status_of_its_own() {
     let world = World::start().await;
     // The flag counts more than the environment, and nobody listens there.
     let said = world.error(&["verify", "--endpoint-url", "no endpoint"]);
-    assert!(said.starts_with("error: scanning the table: no answer after 8 attempts: "), "{said}");
+    assert!(
+        said.starts_with("error: describing table events: gave up after 8 attempts: "),
+        "{said}"
+    );
 }

@@ -3,7 +3,14 @@ use std::process::Command;
 /// The command without an environment that names anything.
 fn refused(arguments: &str) -> String {
     let mut ringfence = Command::new(env!("CARGO_BIN_EXE_ringfence"));
-    for name in ["EVENT_TABLE", "INDEX_TABLE", "VIEW_TABLE", "EVENT_BUS"] {
+    for name in [
+        "EVENT_TABLE",
+        "INDEX_TABLE",
+        "VIEW_TABLE",
+        "AGGREGATE_TABLE",
+        "DOCUMENT_TABLE",
+        "EVENT_BUS",
+    ] {
         ringfence.env_remove(name);
     }
     let output = ringfence.args(arguments.split_whitespace()).output().unwrap();
@@ -17,6 +24,8 @@ fn wrong_flags_are_named() {
     for (arguments, expected) in [
         ("verify", "--table <TABLE>"),
         ("verify --table t --passes 0", "0 is not in 1.."),
+        ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
+        ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("tail", "--index-table <INDEX_TABLE>"),
         ("tail --index-table i --from -1", "'-1'"),
         ("tail --index-table i --from soon", "a checkpoint is a whole number"),
@@ -48,6 +57,8 @@ fn wrong_flags_are_named() {
 fn every_command_shows_an_example() {
     for command in [
         "verify",
+        "aggregates verify",
+        "documents verify",
         "index verify",
         "index repair",
         "repair",

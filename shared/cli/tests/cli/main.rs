@@ -4,6 +4,8 @@
 mod feed;
 mod fences;
 mod flags;
+mod logs;
 mod redrive;
 mod replay;
+mod together;
 mod world;

@@ -152,3 +152,37 @@ async fn the_end_of_an_earlier_rebuild_is_not_called_one() {
     assert_eq!(world.json(&rebuild), (0, ended));
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 3 is served\n");
 }
+
+/// What is half built may be of another fold.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_can_be_begun_anew() {
+    let world = World::start().await;
+    for order in ["o1", "o2"] {
+        world.indexed_demand("p1", order).await;
+    }
+    let rebuild = ["replay", "view", "product-demand"];
+    assert_eq!(world.run(&rebuild).1, "product-demand: generation 2 is served\n");
+    // A row that the first event alone does not make, and a rebuild that ended behind that event.
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let number = |number: &str| AttributeValue::N(number.to_owned());
+    let half = world.client.put_item().table_name(VIEWS).item("view", text("product-demand#3"));
+    half.item("id", text("of another fold")).send().await.unwrap();
+    world.checkpoints().set("product-demand#3", 1.try_into().unwrap()).await.unwrap();
+    let begun = world.client.update_item().table_name(VIEWS).key("id", text("VIEW"));
+    let begun = begun.key("view", text("$View-product-demand"));
+    let begun = begun.update_expression("SET building = :half");
+    begun.expression_attribute_values(":half", number("3")).send().await.unwrap();
+
+    let anew = world.json(&[&rebuild[..], &["--anew"]].concat());
+    assert_eq!(anew, (0, json!({ "view": "product-demand", "live": 4, "rebuilt": true })));
+    let rows = world.client.query().table_name(VIEWS).key_condition_expression("#view = :view");
+    let rows = async |generation: &str| {
+        let rows = rows.clone().expression_attribute_names("#view", "view");
+        let rows = rows.expression_attribute_values(":view", text(generation));
+        rows.send().await.unwrap().items.unwrap()
+    };
+    assert!(rows("product-demand#3").await.is_empty());
+    let built = rows("product-demand#4").await;
+    let open = built[0]["row"].as_m().unwrap()["open"].as_n().unwrap();
+    assert_eq!((built.len(), &**open), (1, "2"));
+}

@@ -7,10 +7,12 @@ use aws_sdk_dynamodb::Client;
 use ringfence::{
     Append, Appended, BoundaryId, Envelope, EventLog, NewEvent, SequencedEvent, events, kit::id,
 };
+use ringfence_aggregate_log::Table;
 use ringfence_catalog::{OrderId, ProductDemandRecorded, ProductId};
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
-use ringfence_feed::{Checkpoints, Indexer};
+use ringfence_feed::{Checkpoints, Indexer, Logs, Partition};
 use ringfence_local::{
     buckets::Buckets,
     bus::Bus,
@@ -22,7 +24,7 @@ use ringfence_local::{
     services::{self, Services},
     template::{Model, Template},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
@@ -30,6 +32,8 @@ use tokio::sync::broadcast::Receiver;
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
 pub(crate) const VIEWS: &str = "views";
+pub(crate) const AGGREGATES: &str = "aggregates";
+pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const QUEUE: &str = "dead";
 pub(crate) const BUCKET: &str = "lost";
 
@@ -60,6 +64,9 @@ impl World {
         for (id, name) in [("EventTable", EVENTS), ("IndexTable", INDEX), ("ViewTable", VIEWS)] {
             dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
         }
+        for (table, name) in [(aggregates(), AGGREGATES), (documents(), DOCUMENTS)] {
+            dynamo.create_table(&table, name).unwrap();
+        }
         let client = Wire::default().client(dynamo.endpoint());
         let log = log(&client);
         let folder = tempfile::tempdir().unwrap();
@@ -86,6 +93,8 @@ impl World {
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("VIEW_TABLE", VIEWS),
+            ("AGGREGATE_TABLE", AGGREGATES),
+            ("DOCUMENT_TABLE", DOCUMENTS),
             ("EVENT_BUS", "topic"),
         ]);
         command
@@ -129,8 +138,17 @@ impl World {
     }
 
     pub(crate) async fn index(&self, partitions: &[&BoundaryId]) {
-        let indexer = Indexer::new(log(&self.client), self.client.clone(), INDEX);
-        let partitions = partitions.iter().copied().cloned();
+        self.index_all(partitions.iter().map(|id| BoundaryId::clone(id).into())).await;
+    }
+
+    pub(crate) async fn index_all(&self, partitions: impl IntoIterator<Item = Partition>) {
+        let client = || self.client.clone();
+        let logs = Logs {
+            dcb: log(&self.client),
+            aggregates: Some(Table::new(client(), AGGREGATES, Clock::system())),
+            documents: Some(self.documents()),
+        };
+        let indexer = Indexer::new(logs, client(), INDEX);
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }
@@ -165,10 +183,55 @@ impl World {
 
     /// The stream's records of events.
     pub(crate) fn records(&self) -> Vec<Value> {
-        let mut records = self.dynamo.stream(EVENTS).unwrap().read().unwrap();
+        let mut records = self.records_of(EVENTS);
         records.retain(|record| record["dynamodb"]["NewImage"]["event"].is_object());
         records
     }
+
+    /// The records of a table's stream.
+    pub(crate) fn records_of(&self, table: &str) -> Vec<Value> {
+        self.dynamo.stream(table).unwrap().read().unwrap()
+    }
+
+    pub(crate) fn documents(&self) -> DocumentLog<DynamoStore> {
+        let store = DynamoStore::new(self.client.clone(), DOCUMENTS);
+        let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
+        DocumentLog::new(store, Clock::system()).with_limits(limits)
+    }
+}
+
+fn key(name: &str, kind: &str) -> Value {
+    json!({ "AttributeName": name, "KeyType": kind })
+}
+
+fn attribute(name: &str, kind: &str) -> Value {
+    json!({ "AttributeName": name, "AttributeType": kind })
+}
+
+fn aggregates() -> Value {
+    json!({
+        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
+        "AttributeDefinitions": [
+            attribute("aggregateId", "S"),
+            attribute("version", "N"),
+            attribute("eventStoreId", "S"),
+            attribute("timestamp", "S"),
+        ],
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "initialEvents",
+            "KeySchema": [key("eventStoreId", "HASH"), key("timestamp", "RANGE")],
+            "Projection": { "ProjectionType": "KEYS_ONLY" },
+        }],
+        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+    })
+}
+
+fn documents() -> Value {
+    json!({
+        "KeySchema": [key("p", "HASH"), key("i", "RANGE")],
+        "AttributeDefinitions": [attribute("p", "S"), attribute("i", "N")],
+        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
+    })
 }
 
 fn log(client: &Client) -> DcbLog {

@@ -3,14 +3,20 @@
 use futures::TryStreamExt;
 use ringfence::Envelope;
 use ringfence_document_log::{
-    Batch, Change, Direction, DocumentError, Expect, Problem, Store, Write,
+    Batch, Change, Direction, DocumentError, Expect, Head, Problem, Store, Write,
 };
+use ringfence_dynamo::wire::Fault;
 
 use crate::contract::{append, read, written};
 use crate::on_both;
-use crate::stack::{events_max, log, name};
+use crate::stack::{Stack, events_max, log, name};
 
-on_both![a_hole_is_named_and_not_read_over, what_does_not_belong_is_named, streams_are_listed];
+on_both![
+    a_hole_is_named_and_not_read_over,
+    what_does_not_belong_is_named,
+    streams_are_listed,
+    a_stream_without_a_tip_is_listed
+];
 
 /// Four calves of two events each, and a Tip of one; the Tip.
 async fn nine<S: Store>(store: S) -> Batch {
@@ -80,6 +86,30 @@ async fn streams_are_listed<S: Store>(store: S) {
         log.append(append).await.expect("it is settled");
     }
     let mut streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
-    streams.sort();
-    assert_eq!(streams, ["a", "b", "c"].map(name));
+    streams.sort_by(|a, b| a.stream.cmp(&b.stream));
+    let version = events().len() as u64;
+    assert_eq!(streams, ["a", "b", "c"].map(|id| Head { stream: name(id), version }));
+}
+
+async fn a_stream_without_a_tip_is_listed<S: Store + Clone>(store: S) {
+    nine(store.clone()).await;
+    store.delete(&name("a"), i64::from(i32::MAX)).await.expect("deleted");
+    assert_eq!(problems(store.clone()).await, [Problem::NoTip]);
+    let (log, envelope) = (log(store), Envelope::default());
+    let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    assert_eq!(streams, [Head { stream: name("a"), version: 8 }]);
+}
+
+#[tokio::test]
+async fn a_stream_on_many_pages_is_listed_once() {
+    let stack = Stack::start().await;
+    nine(stack.store()).await;
+    for page in 0..5 {
+        stack.wire.inject("Scan", page, Fault::page(1));
+    }
+    let (log, envelope) = (log(stack.store()), Envelope::default());
+    let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    assert_eq!(streams, [Head { stream: name("a"), version: 9 }]);
+    let scans = stack.operations().iter().filter(|operation| *operation == "Scan").count();
+    assert!(scans >= 5, "{scans} pages");
 }

@@ -42,7 +42,7 @@ async fn cost(things: impl Iterator<Item = u64>) -> (Cost, World) {
     let indexer = world.indexer(world.client.clone(), INDEX);
     let outcomes = indexer.index(partitions, Retry::default()).await;
     assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
-    let (log, index) = (indexer.log().meter().snapshot(), indexer.meter().snapshot());
+    let (log, index) = (indexer.logs().dcb.meter().snapshot(), indexer.meter().snapshot());
     let (read, write) = (log.total().read + index.total().read, index.total().write);
     let requests = log.reads + log.writes + index.reads + index.writes;
     (Cost { requests, read, write }, world)
@@ -83,7 +83,7 @@ fn what_is_indexed_already_costs_no_query() {
         let indexer = world.indexer(world.client.clone(), INDEX);
         let of = world.events().await.into_keys().next();
         indexer.index(of, Retry::default()).await;
-        let (log, index) = (indexer.log().meter().snapshot(), indexer.meter().snapshot());
+        let (log, index) = (indexer.logs().dcb.meter().snapshot(), indexer.meter().snapshot());
         assert_eq!((log.reads, index.reads, index.writes), (1, 1, 0));
         assert_eq!((log.total().read, index.total().read), (2.0, 2.0));
     });

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence::BoundaryId;
 use ringfence_dynamo::{Random, Retry};
+use ringfence_feed::Partition;
 use tokio::time::sleep;
 
+use crate::streams;
 use crate::weather::Weather;
 use crate::world::{INDEX, World, any, run};
 
@@ -26,11 +27,14 @@ async fn survive(seed: u64) {
     world.epoch_entries = 3 + random.below(9);
     let things = 1 + random.below(4);
     let mut known = Vec::new();
-    let mut doorbells: BTreeSet<BoundaryId> = BTreeSet::new();
+    let mut doorbells: BTreeSet<Partition> = BTreeSet::new();
     for crash in 0..CRASHES_OF_WORLD {
         for _ in 0..random.below(3) {
             let events = (0..=random.below(3)).map(|_| any(&mut random, things)).collect();
-            doorbells.extend(world.append(events).await.into_iter().map(|e| e.partition));
+            doorbells.extend(world.append(events).await.iter().map(Partition::of));
+        }
+        if random.chance(20) {
+            doorbells.extend(streams::any(&world, &mut random, things).await);
         }
         // Doorbells ring at least once, and in any company.
         let due: Vec<_> = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
@@ -89,6 +93,7 @@ fn eight_indexers_of_the_same_partitions_agree() {
                 for _ in 0..10 {
                     let events = (0..=random.below(4)).map(|_| any(&mut random, 5)).collect();
                     world.append(events).await;
+                    streams::any(&world, &mut random, 3).await;
                 }
                 let partitions: Vec<_> = world.events().await.into_keys().collect();
                 let indexers: Vec<_> = (0..8)

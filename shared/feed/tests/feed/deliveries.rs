@@ -1,7 +1,7 @@
 //! Records that arrive late, twice, shuffled and in any company.
 
 use ringfence_dynamo::{Random, Retry};
-use ringfence_feed::IndexError;
+use ringfence_feed::{IndexError, Partition};
 
 use crate::world::{INDEX, World, any, by_partition, changed, run};
 
@@ -61,8 +61,10 @@ fn a_partition_without_events_is_an_error_of_its_own() {
         let nowhere = ringfence::BoundaryId::tag("thingId", "nowhere");
         let indexer = world.indexer(world.client.clone(), INDEX);
         let outcomes = indexer.index([there.clone(), nowhere.clone()], Retry::default()).await;
-        assert_eq!(outcomes[&there].as_ref().ok(), Some(&1));
-        let error = outcomes[&nowhere].as_ref().expect_err("nothing counts its events");
+        assert_eq!(outcomes[&Partition::from(there.clone())].as_ref().ok(), Some(&1));
+        let error = outcomes[&Partition::from(nowhere.clone())]
+            .as_ref()
+            .expect_err("nothing counts its events");
         assert!(matches!(error, IndexError::News(_)) && !error.is_transient(), "{error:?}");
     });
 }

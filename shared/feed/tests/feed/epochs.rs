@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::BoundaryId;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
+use ringfence_feed::Partition;
 
 use crate::world::{INDEX, World, changed, run};
 
@@ -84,7 +84,7 @@ fn a_page_holds_many_partitions_and_ends_where_it_is_full() {
         for _ in 0..8 {
             world.append(vec![changed(0, &note)]).await;
         }
-        let partitions: Vec<BoundaryId> = world.events().await.into_keys().collect();
+        let partitions: Vec<Partition> = world.events().await.into_keys().collect();
         let wire = Wire::default();
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let outcomes = indexer.index(partitions, Retry::default()).await;

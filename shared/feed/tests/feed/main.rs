@@ -9,5 +9,6 @@ mod epochs;
 mod limits;
 mod news;
 mod readers;
+mod streams;
 mod weather;
 mod world;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::Tag;
+use ringfence::{BoundaryId, Tag};
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_feed::{Checkpoint, Filter, Index, Until};
@@ -159,7 +159,7 @@ fn a_filter_wants_one_of_the_types_and_all_of_the_tags() {
         };
         let found = entries.iter().filter(|entry| filter.matches(&entry.event)).count();
         let events = world.events().await;
-        assert_eq!(found, events[&ringfence::BoundaryId::tag("thingId", "t1")].len());
+        assert_eq!(found, events[&BoundaryId::tag("thingId", "t1").into()].len());
         assert!(entries.iter().all(|entry| Filter::default().matches(&entry.event)));
     });
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use tokio::sync::Notify;
 
+use crate::streams::AGGREGATES;
 use crate::world::EVENTS;
 
 /// Longer than any test lets an indexer run.
@@ -62,7 +63,8 @@ impl Director for Weather {
         if operation == "Query" && state.random.chance(20) {
             faults.push(Fault::page(1 + state.random.below(3)));
         }
-        if operation == "Query" && request["TableName"] == EVENTS && state.percent > 0 {
+        let log = [EVENTS, AGGREGATES].iter().any(|table| request["TableName"] == *table);
+        if operation == "Query" && log && state.percent > 0 {
             faults.push(torn(self.clone()));
         }
         if let Some(left) = &mut state.crash {
@@ -124,8 +126,8 @@ fn torn(weather: Weather) -> Fault {
         let State { random, hidden, percent, .. } = &mut *state;
         let Some(items) = answer["Items"].as_array_mut() else { return };
         items.retain(|item| {
-            let position = item["position"]["S"].as_str().expect("a position");
-            let times = hidden.entry(position.to_owned()).or_default();
+            let key = ["position", "aggregateId", "version"].map(|name| item[name].to_string());
+            let times = hidden.entry(key.concat()).or_default();
             if *times < HIDDEN_MAX && random.chance(*percent) {
                 *times += 1;
                 return false;

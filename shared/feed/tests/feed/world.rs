@@ -8,12 +8,18 @@ use ringfence::kit::id;
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, FedEvent, NewEvent, id_type,
 };
+use ringfence_aggregate_log::{Table, event_of_image};
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{Direction, DocumentLog, DynamoStore};
 use ringfence_dynamo::wire::{Director, Wire};
 use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
-use ringfence_feed::{Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Until};
+use ringfence_feed::{
+    Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Logs, Partition, Until,
+};
 use ringfence_local::engine::Engine;
 use serde_json::json;
+
+use crate::streams::{AGGREGATES, DOCUMENTS, aggregates, documents};
 
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
@@ -102,12 +108,14 @@ pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
     runtime.expect("a runtime without input and output").block_on(test)
 }
 
-/// Three tables and a writer that nothing disturbs.
+/// The tables and writers that nothing disturbs.
 pub(crate) struct World {
     engine: Engine,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) log: DcbLog,
+    pub(crate) aggregates: Table,
+    pub(crate) documents: DocumentLog<DynamoStore>,
     pub(crate) epoch_entries: u64,
 }
 
@@ -116,6 +124,8 @@ impl World {
         let engine = Engine::memory().expect("a database in memory");
         for (table, hash, (range, kind)) in [
             (EVENTS, "id", ("position", "S")),
+            (AGGREGATES, "aggregateId", ("version", "N")),
+            (DOCUMENTS, "p", ("i", "N")),
             (INDEX, "p", ("i", "N")),
             (VIEWS, "view", ("id", "S")),
         ] {
@@ -124,7 +134,10 @@ impl World {
         let client = client_of(&engine, &Wire::default());
         let clock = Clock::running(NOW_MS);
         let log = DcbLog::new(client.clone(), EVENTS, catalog(), clock.clone());
-        Self { engine, client, clock, log, epoch_entries: EPOCH_ENTRIES_MAX }
+        let aggregates = aggregates(client.clone(), &clock);
+        let documents = documents(client.clone(), &clock);
+        let epoch_entries = EPOCH_ENTRIES_MAX;
+        Self { engine, client, clock, log, aggregates, documents, epoch_entries }
     }
 
     /// A further index table.
@@ -144,8 +157,12 @@ impl World {
     }
 
     pub(crate) fn indexer(&self, client: Client, table: &str) -> Indexer {
-        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
-        Indexer::new(log, client, table).epoch_entries(self.epoch_entries)
+        let logs = Logs {
+            dcb: DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone()),
+            aggregates: Some(aggregates(client.clone(), &self.clock)),
+            documents: Some(documents(client.clone(), &self.clock)),
+        };
+        Indexer::new(logs, client, table).epoch_entries(self.epoch_entries)
     }
 
     /// Appends the events in one transaction; where they are.
@@ -153,7 +170,7 @@ impl World {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
-            Ok(Appended::Committed(events)) => events,
+            Ok(Appended::Committed(events)) => events.into_iter().map(FedEvent::from).collect(),
             other => panic!("not committed: {other:?}"),
         }
     }
@@ -167,10 +184,23 @@ impl World {
         }
     }
 
-    /// The events of the table, by partition, in order.
-    pub(crate) async fn events(&self) -> BTreeMap<BoundaryId, Vec<FedEvent>> {
-        let mut events: Vec<_> = self.log.scan().try_collect().await.expect("a scan");
-        events.sort_by(|a: &FedEvent, b| a.position.cmp(&b.position));
+    /// The events of the tables, by partition, in order.
+    pub(crate) async fn events(&self) -> BTreeMap<Partition, Vec<FedEvent>> {
+        let events = self.log.scan().map_ok(FedEvent::from);
+        let mut events: Vec<_> = events.try_collect().await.expect("a scan");
+        for item in self.items(AGGREGATES).await {
+            events.push(event_of_image(item).expect("an event").into());
+        }
+        let envelope = Envelope::default();
+        let heads = self.documents.streams(&envelope);
+        for head in heads.try_collect::<Vec<_>>().await.expect("the streams") {
+            let (all, forward) = (0..head.version, Direction::Forward);
+            let strong = ringfence::Consistency::Strong;
+            let found = self.documents.read(&head.stream, all, forward, strong, &envelope);
+            let found: Vec<_> = found.try_collect().await.expect("a stream");
+            events.extend(found.iter().map(|event| event.fed(&head.stream).expect("readable")));
+        }
+        events.sort_by(|a, b| a.position.cmp(&b.position));
         by_partition(events)
     }
 
@@ -206,10 +236,10 @@ impl World {
 
 pub(crate) fn by_partition(
     events: impl IntoIterator<Item = FedEvent>,
-) -> BTreeMap<BoundaryId, Vec<FedEvent>> {
+) -> BTreeMap<Partition, Vec<FedEvent>> {
     let mut partitions: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for event in events {
-        partitions.entry(event.partition.clone()).or_default().push(event);
+        partitions.entry(Partition::of(&event)).or_default().push(event);
     }
     partitions
 }

@@ -192,3 +192,44 @@ async fn a_rebuild_that_fails_leaves_the_view_served() {
     assert_eq!(known, Registered { building: Some(SECOND), ..only(FIRST) });
     assert_eq!(world.counts(FIRST).await["a"], 1);
 }
+
+/// A fold that has changed must not keep rows of the one before.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
+    for seed in 0..20 {
+        let world = World::new(seed, catalog());
+        let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();
+        world.publish(ids.iter().map(|id| noted("n1", &[id, "all"]))).await;
+        world.run(&view(), FIRST).await.unwrap();
+        let rows = world.rows("notes", FIRST).await;
+        let weather = Arc::new(Weather::new(seed, 10));
+        world.direct(&weather);
+        // Half a rebuild, then half of giving it up, at any moment.
+        let (projector, notes) = (world.projector(), view());
+        let halved = |ms: u64| Duration::from_millis(1 + (seed * 7 + ms) % 40);
+        let begun = projector.rebuild(&notes, &|_| {});
+        let _ = tokio::time::timeout(halved(0), begun).await;
+        let _ = tokio::time::timeout(halved(3), projector.abandon(&notes, &|_| {})).await;
+        weather.calm();
+        let half = world.projector().register(&view()).await.unwrap().building;
+        projector.abandon(&notes, &|_| {}).await.unwrap();
+        let next = world.projector().register(&view()).await.unwrap().building;
+        assert!(next > half || half.is_none(), "seed {seed}: {half:?} {next:?}");
+        if let Some(half) = half {
+            // Who still builds it can't write.
+            let mut ran = Ran::default();
+            projector.run(&notes, half, LONG, &mut ran).await.unwrap();
+            assert_eq!((ran.present, ran.rows), (true, 0), "seed {seed}");
+        }
+        let mut live = projector.rebuild(&notes, &|_| {}).await.unwrap();
+        if live == FIRST {
+            live = projector.rebuild(&notes, &|_| {}).await.unwrap();
+        }
+        assert!(next.is_none_or(|next| live == next), "seed {seed}");
+        assert_eq!(world.projector().register(&view()).await.unwrap(), only(live));
+        assert_eq!(world.rows("notes", live).await, rows, "seed {seed}");
+        for gone in (1..live.0).map(Generation) {
+            assert!(world.rows("notes", gone).await.is_empty(), "seed {seed}: {gone}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `ringfence documents`.
+
+use std::process::ExitCode;
+
+use anyhow::{Error, Result};
+use clap::Args;
+use futures::TryStreamExt;
+use ringfence::Envelope;
+use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, Problem, StreamName};
+use ringfence_dynamo::Clock;
+use serde_json::{Value, json};
+
+use crate::layout::Layout;
+use crate::progress;
+use crate::tables::Dynamo;
+
+/// A stream that is written while it is read can look wrong; one that does so many times is.
+const LOOKS: u32 = 3;
+/// Streams that are read at once.
+const STREAMS_AT_ONCE: usize = 16;
+/// Progress is shown after so many streams.
+const PROGRESS_STREAMS: u64 = 100;
+
+#[derive(Args)]
+#[command(after_help = "\
+Lists the streams of the table, and reads each whole, strongly, beside whatever writes; one that looks wrong
+is read three times. It changes nothing: what the lines mean, and what to do about them, is in
+docs/runbook.md.
+
+Examples:
+  ringfence documents verify --document-table ringfence-prod-documents
+  ringfence documents verify --json")]
+pub(crate) struct Arguments {
+    /// The table of the document log.
+    #[arg(long, env = "DOCUMENT_TABLE")]
+    document_table: String,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is wrong with a stream.
+enum Wrong {
+    Problem(Problem),
+    /// An item is neither a Tip nor a calf.
+    Item(String),
+}
+
+#[derive(Default)]
+struct Report {
+    streams: u64,
+    events: u64,
+    calves: u64,
+    wrong: Vec<(StreamName, Wrong)>,
+}
+
+pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.dynamo.client().await;
+    Layout::Documents.check(&client, &arguments.document_table).await?;
+    let store = DynamoStore::new(client, &arguments.document_table);
+    let log = DocumentLog::new(store, Clock::system());
+    let envelope = Envelope::default();
+    let mut report = Report::default();
+    let looks = log.streams(&envelope).map_err(Error::from).map_ok(|head| async {
+        let looked = look(&log, &head.stream, &envelope).await?;
+        Ok((head.stream, looked))
+    });
+    let mut looks = looks.try_buffered(STREAMS_AT_ONCE);
+    while let Some((stream, looked)) = looks.try_next().await? {
+        report.add(&stream, looked);
+    }
+    progress::clear();
+    report.end(arguments)
+}
+
+type Looked = Result<ringfence_document_log::Report, String>;
+
+/// What a stream is, if it stays so; an error for an item that can't be understood.
+async fn look(
+    log: &DocumentLog<DynamoStore>,
+    stream: &StreamName,
+    envelope: &Envelope,
+) -> Result<Looked> {
+    let mut looks = 1;
+    loop {
+        match log.verify(stream, envelope).await {
+            Ok(report) if report.problems.is_empty() || looks == LOOKS => return Ok(Ok(report)),
+            Ok(_) => looks += 1,
+            Err(error) => return unreadable(error.into()).map(Err),
+        }
+    }
+}
+
+/// The cause, if it is an item: it concerns this stream alone, and the others are looked at.
+fn unreadable(error: Error) -> Result<String> {
+    let is_item = error.chain().any(|cause| cause.is::<ItemError>());
+    if is_item { Ok(format!("{error:#}")) } else { Err(error) }
+}
+
+impl Report {
+    fn add(&mut self, stream: &StreamName, looked: Looked) {
+        self.streams += 1;
+        let wrong = match looked {
+            Err(item) => vec![Wrong::Item(item)],
+            Ok(report) => {
+                self.events += report.version.saturating_sub(report.first);
+                self.calves += report.calves;
+                report.problems.into_iter().map(Wrong::Problem).collect()
+            }
+        };
+        self.wrong.extend(wrong.into_iter().map(|wrong| (stream.clone(), wrong)));
+        if self.streams.is_multiple_of(PROGRESS_STREAMS) {
+            progress::show(format_args!("{} streams read", self.streams));
+        }
+    }
+
+    fn end(&self, arguments: &Arguments) -> Result<ExitCode> {
+        let Self { streams, events, calves, wrong } = self;
+        let in_order = wrong.is_empty();
+        if arguments.json {
+            let wrong: Value = wrong.iter().map(|(stream, wrong)| json(stream, wrong)).collect();
+            let report = json!({
+                "streams": streams, "events": events, "calves": calves,
+                "inOrder": in_order, "wrong": wrong,
+            });
+            println!("{report}");
+        } else {
+            for (stream, wrong) in wrong {
+                match wrong {
+                    Wrong::Problem(problem) => println!("wrong    {stream}: {problem}"),
+                    Wrong::Item(cause) => println!("wrong    {stream}: {cause}"),
+                }
+            }
+            let end = if in_order { "all in order" } else { "not in order" };
+            println!("{streams} streams, {events} events, {calves} calves: {end}");
+        }
+        Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn json(stream: &StreamName, wrong: &Wrong) -> Value {
+    let mut json = match wrong {
+        Wrong::Item(cause) => json!({ "wrong": "item", "cause": cause }),
+        Wrong::Problem(problem) => match problem {
+            Problem::NoTip => json!({ "wrong": "noTip" }),
+            Problem::Hole { from, to } => json!({ "wrong": "hole", "from": from, "to": to }),
+            Problem::Overlap { from } => json!({ "wrong": "overlap", "from": from }),
+            Problem::Key { key, base } => json!({ "wrong": "key", "key": key, "base": base }),
+            Problem::Calf { key } => json!({ "wrong": "calf", "key": key }),
+            Problem::CalvedBytes { said, found } => {
+                json!({ "wrong": "calvedBytes", "said": said, "found": found })
+            }
+            Problem::Appended { appended, version } => {
+                json!({ "wrong": "appended", "appended": appended, "version": version })
+            }
+            Problem::Unfold { event_type, unfold, version } => json!({
+                "wrong": "unfold", "type": event_type, "unfold": unfold, "version": version,
+            }),
+        },
+    };
+    json["stream"] = stream.as_str().into();
+    json
+}

@@ -1,0 +1,100 @@
+//! Which log a table is of. What looks for damage in the table of another log would find all of it
+//! damaged, or nothing to look at and all in order.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, bail};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{KeyType, TableDescription};
+use ringfence_dynamo::Retry;
+use ringfence_feed::{Checkpoint, Index};
+
+/// The index of first events, whose key tells the two layouts of Castore apart.
+const INITIAL_EVENTS: &str = "initialEvents";
+
+/// What a table can be, by its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Events,
+    Aggregates,
+    AggregatesOfOneStore,
+    Documents,
+    Index,
+    Views,
+}
+
+impl Layout {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Events => "the table of a DCB log; see `ringfence verify`",
+            Self::Aggregates => "the table of an aggregate log; see `ringfence aggregates verify`",
+            Self::AggregatesOfOneStore => {
+                "a table of Castore's older layout, which has one store a table; import it first"
+            }
+            Self::Documents => "the table of a document log; see `ringfence documents verify`",
+            Self::Index => "an index of all events; see `ringfence index verify`",
+            Self::Views => "a table of views",
+        }
+    }
+
+    fn of_keys(keys: &str, first_events: &str) -> Option<Self> {
+        match keys {
+            "id (S), position (S)" => Some(Self::Events),
+            "aggregateId (S), version (N)" if first_events.starts_with("isInitialEvent") => {
+                Some(Self::AggregatesOfOneStore)
+            }
+            "aggregateId (S), version (N)" => Some(Self::Aggregates),
+            "p (S), i (N)" => Some(Self::Documents),
+            "view (S), id (S)" => Some(Self::Views),
+            _ => None,
+        }
+    }
+
+    /// Fails, and says what the table is, if it is not of this layout.
+    pub(crate) async fn check(self, client: &Client, table: &str) -> Result<()> {
+        let describe =
+            || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
+        let described = Retry::default().run(describe).await;
+        let described = described.with_context(|| format!("describing table {table}"))?;
+        let described = described.table.context("the answer describes no table")?;
+        let keys = keys(&described, None);
+        let found = Self::of_keys(&keys, &self::keys(&described, Some(INITIAL_EVENTS)));
+        // An index has the keys of documents, and an item of its own that says where it ends.
+        let found = match found {
+            Some(Self::Documents) if has_index(client, table).await => Some(Self::Index),
+            found => found,
+        };
+        match found {
+            Some(found) if found == self => Ok(()),
+            Some(found) => bail!("{table} is {}", found.describe()),
+            None => bail!("{table} has the keys {keys}, which no log has"),
+        }
+    }
+}
+
+async fn has_index(client: &Client, table: &str) -> bool {
+    let end = Index::new(client.clone(), table).end().await;
+    end.is_ok_and(|end| end > Checkpoint::START)
+}
+
+/// The keys of a table or of an index, with their types.
+fn keys(table: &TableDescription, index: Option<&str>) -> String {
+    let definitions = table.attribute_definitions().iter();
+    let types: HashMap<_, _> = definitions
+        .map(|definition| (definition.attribute_name(), definition.attribute_type().as_str()))
+        .collect();
+    let indexes = table.global_secondary_indexes();
+    let mut schema = match index {
+        None => table.key_schema().to_vec(),
+        Some(name) => indexes
+            .iter()
+            .find(|index| index.index_name() == Some(name))
+            .map_or_else(Vec::new, |index| index.key_schema().to_vec()),
+    };
+    schema.sort_by_key(|key| *key.key_type() != KeyType::Hash);
+    let keys = schema.iter().map(|key| {
+        let name = key.attribute_name();
+        format!("{name} ({})", types.get(name).copied().unwrap_or("?"))
+    });
+    keys.collect::<Vec<_>>().join(", ")
+}

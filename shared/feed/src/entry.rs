@@ -1,0 +1,130 @@
+//! Events as entries of the index: each the item that its own log has of it.
+//!
+//! An event of the DCB log and of the aggregate log is an item there. One of a document is a part of
+//! its Tip or of a calf; its entry is an item of its own, with the stream and the event's index as
+//! key. No body is unpacked and no attribute is written anew, so what a log could hold, an entry can.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{FedEvent, Sequence};
+use ringfence_aggregate_log::event_of_image as event_of_aggregate;
+use ringfence_dcb_log::{EVENT_BYTES_MAX, event_of_image as event_of_dcb};
+use ringfence_document_log::{Recorded, Span};
+use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
+
+use crate::{IndexError, Log, Partition};
+
+type Source = Box<dyn Error + Send + Sync>;
+
+/// An item that says that it is an event, and can't be read as one.
+#[derive(Debug, thiserror::Error)]
+#[error("the item is no whole event")]
+pub struct EntryError(#[source] Source);
+
+fn unreadable(error: impl Into<Source>) -> EntryError {
+    EntryError(error.into())
+}
+
+/// Which log the item is of; its key says so.
+fn log_of(item: &Item) -> Option<Log> {
+    let has = |name: &str| item.contains_key(name);
+    match () {
+        () if has("id") && has("position") => Some(Log::Dcb),
+        () if has("aggregateId") => Some(Log::Aggregates),
+        () if has("p") => Some(Log::Documents),
+        () => None,
+    }
+}
+
+/// The events that a NEW_IMAGE of one of the tables' streams shows: one for a new event of the DCB log
+/// or the aggregate log, those of the append for a document's Tip, none for anything else.
+///
+/// # Errors
+/// The image is of something that has events, and can't be read. An event of a document that can't
+/// be unpacked fails alone.
+pub fn events_of_image(image: Item) -> Result<Vec<Result<FedEvent, EntryError>>, EntryError> {
+    match log_of(&image) {
+        Some(Log::Dcb) => {
+            let event = event_of_dcb(image).map_err(unreadable)?;
+            Ok(event.into_iter().map(|event| Ok(event.into())).collect())
+        }
+        Some(Log::Aggregates) => {
+            let event = event_of_aggregate(image).map_err(unreadable)?;
+            Ok(vec![Ok(event.into())])
+        }
+        Some(Log::Documents) => {
+            let span = Span::of_image(image).map_err(unreadable)?;
+            let events = span.into_iter().flat_map(|Span { stream, events, .. }| {
+                events.into_iter().map(move |event| event.fed(&stream).map_err(unreadable))
+            });
+            Ok(events.collect())
+        }
+        None => Err(unreadable("it has the key of no table of events")),
+    }
+}
+
+/// The event of an entry.
+pub(crate) fn event_of(entry: Item) -> Result<FedEvent, EntryError> {
+    match log_of(&entry) {
+        Some(Log::Dcb) => {
+            let event = event_of_dcb(entry).map_err(unreadable)?;
+            event.map(FedEvent::from).ok_or_else(|| unreadable("it has no event type"))
+        }
+        Some(Log::Aggregates) => event_of_aggregate(entry).map(FedEvent::from).map_err(unreadable),
+        Some(Log::Documents) => {
+            let (stream, event) = Recorded::of_item(entry).map_err(unreadable)?;
+            event.fed(&stream).map_err(unreadable)
+        }
+        None => Err(unreadable("it has the key of no table of events")),
+    }
+}
+
+/// An event that is to be indexed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fresh {
+    pub(crate) position: Sequence,
+    /// When it was recorded, as far as that is known: what is older comes first.
+    pub(crate) ms: u64,
+    pub(crate) event_type: String,
+    /// What it takes of a page, in bytes.
+    pub(crate) bytes: usize,
+    pub(crate) entry: AttributeValue,
+}
+
+impl Fresh {
+    /// The entry of an item, if readers will be able to decode it.
+    pub(crate) fn of(partition: &Partition, mut item: Item) -> Result<Self, IndexError> {
+        let (partition, position) = (partition.clone(), position_of(&item));
+        if partition.log == Log::Dcb {
+            item.retain(|name, _| !name.starts_with("tag_"));
+        }
+        let bytes = item_bytes(&item);
+        let event = match event_of(item.clone()) {
+            Ok(event) => event,
+            Err(source) => {
+                let source = Arc::new(source);
+                return Err(IndexError::Undecodable { partition, position, source });
+            }
+        };
+        if bytes > EVENT_BYTES_MAX {
+            let position = event.position;
+            return Err(IndexError::TooLarge { partition, position, bytes });
+        }
+        let (ms, position, event_type) = (event.ms(), event.position, event.event_type);
+        let entry = AttributeValue::M(item);
+        // One byte for its place in the list.
+        let bytes = 1 + attribute_bytes(&entry);
+        Ok(Self { position, ms: ms.unwrap_or(0), event_type, bytes, entry })
+    }
+}
+
+/// Names the place of an item for a person, readable or not.
+fn position_of(item: &Item) -> String {
+    let text = |name: &str| match item.get(name)? {
+        AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
+        _ => None,
+    };
+    ["position", "version", "i"].into_iter().find_map(text).unwrap_or_default()
+}

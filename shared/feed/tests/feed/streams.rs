@@ -1,0 +1,294 @@
+//! The streams of the aggregate log and the document log, which share the index with the DCB log.
+
+use futures::TryStreamExt;
+use ringfence::{Consistency, Envelope};
+use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Push, PushEventGroup, Table};
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{
+    Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,
+};
+use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_dynamo::{Clock, Random, Retry, item_bytes};
+use ringfence_feed::{IndexError, Indexer, Logs, Partition, StreamError};
+use serde_json::json;
+
+use crate::world::{EVENTS, INDEX, World, catalog, changed, run};
+
+pub(crate) const AGGREGATES: &str = "aggregates";
+pub(crate) const DOCUMENTS: &str = "documents";
+
+/// Tips calve soon, so that most reads meet calves.
+const TIP_EVENTS_MAX: usize = 3;
+
+pub(crate) fn aggregates(client: aws_sdk_dynamodb::Client, clock: &Clock) -> Table {
+    Table::new(client, AGGREGATES, clock.clone())
+}
+
+pub(crate) fn documents(
+    client: aws_sdk_dynamodb::Client,
+    clock: &Clock,
+) -> DocumentLog<DynamoStore> {
+    let limits = TipLimits { events_max: Some(TIP_EVENTS_MAX), ..TipLimits::default() };
+    DocumentLog::new(DynamoStore::new(client, DOCUMENTS), clock.clone()).with_limits(limits)
+}
+
+fn new_event(note: &str) -> NewEvent {
+    let (payload, metadata) = (Some(json!({ "note": note })), None);
+    NewEvent { event_type: "Changed".to_owned(), payload, metadata, timestamp_ms: None }
+}
+
+fn aggregate(n: u64) -> AggregateKey {
+    AggregateKey::new("things", format!("t{n}")).expect("a name")
+}
+
+fn stream(n: u64) -> StreamName {
+    StreamName::new("things", &format!("s:{n}")).expect("a name")
+}
+
+/// Pushes `events` events behind each of some aggregates, in one transaction.
+pub(crate) async fn push(log: &Table, aggregates: &[u64], events: u64) -> Vec<Partition> {
+    let push = |n: &u64| Push {
+        key: aggregate(*n),
+        place: Place::End,
+        events: (0..events).map(|n| new_event(&n.to_string())).collect(),
+    };
+    log.push_event_group(aggregates.iter().map(push).collect()).await.expect("pushed");
+    aggregates.iter().map(|n| Partition::of_aggregate(&aggregate(*n).to_string())).collect()
+}
+
+/// Appends to a stream.
+pub(crate) async fn append(
+    log: &DocumentLog<DynamoStore>,
+    n: u64,
+    events: u64,
+    note: &str,
+) -> Partition {
+    let (stream, envelope) = (stream(n), Envelope::default());
+    let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
+    let event = || ("Changed".to_owned(), Some(json!({ "note": note })));
+    let append = Append {
+        stream: &stream,
+        known: known.as_ref(),
+        by_etag: false,
+        events: (0..events).map(|_| event()).collect(),
+        unfolds: Vec::new(),
+        envelope: &envelope,
+    };
+    let appended = log.append(append).await.expect("appended");
+    assert!(matches!(appended, Appended::Written(_)), "{appended:?}");
+    Partition::of_document(&stream)
+}
+
+/// Adds something to a stream of one of the two logs, at random.
+pub(crate) async fn any(world: &World, random: &mut Random, things: u64) -> Vec<Partition> {
+    let (n, events) = (random.below(things), 1 + random.below(3));
+    match random.below(4) {
+        0 => push(&world.aggregates, &[n], events).await,
+        1 => push(&world.aggregates, &[n, things], events).await,
+        _ => vec![append(&world.documents, n, events, "x").await],
+    }
+}
+
+/// An indexer that knows of no streams.
+fn dcb_alone(world: &World) -> Indexer {
+    let dcb = DcbLog::new(world.client.clone(), EVENTS, catalog(), world.clock.clone());
+    Indexer::new(Logs::from(dcb), world.client.clone(), INDEX)
+}
+
+async fn outcome(world: &World, partition: &Partition) -> Result<u64, IndexError> {
+    let indexer = world.indexer(world.client.clone(), INDEX);
+    let retry = Retry::default();
+    indexer.index([partition.clone()], retry).await.remove(partition).expect("an outcome")
+}
+
+#[test]
+fn an_entry_says_what_its_log_says() {
+    run(1, async {
+        let world = World::new();
+        let in_aggregate = push(&world.aggregates, &[1], 2).await.remove(0);
+        let in_document = append(&world.documents, 1, 2, "x").await;
+        world.index_all(INDEX).await;
+        let entries = world.check(INDEX).await;
+        let said: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.event.id(), &*entry.event.context, Partition::of(&entry.event)))
+            .collect();
+        let expected = [
+            ("things#t1/1", in_aggregate.clone()),
+            ("things#t1/2", in_aggregate),
+            ("things-s%3A1/0", in_document.clone()),
+            ("things-s%3A1/1", in_document),
+        ];
+        for (id, partition) in expected {
+            assert!(said.contains(&(id.to_owned(), "things", partition)), "{id}: {said:?}");
+        }
+        assert_eq!(entries[0].event.data["note"].as_str().map(str::len), Some(1));
+        assert_eq!(entries[0].event.recorded_at, "2024-06-23T00:00:00.000Z");
+    });
+}
+
+#[test]
+fn a_stream_is_read_behind_what_is_indexed_and_no_more() {
+    run(2, async {
+        let world = World::new();
+        let costs = |wire: &Wire| wire.take().into_iter().map(|exchange| exchange.operation);
+        let (wire, partition) = (Wire::default(), append(&world.documents, 1, 2, "x").await);
+        let indexer = world.indexer(world.wired(&wire), INDEX);
+        let index = |partition: Partition| indexer.index([partition], Retry::default());
+        index(partition.clone()).await;
+        let tip_alone = ["BatchGetItem", "GetItem", "TransactWriteItems"];
+        assert!(costs(&wire).eq(tip_alone), "the events are in the Tip");
+        // The second append calves; what is new is in the Tip again.
+        append(&world.documents, 1, 2, "y").await;
+        index(partition.clone()).await;
+        assert!(costs(&wire).eq(tip_alone), "the events are in the Tip");
+        // Two appends, so that a part of what is new is in a calf.
+        append(&world.documents, 1, 2, "y").await;
+        append(&world.documents, 1, 2, "y").await;
+        index(partition.clone()).await;
+        let calves = ["BatchGetItem", "GetItem", "Query", "Query", "TransactWriteItems"];
+        assert!(costs(&wire).eq(calves), "the calf is looked for, and read with what follows");
+        index(partition).await;
+        assert!(costs(&wire).eq(["BatchGetItem", "GetItem"]), "nothing is new");
+        let partition = push(&world.aggregates, &[1, 2], 2).await.remove(0);
+        index(partition).await;
+        assert!(costs(&wire).eq(["BatchGetItem", "Query", "TransactWriteItems"]));
+        world.index_all(INDEX).await;
+        world.check(INDEX).await;
+    });
+}
+
+#[test]
+fn a_large_backlog_goes_in_piece_by_piece() {
+    run(3, async {
+        let world = World::new();
+        for n in 0..12 {
+            let note = "x".repeat(200_000);
+            let event = new_event(&note);
+            let group = vec![Push { key: aggregate(1), place: Place::End, events: vec![event] }];
+            world.aggregates.push_event_group(group).await.expect("pushed");
+            // Not to be made smaller by compression.
+            let mut random = Random::new(&[n]);
+            let note: String = (0..12_000).map(|_| format!("{:016x}", random.next())).collect();
+            append(&world.documents, 1, 1, &note).await;
+        }
+        world.index_all(INDEX).await;
+        let entries = world.check(INDEX).await;
+        assert_eq!(entries.len(), 24);
+        for page in world.items(INDEX).await {
+            assert!(item_bytes(&page) < 400 * 1_024);
+        }
+    });
+}
+
+#[test]
+fn a_missing_version_is_waited_for_and_then_refused() {
+    run(4, async {
+        let world = World::new();
+        let partition = push(&world.aggregates, &[1], 3).await.remove(0);
+        // The second event shows late.
+        let wire = Wire::default();
+        let hide = || {
+            Fault::Reply(ringfence_dynamo::wire::Edit::new(|answer| {
+                if let Some(items) = answer["Items"].as_array_mut() {
+                    items.retain(|item| item["version"]["N"] != "2");
+                }
+            }))
+        };
+        (0..3).for_each(|pass| wire.inject("Query", pass, hide()));
+        let indexer = world.indexer(world.wired(&wire), INDEX);
+        let outcomes = indexer.index([partition.clone()], Retry::default()).await;
+        assert_eq!(outcomes[&partition].as_ref().ok(), Some(&3));
+        // Somebody has left out version 5.
+        let key = aggregate(1);
+        let forced = vec![Push { key, place: Place::Forced(5), events: vec![new_event("five")] }];
+        world.aggregates.push_event_group(forced).await.expect("pushed");
+        let error = outcome(&world, &partition).await.expect_err("a gap");
+        assert!(!error.is_transient());
+        let IndexError::Stream(error) = error else { panic!("{error:?}") };
+        assert!(matches!(*error, StreamError::Gap { wanted: 4, found: 5, .. }), "{error}");
+        // What is missing is pushed, and the stream goes on.
+        let key = aggregate(1);
+        let missing = vec![Push { key, place: Place::Forced(4), events: vec![new_event("four")] }];
+        world.aggregates.push_event_group(missing).await.expect("pushed");
+        assert_eq!(outcome(&world, &partition).await.ok(), Some(2));
+        world.check(INDEX).await;
+    });
+}
+
+#[test]
+fn what_was_pruned_before_is_not_indexed_and_what_is_pruned_behind_is_missed() {
+    run(5, async {
+        let world = World::new();
+        let partition = append(&world.documents, 1, 3, "x").await;
+        for _ in 0..3 {
+            append(&world.documents, 1, 3, "x").await;
+        }
+        let (name, envelope) = (stream(1), Envelope::default());
+        world.documents.prune(&name, 4, &envelope).await.expect("pruned");
+        assert_eq!(outcome(&world, &partition).await.ok(), Some(9), "the first calf is gone");
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let report = indexer.verify(&|_, _| ()).await.expect("compared");
+        assert!(report.wrong.is_empty() && report.behind.is_empty(), "{report:?}");
+        for _ in 0..3 {
+            append(&world.documents, 1, 3, "x").await;
+        }
+        world.documents.prune(&name, 16, &envelope).await.expect("pruned");
+        let error = outcome(&world, &partition).await.expect_err("events 12 to 14 are lost");
+        assert!(!error.is_transient(), "{error:?}");
+        let left =
+            world.documents.read(&name, 15..21, Direction::Forward, Consistency::Strong, &envelope);
+        assert_eq!(left.try_collect::<Vec<_>>().await.expect("read").len(), 6);
+    });
+}
+
+#[test]
+fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
+    run(6, async {
+        let world = World::new();
+        push(&world.aggregates, &[1, 2], 2).await;
+        append(&world.documents, 1, 5, "x").await;
+        world.append(vec![changed(1, "x")]).await;
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let report = indexer.verify(&|_, _| ()).await.expect("compared");
+        let behind: Vec<_> = report.behind.iter().map(|(p, n)| (p.to_string(), *n)).collect();
+        let expected = [("thingId:t1", 1), ("things#t1", 2), ("things#t2", 2), ("things-s%3A1", 5)];
+        assert_eq!(behind, expected.map(|(p, n)| (p.to_owned(), n)));
+        let (_, outcomes) = indexer.repair(&|_, _| ()).await.expect("repaired");
+        assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+        world.check(INDEX).await;
+        let report = indexer.verify(&|_, _| ()).await.expect("compared");
+        assert!(report.wrong.is_empty() && report.behind.is_empty(), "{report:?}");
+        assert_eq!((report.entries, report.events, report.skipped), (10, 10, 0));
+        // An event that is taken from the table is missed.
+        let key = [("aggregateId", "things#t1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let mut delete = world.client.delete_item().table_name(AGGREGATES);
+        for (name, value) in key {
+            delete = delete.key(name, aws_sdk_dynamodb::types::AttributeValue::S(value));
+        }
+        let version = aws_sdk_dynamodb::types::AttributeValue::N("2".to_owned());
+        delete.key("version", version).send().await.expect("deleted");
+        let report = indexer.verify(&|_, _| ()).await.expect("compared");
+        assert_eq!(report.wrong.len(), 1, "{report:?}");
+        // Who compares the DCB log alone is told that there is more.
+        let alone = dcb_alone(&world);
+        let report = alone.verify(&|_, _| ()).await.expect("compared");
+        assert_eq!((report.entries, report.skipped, report.wrong.len()), (10, 9, 0));
+    });
+}
+
+#[test]
+fn a_log_that_is_not_there_is_named() {
+    run(7, async {
+        let world = World::new();
+        let indexer = dcb_alone(&world);
+        let partition = push(&world.aggregates, &[1], 1).await.remove(0);
+        let outcomes = indexer.index([partition.clone()], Retry::default()).await;
+        let error = outcomes[&partition].as_ref().expect_err("no such log");
+        assert!(!error.is_transient());
+        let long = Partition::of_aggregate(&format!("things#{}", "x".repeat(2_036)));
+        let outcomes = indexer.index([long.clone()], Retry::default()).await;
+        let error = outcomes[&long].as_ref().expect_err("too long");
+        assert!(error.to_string().ends_with("has 2043 bytes, limit 2036"), "{error}");
+    });
+}
