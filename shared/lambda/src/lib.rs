@@ -16,6 +16,7 @@ mod invocation;
 mod problem;
 #[cfg(feature = "reactions")]
 pub mod reactions;
+mod start;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use answer::http;
 pub use config::{ConfigError, Variables};
 pub use dcb::run;
 pub use problem::Problem;
+pub use start::{main, time_left};
 pub use telemetry::{chain, init_logs};
 
 use crate::function::{BoxError, Function, Invoked};

@@ -8,6 +8,8 @@ use lambda_runtime::LambdaEvent;
 use ringfence_dynamo::Clock;
 use serde_json::Value;
 
+use crate::time_left;
+
 /// Left of the deadline for reporting what is not done.
 const REPORT_TIME: Duration = Duration::from_secs(2);
 /// The time for a batch where the runtime sets no deadline that lies ahead.
@@ -23,8 +25,7 @@ pub fn records(event: &mut LambdaEvent<Value>) -> Result<Vec<Value>, &'static st
 
 /// How long a batch may take.
 pub fn time_for(event: &LambdaEvent<Value>, clock: &Clock) -> Duration {
-    let left = Duration::from_millis(event.context.deadline.saturating_sub(clock.now_ms()));
-    if left.is_zero() { TIME_DEFAULT } else { left.saturating_sub(REPORT_TIME) }
+    time_left(&event.context, clock, REPORT_TIME).unwrap_or(TIME_DEFAULT)
 }
 
 /// Where a record is in its stream. An empty text makes Lambda deliver the whole batch again,

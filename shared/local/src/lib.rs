@@ -17,6 +17,7 @@ pub mod embedded;
 pub mod engine;
 pub mod functions;
 pub mod invoke;
+pub mod node;
 pub mod notices;
 pub mod pattern;
 pub mod queues;

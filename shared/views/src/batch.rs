@@ -15,8 +15,11 @@ use crate::{Definition, ViewError};
 pub const ACTIONS_MAX: usize = 100;
 /// Rows in one transaction, beside the checkpoint; so many can one event touch.
 pub const ROWS_MAX: usize = ACTIONS_MAX - 1;
-/// Events in one transaction that touch rows. With 350 KB each, they bound the memory.
+/// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
+/// Bytes of memory for the events of a batch, and as many for its rows as they were: views run at
+/// once, in one function. The first event and its rows are held whatever they take.
+pub const HELD_BYTES_MAX: usize = 8_000_000;
 /// Bytes of rows in one transaction: DynamoDB's 4 MB, without what else is in the items.
 pub const BATCH_BYTES_MAX: usize = 3_500_000;
 /// After so many events that touch nothing the checkpoint is written all the same, so that a crash
@@ -29,6 +32,8 @@ pub(crate) struct Touched {
     checkpoint: Checkpoint,
     event: FedEvent,
     rows: BTreeSet<String>,
+    /// What the event's data takes, if it touches rows.
+    held: usize,
 }
 
 impl Touched {
@@ -50,8 +55,23 @@ impl Touched {
             let subject = format!("{}, a row's id", subject());
             return Err(limit(subject, id.len(), ID_BYTES_MAX, "bytes", advice).into());
         }
-        Ok(Self { checkpoint, event, rows })
+        let held = if rows.is_empty() { 0 } else { held(&event.data) };
+        Ok(Self { checkpoint, event, rows, held })
     }
+}
+
+/// What a value takes in memory, in bytes. Of many small parts that is ten times what DynamoDB
+/// counts.
+pub(crate) fn held(value: &Value) -> usize {
+    let parts = match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(held).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| size_of::<String>() + name.len() + held(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + parts
 }
 
 fn limit(
@@ -92,10 +112,13 @@ impl Batch {
     }
 
     pub(crate) fn fits(&self, next: &Touched) -> bool {
-        let rows = || self.ids().into_iter().chain(next.rows.iter().map(String::as_str));
+        let rows = || self.ids(EVENTS_MAX).into_iter().chain(next.rows.iter().map(String::as_str));
+        let held = || self.touched.iter().map(|touched| touched.held).sum::<usize>() + next.held;
         self.entries < ENTRIES_MAX
             && (next.rows.is_empty()
+                || self.touched.is_empty()
                 || self.touched.len() < EVENTS_MAX
+                    && held() <= HELD_BYTES_MAX
                     && rows().collect::<BTreeSet<_>>().len() <= ROWS_MAX)
     }
 
@@ -112,9 +135,15 @@ impl Batch {
         self.entries
     }
 
-    /// The rows that it touches.
-    pub(crate) fn ids(&self) -> BTreeSet<&str> {
-        self.touched.iter().flat_map(|touched| &touched.rows).map(String::as_str).collect()
+    /// How many of its events touch rows.
+    pub(crate) fn events(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// The rows that so many of its events touch.
+    pub(crate) fn ids(&self, events: usize) -> BTreeSet<&str> {
+        let touched = self.touched.iter().take(events);
+        touched.flat_map(|touched| &touched.rows).map(String::as_str).collect()
     }
 
     /// Where the checkpoint comes to, if no event of the batch touches a row.
@@ -136,16 +165,17 @@ impl Batch {
         }
     }
 
-    /// Folds as many events as can be folded and written at once: all, or half, or half of that.
+    /// Folds as many of the first `events` as can be folded and written at once: all, or half, or
+    /// half of that.
     ///
     /// # Errors
     /// The first event can't be folded, or asks alone for more than a transaction holds.
     pub(crate) fn fold(
         &self,
         view: &Definition,
+        mut events: usize,
         stored: &BTreeMap<String, Stored>,
     ) -> Result<Folded, ViewError> {
-        let mut events = self.touched.len();
         loop {
             match fold(view, stored, self.touched.iter().take(events)) {
                 Ok(writes) => {

@@ -21,7 +21,7 @@ mod registry;
 mod row;
 mod view;
 
-pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, ROWS_MAX};
+pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
 pub use error::ViewError;
 pub use project::{Projector, Ran};
 pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Read, Shown, ViewReader, Wait};

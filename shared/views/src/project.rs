@@ -1,5 +1,6 @@
 //! From the index to the rows of one generation.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -7,8 +8,8 @@ use futures::TryStreamExt;
 use ringfence_dynamo::{Clock, Meter, Retry};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Until};
 
-use crate::batch::{Batch, Touched};
-use crate::row::{Table, partition};
+use crate::batch::{Batch, HELD_BYTES_MAX, Touched};
+use crate::row::{Stored, Table, partition};
 use crate::{Definition, Generation, Registered, ViewError};
 
 /// The checkpoint of a generation that is no longer served: it is behind every event, and nobody
@@ -170,8 +171,8 @@ impl Projector {
                 }
                 (0, 0, to)
             } else {
-                let stored = self.table.rows(reader, &batch.ids()).await?;
-                let folded = batch.fold(work.view, &stored)?;
+                let (events, stored) = self.stored(reader, batch).await?;
+                let folded = batch.fold(work.view, events, &stored)?;
                 let (rows, to) = (folded.writes.len(), folded.to);
                 let checkpoint = self.checkpoints.action(reader, batch.from, to);
                 let writes = folded.writes.into_iter();
@@ -190,6 +191,23 @@ impl Projector {
             (work.told)(ran);
         }
         Ok(true)
+    }
+
+    /// The rows of as many of a batch's events as can be held at once, and how many these are: all,
+    /// or half, or half of that.
+    async fn stored(
+        &self,
+        reader: &str,
+        batch: &Batch,
+    ) -> Result<(usize, BTreeMap<String, Stored>), ViewError> {
+        let mut events = batch.events();
+        loop {
+            let bytes_max = if events > 1 { HELD_BYTES_MAX } else { usize::MAX };
+            match self.table.rows(reader, &batch.ids(events), bytes_max).await? {
+                Some(stored) => return Ok((events, stored)),
+                None => events /= 2,
+            }
+        }
     }
 
     /// The checkpoint behind the last event of the index.

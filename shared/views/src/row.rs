@@ -13,6 +13,7 @@ use ringfence_dynamo::{
 use ringfence_feed::Checkpoint;
 use serde_json::Value;
 
+use crate::batch::held;
 use crate::{Generation, ViewError};
 
 /// Longest id of a row, in bytes: DynamoDB's sort key.
@@ -141,13 +142,16 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl Table {
-    /// Reads rows strongly; one that is not there is not in the answer.
+    /// Reads rows strongly; one that is not there is not in the answer. `None` if they take more
+    /// than so many bytes of memory.
     pub(crate) async fn rows(
         &self,
         view: &str,
         ids: &BTreeSet<&str>,
-    ) -> Result<BTreeMap<String, Stored>, ViewError> {
+        bytes_max: usize,
+    ) -> Result<Option<BTreeMap<String, Stored>>, ViewError> {
         let mut found = BTreeMap::new();
+        let mut bytes = 0;
         let keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
         for keys in keys.chunks(BATCH_KEYS_MAX) {
             let mut left = keys.to_vec();
@@ -155,12 +159,17 @@ impl Table {
                 let batch = Retry::default().run(|| self.batch(left.clone())).await;
                 let (items, unprocessed) = batch.map_err(failed("reading rows"))?;
                 for item in items {
-                    found.extend([decode(item)?]);
+                    let (id, stored) = decode(item)?;
+                    bytes += held(&stored.row);
+                    if bytes > bytes_max {
+                        return Ok(None);
+                    }
+                    found.insert(id, stored);
                 }
                 left = unprocessed;
             }
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
     async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {

@@ -1,11 +1,12 @@
 //! Starts project-views as a Lambda on the index's stream.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Variables, chain, init_logs};
+use ringfence_lambda::{Variables, time_left};
 use ringfence_views::Projector;
 use serde_json::Value;
 
@@ -14,12 +15,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// The time for a ring where the runtime sets no deadline that lies ahead.
 const TIME_DEFAULT: Duration = Duration::from_secs(20);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    init_logs();
-    serve().await.inspect_err(|error| {
-        tracing::error!(cause = %chain(&**error), "the function can't start");
-    })
+fn main() -> ExitCode {
+    ringfence_lambda::main(serve())
 }
 
 async fn serve() -> Result<(), Error> {
@@ -34,9 +31,7 @@ async fn serve() -> Result<(), Error> {
     let projector = &Projector::new(client, index, view_table, clock.clone());
     let views = &project_views::views();
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let now_ms = clock.now_ms();
-        let left = Duration::from_millis(event.context.deadline.saturating_sub(now_ms));
-        let time = if left.is_zero() { TIME_DEFAULT } else { left.saturating_sub(ANSWER_TIME) };
+        let time = time_left(&event.context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
         let round = project_views::run(projector, views, time, clock).await;
         for line in round.lines {
             println!("{line}");

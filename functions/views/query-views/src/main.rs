@@ -1,24 +1,21 @@
 //! Starts query-views as a Lambda.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use query_views::{Answered, WAIT_MAX_MS, answer};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Variables, chain, init_logs};
+use ringfence_lambda::{Variables, time_left};
 use ringfence_views::ViewReader;
 use serde_json::Value;
 
 /// Left of the deadline for the read behind a wait, and the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    init_logs();
-    serve().await.inspect_err(|error| {
-        tracing::error!(cause = %chain(&**error), "the function can't start");
-    })
+fn main() -> ExitCode {
+    ringfence_lambda::main(serve())
 }
 
 async fn serve() -> Result<(), Error> {
@@ -33,12 +30,8 @@ async fn serve() -> Result<(), Error> {
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
         let (payload, context) = event.into_parts();
         let started_ms = clock.now_ms();
-        let left = Duration::from_millis(context.deadline.saturating_sub(started_ms));
-        // Emulators of the runtime send deadlines long past; those bound nothing.
-        let time = match left.is_zero() {
-            true => Duration::from_millis(WAIT_MAX_MS),
-            false => left.saturating_sub(ANSWER_TIME),
-        };
+        let time = time_left(&context, clock, ANSWER_TIME);
+        let time = time.unwrap_or(Duration::from_millis(WAIT_MAX_MS));
         let Answered { answer, view, outcome, cause } =
             answer(reader, &payload, &context.request_id, time).await;
         let duration_ms = clock.now_ms().saturating_sub(started_ms);

@@ -8,7 +8,7 @@ use ringfence_aggregate_log::{
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
-use crate::castore::Castore;
+use crate::castore;
 use crate::stack::{
     CustomerEvent, Customers, NOW, Stack, added, conflict, customer, event, events, key, versions,
 };
@@ -73,7 +73,7 @@ fn pushed(store: &str, id: &str, version: u64, event_type: &str, payload: Value)
 #[tokio::test]
 async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     for id in ["ada", "b#c"] {
         let mut first = pushed("CUSTOMERS", id, 1, "CUSTOMER_REGISTERED", payload());
@@ -105,7 +105,7 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
 #[tokio::test]
 async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     let first = NewEvent {
         metadata: Some(json!({ "correlationId": "r-1", "deep": payload() })),
@@ -145,7 +145,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
 #[tokio::test]
 async fn lists_agree_and_either_continues_the_others_pages() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     for n in 0..6_u64 {
         stack.clock.set(crate::stack::NOW_MS + n * 1_000);
@@ -197,7 +197,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
 #[tokio::test]
 async fn groups_of_either_are_read_by_the_other() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     let group = json!({ "events": [
         pushed("CUSTOMERS", "ada", 1, "POINTS_ADDED", json!({ "points": 1 })),
@@ -226,7 +226,7 @@ async fn groups_of_either_are_read_by_the_other() {
 #[tokio::test]
 async fn of_two_writers_of_one_version_exactly_one_wins() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     let mut wins = [0, 0];
     let mut read = Version::NONE;
@@ -267,7 +267,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
 #[tokio::test]
 async fn stream_images_mean_the_same_to_both() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     let mut stream = stack.stream();
     let first = pushed("CUSTOMERS", "a#b", 1, "CUSTOMER_REGISTERED", payload());
     castore.call("push", first).await;
@@ -287,7 +287,7 @@ async fn stream_images_mean_the_same_to_both() {
 #[tokio::test]
 async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
     let stack = Stack::start().await;
-    let Some(mut castore) = Castore::start(&stack).await else { return };
+    let Some(mut castore) = castore::start(&stack).await else { return };
     for id in ["ada", "b#c"] {
         for version in 1..=3 {
             let event = pushed("LEGACY", id, version, "POINTS_ADDED", json!({ "points": version }));

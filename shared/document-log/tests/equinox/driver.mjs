@@ -1,9 +1,10 @@
-// Drives the original library: one JSON command a line on stdin, one JSON answer a line on stdout.
+// Drives the original library: one JSON command a line on stdin, one JSON answer a line on stdout,
+// {ok} or {error}. The operations, and what is ok:
 //
 //   transact {id, events, ...how}  appends through a decider          -> {version}
 //   hold     {id, events, ...how}  the same, but stops between its read and its write
-//                                                                     -> {held}, then {written} or
-//                                                                        {refused} after "go"
+//                                                                     -> "held", then "written"
+//                                                                        or "refused" after "go"
 //   query    {id, ...how}          reads through a decider            -> {state, version}
 //   read     {id, from, to}        reads the events themselves        -> {events}
 //
@@ -23,7 +24,7 @@ import {
   TipOptions,
 } from "@equinox-js/dynamo-store"
 
-const [endpoint, tableName] = process.argv.slice(2)
+const { ENDPOINT: endpoint, TABLE: tableName } = process.env
 const client = new DynamoStoreClient(
   new DynamoDB({
     endpoint,
@@ -114,7 +115,7 @@ async function hold(command) {
     if (!held) {
       held = true
       const gone = new Promise((resolve) => (go = resolve))
-      answer({ held: true })
+      answer({ ok: "held" })
       await gone
     }
     return command.events
@@ -122,9 +123,9 @@ async function hold(command) {
   try {
     // One attempt: a conflict is an error instead of another decision.
     await decider(command).transactAsync(decide, load(command), 1)
-    answer({ written: true })
-  } catch (error) {
-    answer({ refused: error.name })
+    answer({ ok: "written" })
+  } catch {
+    answer({ ok: "refused" })
   }
 }
 
@@ -147,11 +148,11 @@ const commands = {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line)
-  if (command.op === "go") go()
-  else if (command.op === "hold") void hold(command)
+  if (command.operation === "go") go()
+  else if (command.operation === "hold") void hold(command)
   else {
     try {
-      answer(await commands[command.op](command))
+      answer({ ok: await commands[command.operation](command) })
     } catch (error) {
       answer({ error: `${error.name}: ${error.message}` })
     }

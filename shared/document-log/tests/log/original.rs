@@ -7,12 +7,13 @@ use ringfence_document_log::{
     Access, Append, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load, Span,
     TipLimits,
 };
+use ringfence_local::node::Driver;
 use serde_json::{Value, json};
 
 use crate::basket::{
     Basket, Event, State, add, added, baskets, rolling, snapshot, state, transact,
 };
-use crate::node::Original;
+use crate::equinox;
 use crate::stack::{Stack, events_max, log, name};
 use crate::streams::image;
 
@@ -35,8 +36,8 @@ fn js(events: &[Event]) -> Vec<Value> {
 }
 
 /// The original's state and version of a stream are ours, by these strategies.
-async fn agree(original: &mut Original, stack: &Stack, id: &str, strategy: &str) -> State {
-    let theirs = original.call("query", json!({ "id": id, "strategy": strategy }));
+async fn agree(original: &mut Driver, stack: &Stack, id: &str, strategy: &str) -> State {
+    let theirs = original.call("query", json!({ "id": id, "strategy": strategy })).await;
     let access = match strategy {
         "unoptimized" => Access::Unoptimized,
         "latest" => Access::LatestKnownEvent,
@@ -55,7 +56,7 @@ async fn agree(original: &mut Original, stack: &Stack, id: &str, strategy: &str)
 #[tokio::test(flavor = "multi_thread")]
 async fn each_reads_what_both_wrote_by_turns() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     let tips = [
         (TipLimits::EQUINOX, json!({})),
         (events_max(2), json!({ "maxEvents": 2 })),
@@ -76,7 +77,7 @@ async fn each_reads_what_both_wrote_by_turns() {
                     let command = json!({
                         "id": id, "strategy": strategy, "tip": tip, "events": events,
                     });
-                    original.call("transact", command);
+                    original.call("transact", command).await;
                 } else {
                     add(&ours(&stack, limits, access()), &id, turn).await;
                 }
@@ -93,12 +94,12 @@ async fn each_reads_what_both_wrote_by_turns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_reads_the_others_bodies_in_every_encoding() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     let many = State { items: (0..200).map(|sku| (sku, sku)).collect(), closed: false };
     let event = Event::Snapshot(many.clone());
     for (codec, number) in [("raw", 0), ("deflate", 1), ("flushed", 1), ("brotli", 2)] {
         let events = js(&[added(1), event.clone()]);
-        original.call("transact", json!({ "id": codec, "codec": codec, "events": events }));
+        original.call("transact", json!({ "id": codec, "codec": codec, "events": events })).await;
         let read = log(stack.store());
         let strong = Consistency::Strong;
         let tip = read.tip(&name(codec), strong, &Envelope::default()).await.expect("an answer");
@@ -122,13 +123,13 @@ async fn each_reads_the_others_bodies_in_every_encoding() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_events_themselves_are_the_same_to_both() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     let category = ours(&stack, events_max(3), Access::Unoptimized);
     for sku in 0..4 {
         add(&category, "x", sku).await;
         let command =
             json!({ "id": "x", "tip": { "maxEvents": 2 }, "events": js(&[Event::Closed]) });
-        original.call("transact", command);
+        original.call("transact", command).await;
         let reopen = vec![Event::Snapshot(State::default())];
         transact(&category, "x", Load::Eventual, |_| Ok(reopen.clone())).await;
     }
@@ -145,13 +146,13 @@ async fn the_events_themselves_are_the_same_to_both() {
     };
     let ours: Vec<_> = events.iter().map(event).collect();
     assert_eq!(ours.len(), 12);
-    assert_eq!(original.call("read", json!({ "id": "x" }))["events"], json!(ours));
+    assert_eq!(original.call("read", json!({ "id": "x" })).await["events"], json!(ours));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_writers_at_one_version_exactly_one_wins() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     // The first write of a stream, an append, and a calving, by either or both.
     let kinds = [("first", None, None), ("append", None, None), ("ours", Some(1), None)];
     let kinds = kinds.into_iter().chain([("theirs", None, Some(1)), ("both", Some(1), Some(1))]);
@@ -166,8 +167,9 @@ async fn of_two_writers_at_one_version_exactly_one_wins() {
             let (stream, envelope) = (name(&id), Envelope::default());
             let tip = their_max.map_or(json!({}), |most| json!({ "maxEvents": most }));
             let events = js(&[added(1)]);
-            let held = original.call("hold", json!({ "id": id, "tip": tip, "events": events }));
-            assert_eq!(held["held"], true);
+            let held =
+                original.call("hold", json!({ "id": id, "tip": tip, "events": events })).await;
+            assert_eq!(held, "held");
             let known = log.tip(&stream, Consistency::Strong, &envelope).await;
             let known = known.expect("an answer");
             let append = log.append(Append {
@@ -178,10 +180,10 @@ async fn of_two_writers_at_one_version_exactly_one_wins() {
                 unfolds: vec![],
                 envelope: &envelope,
             });
-            original.send(&json!({ "op": "go" }));
+            original.send("go", json!({})).await;
             let written = matches!(append.await.expect("it is settled"), Appended::Written(_));
-            let answer = original.answer();
-            let theirs = answer.get("written").is_some();
+            let answer = original.answer().await;
+            let theirs = answer["ok"] == "written";
             assert_ne!(written, theirs, "{kind}, race {race}: {answer}");
             *(if written { &mut won } else { &mut lost }) += 1;
             version = if kind == "first" { 1 } else { version + 1 };
@@ -196,12 +198,12 @@ async fn of_two_writers_at_one_version_exactly_one_wins() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_with_the_original_is_decided_again() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     for (access, strategy) in [(snapshot(), "snapshot"), (rolling(), "rolling")] {
         let cached = baskets(log(stack.store()), access, crate::basket::some_cache());
         add(&cached, strategy, 1).await;
         let command = json!({ "id": strategy, "strategy": strategy, "events": js(&[added(2)]) });
-        original.call("transact", command);
+        original.call("transact", command).await;
         let added = transact(&cached, strategy, Load::Cached, |state| state.add(3, 1)).await;
         assert_eq!(added.attempts, 2, "the cached Tip was not the newest");
         assert_eq!(agree(&mut original, &stack, strategy, strategy).await.total(), 3);
@@ -211,7 +213,7 @@ async fn a_conflict_with_the_original_is_decided_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_original_reads_snapshots_of_a_pruned_stream_and_goes_on() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     let category = ours(&stack, events_max(2), snapshot());
     for sku in 0..5 {
         add(&category, "x", sku).await;
@@ -221,7 +223,7 @@ async fn the_original_reads_snapshots_of_a_pruned_stream_and_goes_on() {
     assert_eq!(agree(&mut original, &stack, "x", "snapshot").await.total(), 5);
     let events = js(&[added(9)]);
     let command = json!({ "id": "x", "strategy": "snapshot", "events": events });
-    original.call("transact", command);
+    original.call("transact", command).await;
     assert_eq!(agree(&mut original, &stack, "x", "snapshot").await.total(), 6);
     let report = category.log().verify(&name("x"), &Envelope::default()).await;
     assert_eq!(report.expect("an answer").problems, []);
@@ -230,16 +232,16 @@ async fn the_original_reads_snapshots_of_a_pruned_stream_and_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_originals_stream_images_are_appends() {
     let stack = Stack::start().await;
-    let Some(mut original) = Original::start(&stack) else { return };
+    let Some(mut original) = equinox::start(&stack).await else { return };
     let mut stream = stack.stream();
     let tip = json!({ "maxEvents": 2 });
     for count in [1, 2, 1, 3] {
         let events = js(&vec![added(7); count]);
         let command = json!({ "id": "x", "strategy": "snapshot", "tip": tip, "events": events });
-        original.call("transact", command);
+        original.call("transact", command).await;
     }
     let command = json!({ "id": "y", "strategy": "rolling", "events": js(&[added(1)]) });
-    original.call("transact", command);
+    original.call("transact", command).await;
     let records = stream.read().expect("records");
     let images = records.iter().map(|record| image(&record["dynamodb"]["NewImage"]));
     let spans: Vec<_> =

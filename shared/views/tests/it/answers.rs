@@ -104,6 +104,11 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
             "until": 2,
         })
     );
+    // It waits no longer than the invocation lasts.
+    let time = std::time::Duration::from_millis(100);
+    let answered = answer(&world.reader(), &http(path(), query(5_000)), "request-1", time).await;
+    let late: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
+    assert_eq!(late, body);
     world.run(&view(), FIRST).await.unwrap();
     let (status, _, body) = ask(&world, path(), query(0)).await;
     assert_eq!((status, &body["row"]["count"]), (200, &json!(2)));
@@ -203,6 +208,27 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
     assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
     assert_eq!(round.unfinished.len(), 1, "the served one alone: {round:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lag_is_also_that_of_all_views_and_a_view_that_could_not_be_asked_has_none() {
+    let world = World::new(9, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    let projector = world.projector();
+    for asked in [false, true] {
+        if !asked {
+            // The registry can be read, the checkpoint can't.
+            world.wire.inject("GetItem", 1, Fault::error("AccessDeniedException"));
+        }
+        let round = project_views::run(&projector, &[view()], LONG, &world.clock).await;
+        let line = &round.lines[0];
+        assert_eq!(line["view_failed"], u8::from(!asked));
+        assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
+        let directives = line["_aws"]["CloudWatchMetrics"].as_array().unwrap().iter();
+        let dimensions: Vec<_> = directives.map(|directive| &directive["Dimensions"]).collect();
+        let of_all = json!([[]]);
+        assert_eq!(dimensions.contains(&&of_all), asked, "{line}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

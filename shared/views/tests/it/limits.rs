@@ -1,9 +1,9 @@
 //! What is too large is refused by name, and nothing of it is written.
 
 use ringfence::NewEvent;
-use ringfence_views::{BATCH_BYTES_MAX, ROW_BYTES_MAX, ROWS_MAX};
+use ringfence_views::{BATCH_BYTES_MAX, HELD_BYTES_MAX, ROW_BYTES_MAX, ROWS_MAX};
 
-use crate::notes::{catalog, noted, sized, view};
+use crate::notes::{catalog, noted, sized, view, wiped};
 use crate::world::{FIRST, World};
 
 fn rows(count: usize) -> Vec<String> {
@@ -57,6 +57,28 @@ async fn a_rows_id_has_1_to_1024_bytes() {
     refuse(sized("n1", vec![String::new()], 0), why).await;
     let why = ", a row's id: 1025 bytes, limit 1024; name it by 1 to 1024 bytes";
     refuse(sized("n1", vec!["x".repeat(1_025)], 0), why).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_at_once_is_bounded_by_its_bytes() {
+    let world = World::new(1, catalog());
+    let large = |_| {
+        let mut event = noted("n1", &["one"]);
+        event.data["more"] = "x".repeat(HELD_BYTES_MAX / 30).into();
+        event
+    };
+    world.publish((0..40).map(large)).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.batches), (40, 2));
+    // Rows as they were, though nothing is left of them.
+    let rows = |n| [format!("r{n}"), format!("s{n}")];
+    let large = |n| sized("n1", rows(n).to_vec(), HELD_BYTES_MAX / 30);
+    world.publish((0..20).map(large)).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish((0..20).map(|n| wiped("n1", &rows(n).each_ref().map(String::as_str)))).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.rows, ran.batches), (20, 40, 2));
+    assert_eq!(world.counts(FIRST).await.into_iter().collect::<Vec<_>>(), [("one".to_owned(), 40)]);
 }
 
 #[tokio::test(start_paused = true)]

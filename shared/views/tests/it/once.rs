@@ -179,6 +179,13 @@ async fn events_that_touch_nothing_move_the_checkpoint_alone() {
     let writes = world.wire.take().into_iter().map(|exchange| exchange.operation);
     let writes: Vec<_> = writes.filter(|o| o.contains("Write") || o.contains("Update")).collect();
     assert_eq!(writes, ["UpdateItem"]);
+    // But not only once: a crash would read them all again.
+    for _ in 0..20 {
+        world.append((0..50).map(|_| noted("n1", &[])).collect()).await;
+    }
+    world.publish([noted("n1", &[])]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.batches, ran.rows), (1_001, 2, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,16 @@
+//! The original library, beside the log on the same table.
+
+use ringfence_local::node::{Driver, Original};
+
+use crate::stack::{Stack, TABLE};
+
+static EQUINOX: Original = Original::new(
+    "the packages of Equinox",
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/equinox"),
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/equinox"),
+);
+
+/// `None` on a machine that can't run it.
+pub(crate) async fn start(stack: &Stack) -> Option<Driver> {
+    EQUINOX.start(&[("ENDPOINT", stack.endpoint()), ("TABLE", TABLE)]).await
+}

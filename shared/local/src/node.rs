@@ -1,0 +1,155 @@
+//! The original of a table layout, run by Node.js where there is one, so that tests can let both
+//! write and read the same table. A folder holds `package.json` with its lock file, and
+//! `driver.mjs`, which reads requests from standard input and answers on standard output, a line of
+//! JSON each.
+
+use std::fs;
+use std::io::Write;
+use std::panic::Location;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::OnceCell;
+
+/// With `1` in this variable, a machine that can't run an original fails the tests.
+const REQUIRED: &str = "RINGFENCE_REQUIRE_NODE";
+
+/// The original of a layout, as npm installs it.
+pub struct Original {
+    name: &'static str,
+    source: &'static str,
+    folder: &'static str,
+    installed: OnceCell<Result<(), String>>,
+}
+
+impl Original {
+    /// What `source` holds, to be installed in `folder`, so that nothing is written beside the code.
+    #[must_use]
+    pub const fn new(name: &'static str, source: &'static str, folder: &'static str) -> Self {
+        Self { name, source, folder, installed: OnceCell::const_new() }
+    }
+
+    /// Starts the driver, and installs its packages before, once for each state of the files.
+    /// `None` on a machine that can't run it, which standard error is told once.
+    ///
+    /// # Panics
+    /// On such a machine, if it is required.
+    pub async fn start(&self, environment: &[(&str, &str)]) -> Option<Driver> {
+        if self.installed.get_or_init(|| self.install()).await.is_err() {
+            return None;
+        }
+        let mut process = tokio::process::Command::new("node")
+            .arg(Path::new(self.folder).join("driver.mjs"))
+            .envs(environment.iter().copied())
+            // The SDK's advice on versions of Node.js is not for readers of test results.
+            .env("NODE_NO_WARNINGS", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it has told its version");
+        let requests = process.stdin.take().expect("it is piped");
+        let answers = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        Some(Driver { _process: process, requests, answers })
+    }
+
+    async fn install(&self) -> Result<(), String> {
+        let (source, folder) = (self.source, self.folder);
+        let installing = tokio::task::spawn_blocking(|| install(source.as_ref(), folder.as_ref()));
+        installing.await.expect("it does not panic").inspect_err(|why| {
+            assert!(
+                std::env::var_os(REQUIRED).is_none_or(|set| set != "1"),
+                "{REQUIRED}=1, but {} can't run: {why}",
+                self.name
+            );
+            // Not by a macro, whose output a passing test would swallow.
+            let left_out = format!("LEFT OUT, interchange with {}: {why}\n", self.name);
+            let _ = std::io::stderr().write_all(left_out.as_bytes());
+        })
+    }
+}
+
+/// Installs the packages that the lock file pins.
+fn install(source: &Path, folder: &Path) -> Result<(), String> {
+    let node = Command::new("node").arg("--version").output();
+    node.map_err(|error| format!("node: {error}"))?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(source).map_err(|error| error.to_string())? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        // Folders are what npm leaves behind where somebody has run it by hand.
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let mut state = Vec::new();
+    for file in &files {
+        state.extend(fs::read(file).map_err(|error| error.to_string())?);
+        let name = file.file_name().expect("a file has a name");
+        fs::copy(file, folder.join(name)).map_err(|error| error.to_string())?;
+    }
+    let marker = folder.join("installed");
+    if fs::read(&marker).is_ok_and(|installed| installed == state) {
+        return Ok(());
+    }
+    let npm = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        // Without a network it is to say so soon.
+        .args(["--prefer-offline", "--fetch-retries=1"])
+        .current_dir(folder)
+        .output()
+        .map_err(|error| format!("npm: {error}"))?;
+    if !npm.status.success() {
+        let why = String::from_utf8_lossy(&npm.stderr);
+        return Err(format!("npm ci: {}", why.lines().next().unwrap_or("no reason given")));
+    }
+    fs::write(marker, state).map_err(|error| error.to_string())
+}
+
+/// A running original.
+pub struct Driver {
+    // Ends with its standard input.
+    _process: Child,
+    requests: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Driver {
+    /// Asks for something without waiting for the answer.
+    ///
+    /// # Panics
+    /// When the driver has ended, as all of these.
+    pub async fn send(&mut self, operation: &str, mut input: Value) {
+        input["operation"] = json!(operation);
+        let line = format!("{input}\n");
+        self.requests.write_all(line.as_bytes()).await.expect("the driver listens");
+    }
+
+    /// The next answer: `{ok}` or `{error}`.
+    pub async fn answer(&mut self) -> Value {
+        let answer = self.answers.next_line().await.expect("an answer");
+        serde_json::from_str(&answer.expect("the driver lives")).expect("JSON")
+    }
+
+    /// Has it done, whatever comes of it.
+    pub async fn ask(&mut self, operation: &str, input: Value) -> Value {
+        self.send(operation, input).await;
+        self.answer().await
+    }
+
+    /// Has it done with success.
+    #[track_caller]
+    pub fn call(&mut self, operation: &str, input: Value) -> impl Future<Output = Value> {
+        let at = Location::caller();
+        let answer = self.ask(operation, input);
+        async move {
+            let mut answer = answer.await;
+            assert!(answer.get("ok").is_some(), "{at}: {answer}");
+            answer["ok"].take()
+        }
+    }
+}
