@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ringfence::{LimitExceeded, StoreError};
+use ringfence::{KeyReused, LimitExceeded, StoreError};
 use ringfence_dynamo::CodecError;
 
 use crate::{AggregateKey, KeyError, Version};
@@ -39,6 +39,9 @@ pub enum AggregateError {
     /// What was asked for makes no sense, whatever the log holds.
     #[error("refused: {0}")]
     Invalid(String),
+    /// Another command was settled under the idempotency key; nothing is written.
+    #[error(transparent)]
+    KeyReused(#[from] KeyReused),
     /// A store or an aggregate can't be named so.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -2,19 +2,19 @@
 //!
 //! A case is data, so the same case runs in memory and on DynamoDB.
 
+use std::iter::repeat;
 use std::panic::Location;
-use std::sync::Mutex;
 
 use futures::executor::block_on;
-use futures::stream::BoxStream;
-use ringfence::Context;
-use ringfence::kit::BEGIN_MS;
-use ringfence_dynamo::{Clock, Retry};
+use ringfence::kit::{BEGIN_MS, check_rejection};
+use ringfence::{Context, Envelope};
+use ringfence_dynamo::{Clock, Retry, rfc3339};
 
+use crate::command::carry_out;
+use crate::recorder::Recorder;
 use crate::{
-    AggregateError, AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore,
-    GetEvents, List, ListAggregateIds, Listed, Memory, NewEvent, Place, Push, PushEvent,
-    PushEventGroup, Range, StoredEvent, execute,
+    AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore, Memory, NewEvent, Place,
+    StoredEvent,
 };
 
 /// An event of an aggregate.
@@ -88,6 +88,7 @@ impl<C: Command> When<C> {
     /// The command is refused for exactly this reason.
     #[track_caller]
     pub fn then_rejected(self, rejection: C::Rejection) -> Case<C> {
+        check_rejection(&rejection);
         self.case(Err(rejection))
     }
 
@@ -105,12 +106,13 @@ impl<C: Command<Rejection: PartialEq>> Case<C> {
             let pushed = log.push_event(key, Place::End, event.clone()).await;
             pushed.expect("given events can be pushed");
         }
-        let spy = Spy { log, pushed: Mutex::default() };
-        let executed = execute(&spy, &self.command, &self.context, Retry::default()).await;
-        let pushed = spy.pushed.into_inner().expect("no code panics while it holds the lock");
-        let found = match executed {
-            Ok(_) => Ok(pushed),
+        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
+        let recorder = Recorder::new(log, &self.command, &envelope);
+        let executed = carry_out(&recorder, &self.command, &self.context, Retry::default()).await;
+        let found = match executed.outcome {
+            Ok(events) => Ok(self.facts(events)),
             Err(CommandError::Rejected(rejection)) => {
+                let pushed = recorder.pushed();
                 assert!(pushed.is_empty(), "refused, but pushed {pushed:?}; case at {}", self.at);
                 Err(rejection)
             }
@@ -119,60 +121,20 @@ impl<C: Command<Rejection: PartialEq>> Case<C> {
         assert_eq!(found, self.then, "case at {}", self.at);
     }
 
+    /// What was pushed, with the timestamps that the case names and no other.
+    fn facts(&self, events: Vec<StoredEvent>) -> Vec<Fact> {
+        let named = self.then.iter().flatten().map(|fact| fact.event.timestamp_ms);
+        let named = named.chain(repeat(None));
+        let fact = |(event, named): (StoredEvent, Option<u64>)| {
+            let StoredEvent { key, event_type, timestamp, payload, metadata, .. } = event;
+            let timestamp_ms = named.filter(|named| rfc3339(*named) == timestamp);
+            Fact { key, event: NewEvent { event_type, payload, metadata, timestamp_ms } }
+        };
+        events.into_iter().zip(named).map(fact).collect()
+    }
+
     /// Runs the case in memory.
     pub fn check_in_memory(&self) {
         block_on(self.check(&Memory::new(Clock::fixed(self.context.now_ms))));
-    }
-}
-
-/// A log that notes what is pushed through it.
-struct Spy<'l, L> {
-    log: &'l L,
-    pushed: Mutex<Vec<Fact>>,
-}
-
-impl<L> Spy<'_, L> {
-    fn note(&self, facts: impl IntoIterator<Item = Fact>) {
-        self.pushed.lock().expect("no code panics while it holds the lock").extend(facts);
-    }
-}
-
-impl<L: AggregateLog> GetEvents for Spy<'_, L> {
-    fn get_events<'a>(
-        &'a self,
-        key: &'a AggregateKey,
-        range: Range,
-    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
-        self.log.get_events(key, range)
-    }
-}
-
-impl<L: AggregateLog> PushEvent for Spy<'_, L> {
-    async fn push_event(
-        &self,
-        key: &AggregateKey,
-        place: Place,
-        event: NewEvent,
-    ) -> Result<StoredEvent, AggregateError> {
-        let pushed = self.log.push_event(key, place, event.clone()).await?;
-        self.note([Fact { key: key.clone(), event }]);
-        Ok(pushed)
-    }
-}
-
-impl<L: AggregateLog> PushEventGroup for Spy<'_, L> {
-    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
-        let pushed = self.log.push_event_group(group.clone()).await?;
-        let fact = |key: &AggregateKey, event| Fact { key: key.clone(), event };
-        self.note(group.into_iter().flat_map(|Push { key, events, .. }| {
-            events.into_iter().map(move |event| fact(&key, event))
-        }));
-        Ok(pushed)
-    }
-}
-
-impl<L: AggregateLog> ListAggregateIds for Spy<'_, L> {
-    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
-        self.log.list_aggregate_ids(store, list).await
     }
 }

@@ -24,12 +24,13 @@ mod log;
 mod memory;
 mod push;
 mod read;
+mod recorder;
 mod scan;
 mod store;
 mod table;
 mod verify;
 
-pub use command::{Command, CommandError, Executed, execute};
+pub use command::{Command, CommandError, Decide, Executed, execute};
 pub use error::{AggregateError, Conflict};
 pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,

@@ -2,12 +2,58 @@
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence_dynamo::{Failure, Item, Kind};
+use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
+use ringfence_dynamo::{Attempts, Failure, Item, Kind};
 
-use crate::item::{AGGREGATE_ID, VERSION, number, text};
+use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
-use crate::{AggregateError, Range, Table};
+use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
+
+/// How often a read looks for events that are missing between others.
+const LOOKS_MAX: u32 = 4;
+
+/// A read that is under way.
+struct Look<'a> {
+    items: BoxStream<'a, Result<Item, AggregateError>>,
+    /// The version that follows, and how many events are still asked for.
+    range: Range,
+    next: u64,
+    looks: Attempts,
+}
+
+/// The events of `key` in `range`.
+///
+/// The events of one transaction may become visible one by one, even to a strong read; a decision on a
+/// later one would be made without the earlier. Where a version is missing, a read in the order of
+/// versions therefore looks again. What stays missing was never there: other writers of this layout
+/// leave gaps.
+pub(crate) fn events<'a>(
+    table: &'a Table,
+    key: &'a AggregateKey,
+    range: Range,
+) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send + 'a {
+    let look = move |range| items(table, key.to_string(), range).boxed();
+    let begin = Look {
+        items: look(range),
+        range,
+        next: range.min_version.unwrap_or(1).max(1),
+        looks: table.retry.attempts_max(LOOKS_MAX).start(),
+    };
+    try_unfold(begin, move |mut state| async move {
+        loop {
+            let Some(item) = state.items.try_next().await? else { return Ok(None) };
+            let event = item::decode_named(item)?;
+            let version = event.version.number();
+            if !range.reverse && version > state.next && state.looks.again().await {
+                state.items = look(Range { min_version: Some(state.next), ..state.range });
+                continue;
+            }
+            state.next = version.saturating_add(1);
+            state.range.limit = state.range.limit.map(|limit| limit.saturating_sub(1));
+            return Ok(Some((event, state)));
+        }
+    })
+}
 
 /// The items of `partition` whose versions are in `range`. Each page is asked for what is still
 /// missing and no more, so that a limit bounds what is read, and paid for, as well.

@@ -16,7 +16,7 @@ use crate::list::{self, Of};
 use crate::push::{Entry, Prepared, check};
 use crate::{
     AggregateError, AggregateKey, GetEvents, List, ListAggregateIds, Listed, NewEvent, Place, Push,
-    PushEvent, PushEventGroup, Range, StoredEvent, Version, item, read,
+    PushEvent, PushEventGroup, Range, StoredEvent, Version, read,
 };
 
 /// Event stores in one DynamoDB table; clones share one meter.
@@ -171,9 +171,7 @@ impl GetEvents for Table {
         key: &'a AggregateKey,
         range: Range,
     ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
-        read::items(self, key.to_string(), range)
-            .map(|item| item.and_then(item::decode_named))
-            .boxed()
+        read::events(self, key, range).boxed()
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn place_order() -> Case {
     };
     let given: Vec<NewEvent> = product_ids.iter().map(synced).collect();
     let (order_id, customer_id) = (id("order-000001"), id("customer-001"));
-    let command = PlaceOrder { order_id, customer_id, product_ids };
+    let command = PlaceOrder { order_id, customer_id, product_ids, quantities: [].into() };
     case(command, &given, |bare, command| Box::pin(bare::place_order(bare, command)))
 }
 

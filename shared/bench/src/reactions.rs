@@ -36,7 +36,7 @@ pub(crate) fn order(number: usize) -> NewEvent {
     let (order_id, customer_id): (OrderId, CustomerId) =
         (id(&format!("order-{number:06}")), id("customer-001"));
     let product_ids = vec![id("product-0001"), id("product-0002")];
-    OrderPlaced { order_id, customer_id, product_ids }.into()
+    OrderPlaced { order_id, customer_id, product_ids, quantities: [].into() }.into()
 }
 
 /// A stack whose log has these orders.

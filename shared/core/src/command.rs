@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::{Context, Metadata, Position};
 
@@ -36,6 +37,53 @@ impl CommandRecord {
     pub fn new(slice: &'static str, key: &str, command: &impl Serialize) -> Self {
         Self { slice, key: key.to_owned(), command: canonical_json(command) }
     }
+
+    /// SHA-256 of the command, in hexadecimal.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        let digest = Sha256::digest(self.command.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What the command's events carry as metadata where they are its only record, in a log of single
+    /// streams: [`CommandRecord::wrote`] knows them by it.
+    #[must_use]
+    pub fn marks(&self) -> [(&'static str, String); 3] {
+        [
+            (COMMAND_ID, self.key.clone()),
+            (SLICE, self.slice.to_owned()),
+            (COMMAND_SHA256, self.sha256()),
+        ]
+    }
+
+    /// Whether an event with this metadata is the command's.
+    ///
+    /// # Errors
+    /// It is that of another command of the slice, under the same key.
+    pub fn wrote(&self, metadata: &Value) -> Result<bool, KeyReused> {
+        let is = |mark, value: &str| metadata.get(mark).and_then(Value::as_str) == Some(value);
+        if !is(COMMAND_ID, &self.key) || !is(SLICE, self.slice) {
+            return Ok(false);
+        }
+        match is(COMMAND_SHA256, &self.sha256()) {
+            true => Ok(true),
+            false => Err(KeyReused { key: self.key.clone() }),
+        }
+    }
+}
+
+/// The caller's key.
+const COMMAND_ID: &str = "commandId";
+/// Keys of different slices do not meet.
+const SLICE: &str = "slice";
+const COMMAND_SHA256: &str = "commandSha256";
+
+/// Another command was settled under the idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("idempotency key {key:?} belongs to another command; use a new key")]
+pub struct KeyReused {
+    /// The key.
+    pub key: String,
 }
 
 /// JSON with sorted keys, without nulls and without white space: equal values have equal texts, and a
@@ -65,6 +113,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_marks_of_a_command_tell_its_events_from_all_others() {
+        let record = |slice, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
+        let mine = record("rename", "k", 1);
+        let check = |other: CommandRecord, expected| {
+            let metadata: Value =
+                other.marks().into_iter().map(|(mark, value)| (mark.to_owned(), value)).collect();
+            assert_eq!(mine.wrote(&metadata), expected, "{other:?}");
+        };
+        check(mine.clone(), Ok(true));
+        check(record("rename", "l", 1), Ok(false));
+        check(record("register", "k", 1), Ok(false));
+        check(record("rename", "k", 2), Err(KeyReused { key: "k".to_owned() }));
+        for without in [json!({}), json!(null), json!({ "commandId": "k" })] {
+            assert_eq!(mine.wrote(&without), Ok(false), "{without}");
+        }
+    }
 
     #[test]
     fn what_is_null_is_what_is_not_there() {

@@ -20,9 +20,9 @@ pub const BOUNDARIES_MAX: usize = 99;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handled {
+pub struct Handled<P = Position> {
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: Outcome<P>,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
     /// Whether the outcome was recorded before, by an earlier command with the same key.
@@ -41,6 +41,12 @@ pub enum HandleError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl From<StoreError> for HandleError {
+    fn from(error: StoreError) -> Self {
+        Self::Log(error.into())
+    }
 }
 
 /// Runs `command` through its slice on `log`.
@@ -90,7 +96,7 @@ pub async fn handle<S: Slice, L: EventLog>(
             Err(conflict) => behind = Some(conflict),
         }
         if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            return Err(LogError::from(StoreError::Contention { attempts }).into());
+            return Err(StoreError::Contention { attempts }.into());
         }
     }
     unreachable!("the last attempt returns")

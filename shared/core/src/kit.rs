@@ -6,6 +6,7 @@
 use std::{fmt::Display, panic::Location, str::FromStr, sync::Mutex};
 
 use futures::{FutureExt, executor::block_on, future::BoxFuture, stream::BoxStream};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
@@ -85,9 +86,11 @@ impl Given {
 /// Members of the problem document that answers a rejection.
 const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "repeated"];
 
-/// A rejection is answered as a problem document, its fields beside the document's own members.
+/// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
+/// has no `code`, or when a field meets such a member.
 #[track_caller]
-fn check_rejection(rejection: &Value) {
+pub fn check_rejection(rejection: &impl Serialize) -> Value {
+    let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
     assert!(
         rejection["code"].is_string(),
         "a rejection is an object with a `code`: derive Serialize for an enum of struct variants and \
@@ -100,6 +103,7 @@ fn check_rejection(rejection: &Value) {
              answers it: give the field another name"
         );
     }
+    rejection
 }
 
 impl<S: Slice> When<S> {
@@ -126,9 +130,7 @@ impl<S: Slice> When<S> {
     /// The command is refused for exactly this reason.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
-        let rejection = serde_json::to_value(&rejection).expect("a rejection is a map");
-        check_rejection(&rejection);
-        self.case(Then::Rejected(rejection))
+        self.case(Then::Rejected(check_rejection(&rejection)))
     }
 
     #[track_caller]

@@ -34,7 +34,7 @@ mod value;
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
-pub use command::{CommandRecord, Envelope, canonical_json};
+pub use command::{CommandRecord, Envelope, KeyReused, canonical_json};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use event::{
     Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,

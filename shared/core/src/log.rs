@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, NewEvent, Plan, Position,
-    PositionError, Seen, SequencedEvent,
+    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, NewEvent, Plan,
+    Position, PositionError, Seen, SequencedEvent,
 };
 
 /// How fresh a read of the base table is. Either is safe: the append's condition decides.
@@ -53,9 +53,9 @@ pub enum Settled {
 /// The outcome of a command, as it is recorded and answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum Outcome<P = Position> {
     /// Accepted; these are its events, none when what was asked for was already so.
-    Accepted(Vec<EventRef>),
+    Accepted(Vec<EventRef<P>>),
     /// Refused by the domain.
     Rejected {
         /// For a person.
@@ -135,11 +135,8 @@ pub enum LogError {
     #[error("conflict")]
     Conflict(#[source] Conflict),
     /// Another command was settled under the idempotency key.
-    #[error("idempotency key {key:?} belongs to another command; use a new key")]
-    KeyReused {
-        /// The key.
-        key: String,
-    },
+    #[error(transparent)]
+    KeyReused(#[from] KeyReused),
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, CommandRecord, Conflict, Consistency, Envelope,
-    EventLog, EventRef, Filing, LogError, NewEvent, Outcome, Page, Plan, Position, Reading, Seen,
-    SequencedEvent, Settled,
+    EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Outcome, Page, Plan, Position,
+    Reading, Seen, SequencedEvent, Settled,
 };
 
 /// An event log in memory.
@@ -123,7 +123,7 @@ impl State {
         match self.records.get(&record_key(record)) {
             None => Ok(None),
             Some((command, outcome)) if *command == record.command => Ok(Some(outcome.clone())),
-            Some(_) => Err(LogError::KeyReused { key: record.key.clone() }),
+            Some(_) => Err(KeyReused { key: record.key.clone() }.into()),
         }
     }
 

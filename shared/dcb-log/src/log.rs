@@ -1,7 +1,6 @@
 //! The log itself: what its operations share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::BoxFuture;
@@ -52,14 +51,7 @@ impl DcbLog {
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        let retry = Retry::default();
-        match envelope.deadline_ms {
-            None => retry,
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                retry.within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 
     /// The time of the next position: later than the clock's, than this writer's last, than all it

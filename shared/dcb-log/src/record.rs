@@ -3,10 +3,11 @@
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
 };
-use ringfence::{CommandRecord, Envelope, LogError, Outcome, Settled, StoreError, escape};
+use ringfence::{
+    CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, escape,
+};
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, from_attribute, item_bytes, rfc3339};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::item::{ID, RECORDED_AT, attribute, key, number, text};
 use crate::limits;
@@ -39,7 +40,7 @@ pub(crate) fn put(
     let mut item = key(id, COMMAND);
     let now = now_ms / 1_000;
     item.extend([
-        (COMMAND_HASH.to_owned(), text(hash(record))),
+        (COMMAND_HASH.to_owned(), text(record.sha256())),
         (OUTCOME.to_owned(), attribute(OUTCOME, &json!(outcome))?),
         (RECORDED_AT.to_owned(), text(rfc3339(now_ms))),
         (EXPIRES_AT.to_owned(), number(now + COMMAND_KEPT_SECONDS)),
@@ -57,15 +58,10 @@ pub(crate) fn put(
     Ok(put.expect("table and item are set"))
 }
 
-fn hash(record: &CommandRecord) -> String {
-    let digest = Sha256::digest(record.command.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The outcome that an earlier command with the same key left behind.
 pub(crate) fn recorded(record: &CommandRecord, mut item: Item) -> Result<Outcome, LogError> {
-    if item.get(COMMAND_HASH) != Some(&text(hash(record))) {
-        return Err(LogError::KeyReused { key: record.key.clone() });
+    if item.get(COMMAND_HASH) != Some(&text(record.sha256())) {
+        return Err(KeyReused { key: record.key.clone() }.into());
     }
     let outcome = item.remove(OUTCOME).unwrap_or(AttributeValue::Null(true));
     let undecodable =

@@ -15,6 +15,15 @@ pub trait Decider {
 
     /// The state after `event`.
     fn evolve(state: Self::State, event: Self::Event) -> Self::State;
+
+    /// How commands have the state stored and read: all events, unless a decider knows better.
+    #[must_use]
+    fn access() -> Access<Self>
+    where
+        Self: Sized,
+    {
+        Access::Unoptimized
+    }
 }
 
 /// How a category's state is stored and read.
@@ -55,9 +64,14 @@ impl<D: Decider> Access<D> {
         !matches!(self, Self::Unoptimized)
     }
 
+    /// Whether what is decided is in events, not in the state alone.
+    pub(crate) fn keeps_events(&self) -> bool {
+        !matches!(self, Self::RollingState { .. })
+    }
+
     /// Whether an append must find the Tip untouched, not only its events.
     pub(crate) fn by_etag(&self) -> bool {
-        matches!(self, Self::RollingState { .. })
+        !self.keeps_events()
     }
 
     pub(crate) fn is_origin(&self, event: &D::Event) -> bool {

@@ -11,11 +11,11 @@ use crate::{
     Write,
 };
 
+/// Metadata by which one command's events are told from another's.
+const COMMAND: &str = "commandId";
 /// Metadata that is stored beside the rest, under `x` and `y`.
 const CORRELATION: &str = "correlationId";
 const CAUSATION: &str = "causationId";
-/// Metadata by which one command's events are told from another's.
-const COMMAND: &str = "commandId";
 
 /// Events and unfolds to write onto a Tip.
 #[derive(Clone, Debug)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope, StoreError};
+use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
 
 use crate::cache::{Cache, Loaded};
 use crate::codec::{encode, types};
+use crate::once::Search;
 use crate::{
-    Access, Append, Appended, Batch, Decider, DocumentError, DocumentLog, Store, StreamName,
-    StreamNameError,
+    Access, Append, Appended, Batch, Decider, DocumentError, DocumentLog, Recorded, Store,
+    StreamName, StreamNameError,
 };
 
 /// The streams of one category.
@@ -65,6 +66,8 @@ pub struct Transacted<E, R> {
 pub enum Outcome<E, R> {
     /// These events are in the stream; none if what was asked for was already so.
     Accepted(Vec<E>),
+    /// The command was accepted before, under the same idempotency key; these are its events.
+    Repeated(Vec<Recorded>),
     /// Refused by the domain.
     Rejected(R),
 }
@@ -129,6 +132,7 @@ impl<D: Decider, S: Store> Category<D, S> {
 
     /// Decides on the state of stream `id` and appends the events, if nothing was written in
     /// between; if something was, decides again.
+    /// An idempotency key is not looked at: [`Category::transact_once`] does that.
     ///
     /// # Errors
     /// The state can't be read, the events can't be written, others kept writing, or the outcome
@@ -140,10 +144,52 @@ impl<D: Decider, S: Store> Category<D, S> {
         envelope: &Envelope,
         decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
     ) -> Result<Transacted<D::Event, R>, DocumentError> {
+        self.settle(id, load, envelope, None, decide).await
+    }
+
+    /// The same for a command that takes effect once: the record's marks go into the metadata of its
+    /// events, and if the stream has events with these marks, nothing is decided.
+    ///
+    /// # Errors
+    /// As [`Category::transact`]; the key is another command's; or only the state is kept, which says
+    /// nothing of commands.
+    pub async fn transact_once<R>(
+        &self,
+        id: &str,
+        load: Load,
+        envelope: &Envelope,
+        record: &CommandRecord,
+        decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
+    ) -> Result<Transacted<D::Event, R>, DocumentError> {
+        if !self.access.keeps_events() {
+            return Err(DocumentError::KeyWithoutEvents { category: D::CATEGORY });
+        }
+        let mut envelope = envelope.clone();
+        for (mark, value) in record.marks() {
+            envelope.metadata.insert(mark, value).expect("a mark is no key of the log's own");
+        }
+        self.settle(id, load, &envelope, Some(Search::new(record)), decide).await
+    }
+
+    async fn settle<R>(
+        &self,
+        id: &str,
+        load: Load,
+        envelope: &Envelope,
+        mut search: Option<Search<'_>>,
+        decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
+    ) -> Result<Transacted<D::Event, R>, DocumentError> {
         let stream = self.stream(id)?;
         let mut attempts = self.log.retry(envelope).start();
         let (mut loaded, mut strong) = self.first(&stream, load, envelope).await?;
         loop {
+            if let (Some(search), Some(tip)) = (&mut search, &loaded.tip) {
+                let found = search.find(&self.log, tip, envelope).await?;
+                if !found.is_empty() {
+                    let (outcome, version) = (Outcome::Repeated(found), loaded.version());
+                    return Ok(Transacted { outcome, version, attempts: attempts.made() });
+                }
+            }
             let outcome = match decide(&loaded.state) {
                 Ok(events) if !events.is_empty() => {
                     let found = match self.sync(&stream, &loaded, events, envelope).await? {

@@ -1,6 +1,6 @@
 //! Why the log failed.
 
-use ringfence::{LimitExceeded, StoreError};
+use ringfence::{KeyReused, LimitExceeded, StoreError};
 
 use crate::{BodyError, StreamName, StreamNameError};
 
@@ -13,6 +13,15 @@ pub enum DocumentError {
     /// The id names no stream.
     #[error(transparent)]
     Name(#[from] StreamNameError),
+    /// Another command of the stream was carried out under the idempotency key.
+    #[error(transparent)]
+    KeyReused(#[from] KeyReused),
+    /// Where only the state is kept, nothing tells a command from its repeat.
+    #[error("{category} keeps no events, so nothing is done once; send it without idempotency key")]
+    KeyWithoutEvents {
+        /// The category.
+        category: &'static str,
+    },
     /// There is neither an event nor an unfold to write.
     #[error("nothing to write to {stream}: give events or unfolds")]
     Nothing {

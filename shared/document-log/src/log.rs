@@ -1,7 +1,5 @@
 //! The log itself: what its operations share.
 
-use std::time::Duration;
-
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
@@ -81,12 +79,6 @@ impl<S: Store> DocumentLog<S> {
 
     /// How long and how often to try on behalf of a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
-        match envelope.deadline_ms {
-            None => Retry::default(),
-            Some(deadline) => {
-                let left_ms = deadline.saturating_sub(self.clock.now_ms());
-                Retry::default().within(Duration::from_millis(left_ms))
-            }
-        }
+        Retry::of(envelope, &self.clock)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ringfence::StoreError;
+use ringfence::{Envelope, StoreError};
 use tokio::time::Instant;
 
-use crate::Failure;
 use crate::clock::{jitter, monotonic};
+use crate::{Clock, Failure};
 
 /// How often one request is sent, the first time included, unless the caller says otherwise.
 pub const ATTEMPTS_MAX: u32 = 8;
@@ -29,6 +29,19 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// The default, and no longer than until the deadline of a command.
+    #[must_use]
+    pub fn of(envelope: &Envelope, clock: &Clock) -> Self {
+        let retry = Self::default();
+        match envelope.deadline_ms {
+            None => retry,
+            Some(deadline_ms) => {
+                let left_ms = deadline_ms.saturating_sub(clock.now_ms());
+                retry.within(Duration::from_millis(left_ms))
+            }
+        }
+    }
+
     /// The same with at most `attempts` attempts; at least one is made.
     #[must_use]
     pub fn attempts_max(self, attempts: u32) -> Self {

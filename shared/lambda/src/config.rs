@@ -2,29 +2,6 @@
 
 use std::{collections::BTreeSet, str::FromStr};
 
-/// What a slice needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Name of the event table (`EVENT_TABLE`).
-    pub event_table: String,
-    /// How many decisions a warm handler keeps (`DECISION_CACHE_ENTRIES`), 100 by default; 0 keeps
-    /// none.
-    pub decision_cache_entries: usize,
-}
-
-const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
-
-impl Config {
-    /// The configuration of this process.
-    pub fn from_env() -> Result<Self, ConfigError> {
-        let mut variables = Variables::from_env();
-        let event_table = variables.required("EVENT_TABLE");
-        let decision_cache_entries =
-            variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
-        variables.finish(Self { event_table, decision_cache_entries })
-    }
-}
-
 /// Everything that is wrong with the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the template must set {}", .0.iter().cloned().collect::<Vec<_>>().join(", "))]

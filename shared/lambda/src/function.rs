@@ -1,20 +1,19 @@
 //! One invocation from payload to answer.
 
 use std::{
+    error::Error,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{
-    Catalog, Context, Decisions, Envelope, EventLog, HandleError, Handled, LogError, Metadata,
-    Slice, StoreError, TopicEvent, handle,
-};
+use ringfence::{Context, Envelope, Handled, Metadata, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
+    handler::{Explain, Handler},
     invocation::{Invocation, Surroundings},
     problem::Problem,
     telemetry::{Line, chain},
@@ -23,14 +22,15 @@ use crate::{
 /// Left of the deadline for the answer itself, in milliseconds.
 const ANSWER_MS: u64 = 250;
 
+/// Why a function can't start.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
 /// A slice with what it runs on. Invocations come one at a time, as Lambda has it, so the meter's
 /// difference over an invocation is what that invocation cost.
-pub(crate) struct Function<S: Slice, L> {
-    log: L,
-    catalog: Catalog,
+pub(crate) struct Function<H> {
+    handler: H,
     clock: Clock,
     meter: Meter,
-    decisions: Decisions<S>,
     cold: AtomicBool,
 }
 
@@ -40,16 +40,14 @@ pub(crate) struct Invoked {
     pub(crate) line: Line,
 }
 
-impl<S: Slice, L: EventLog> Function<S, L> {
-    pub(crate) fn new(
-        log: L,
-        catalog: Catalog,
-        clock: Clock,
-        meter: Meter,
-        decision_cache_entries: usize,
-    ) -> Self {
-        let decisions = Decisions::new(decision_cache_entries);
-        Self { log, catalog, clock, meter, decisions, cold: AtomicBool::new(true) }
+impl<H: Handler> Function<H> {
+    pub(crate) fn new(handler: H, clock: Clock, meter: Meter) -> Self {
+        Self { handler, clock, meter, cold: AtomicBool::new(true) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn handler(&self) -> &H {
+        &self.handler
     }
 
     pub(crate) async fn invoke(&self, payload: Value, lambda: &Lambda) -> Invoked {
@@ -57,7 +55,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
         let started_ms = self.clock.now_ms();
         let mut line = Line {
             timestamp_ms: started_ms,
-            slice: S::NAME,
+            slice: H::NAME,
             function_request_id: lambda.request_id.clone(),
             cold_start: self.cold.swap(false, Ordering::Relaxed),
             command_id: None,
@@ -70,7 +68,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
         };
         let http = payload.pointer("/requestContext/http").is_some();
         let bus = payload.get("detail-type").is_some();
-        let answer = match Invocation::<S>::parse(payload) {
+        let answer = match Invocation::parse::<H>(payload) {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
@@ -102,7 +100,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
     /// Runs one command and notes in `line` what became of it.
     async fn command(
         &self,
-        command: &S,
+        command: &H::Command,
         envelope: &Envelope,
         lambda: &Lambda,
         line: &mut Line,
@@ -118,9 +116,9 @@ impl<S: Slice, L: EventLog> Function<S, L> {
                 answer
             }
             Err(error) => {
-                let problem = Problem::of(&error, &lambda.request_id);
+                let problem = error.problem(&lambda.request_id);
                 line.outcome = problem.kind;
-                line.attempts += attempts(&error);
+                line.attempts += error.attempts();
                 line.cause = Some(chain(&error));
                 Err(problem)
             }
@@ -129,15 +127,18 @@ impl<S: Slice, L: EventLog> Function<S, L> {
 
     /// Settles one command before the deadline, or says that its outcome is unknown: Lambda would end
     /// the process without an answer.
-    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
-        let work = handle(&self.log, &self.catalog, &self.decisions, command, envelope);
+    async fn handle(
+        &self,
+        command: &H::Command,
+        envelope: &Envelope,
+    ) -> Result<Handled<H::Place>, H::Error> {
+        let work = self.handler.handle(command, envelope);
         let Some(deadline_ms) = envelope.deadline_ms else {
             return work.await;
         };
         let left = Duration::from_millis(deadline_ms.saturating_sub(self.clock.now_ms()));
         tokio::time::timeout(left, work).await.unwrap_or_else(|late| {
-            let source = late.into();
-            Err(LogError::from(StoreError::OutcomeUnknown { attempts: 1, source }).into())
+            Err(StoreError::OutcomeUnknown { attempts: 1, source: late.into() }.into())
         })
     }
 
@@ -147,7 +148,7 @@ impl<S: Slice, L: EventLog> Function<S, L> {
     async fn react(
         &self,
         event: &TopicEvent,
-        commands: Vec<S>,
+        commands: Vec<H::Command>,
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Diagnostic> {
@@ -212,19 +213,4 @@ impl<S: Slice, L: EventLog> Function<S, L> {
 
 fn answer_to_caller(answer: Result<Value, Problem>, http: bool) -> Value {
     if http { answer::http(answer) } else { answer.unwrap_or_else(Problem::document) }
-}
-
-fn attempts(error: &HandleError) -> u32 {
-    match error {
-        HandleError::Log(LogError::Store(error)) => error.attempts(),
-        _ => 1,
-    }
-}
-
-#[cfg(test)]
-impl<S: Slice> Function<S, ringfence::MemoryLog> {
-    /// What is in the log.
-    pub(crate) fn events(&self) -> Vec<ringfence::SequencedEvent> {
-        self.log.events()
-    }
 }

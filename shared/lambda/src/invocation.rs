@@ -8,10 +8,11 @@
 //! | bare command | anything else |
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
-use ringfence::{Slice, TopicEvent};
+use ringfence::TopicEvent;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::handler::Handler;
 use crate::problem::Problem;
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
@@ -22,11 +23,11 @@ const COMMAND_BYTES_MAX: usize = 350 * 1024;
 const NAME_BYTES_MAX: usize = 128;
 
 /// An invocation, understood.
-pub(crate) enum Invocation<S> {
+pub(crate) enum Invocation<C> {
     /// A command of a caller who waits, over HTTP or not.
-    Command(Box<S>, Surroundings),
+    Command(Box<C>, Surroundings),
     /// An event of the EventTopic and the commands that it leads to.
-    Event(Box<TopicEvent>, Vec<S>),
+    Event(Box<TopicEvent>, Vec<C>),
     /// An event that happened long ago, sent again by the replay of this name: nothing follows.
     Replay(String),
 }
@@ -43,11 +44,11 @@ pub(crate) struct Surroundings {
     pub(crate) principal: Option<String>,
 }
 
-impl<S: Slice> Invocation<S> {
-    pub(crate) fn parse(payload: Value) -> Result<Self, Problem> {
+impl<C: DeserializeOwned> Invocation<C> {
+    pub(crate) fn parse<H: Handler<Command = C>>(payload: Value) -> Result<Self, Problem> {
         match payload {
             Value::Object(map) if is_http(&map) => Self::http(map.into()),
-            Value::Object(map) if map.contains_key("detail-type") => Self::event(map.into()),
+            Value::Object(map) if map.contains_key("detail-type") => Self::event::<H>(map.into()),
             Value::Object(mut map) if map.contains_key("command") => {
                 let command = map.remove("command").unwrap_or_default();
                 let surroundings: Surroundings = from_json(map.into())?;
@@ -77,16 +78,16 @@ impl<S: Slice> Invocation<S> {
         Ok(Self::Command(Box::new(command(json)?), surroundings))
     }
 
-    fn event(mut payload: Value) -> Result<Self, Problem> {
+    fn event<H: Handler<Command = C>>(mut payload: Value) -> Result<Self, Problem> {
         let event: TopicEvent = from_json(payload["detail"].take())?;
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
-        match S::react(&event) {
+        match H::react(&event) {
             Ok(Some(commands)) => Ok(Self::Event(Box::new(event), commands)),
             Ok(None) => Err(Problem::malformed(
                 "detail-type",
-                format!("{} does not react to {}", S::NAME, event.event_type),
+                format!("{} does not react to {}", H::NAME, event.event_type),
             )),
             Err(error) => Err(Problem::malformed("detail.data", error)),
         }
@@ -110,7 +111,7 @@ fn body(request: ApiGatewayV2httpRequest) -> Result<Vec<u8>, Problem> {
 
 /// A command is an object: serde would take an array of its fields' values as well, which says
 /// something else as soon as the fields change.
-fn command<S: Slice>(json: Value) -> Result<S, Problem> {
+fn command<C: DeserializeOwned>(json: Value) -> Result<C, Problem> {
     if json.is_object() {
         from_json(json)
     } else {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use lambda_runtime::Diagnostic;
-use ringfence::{HandleError, LogError, PlanError, StoreError};
+use ringfence::{KeyReused, StoreError};
 use serde_json::{Value, json};
 
 /// An answer other than success.
@@ -72,44 +72,8 @@ impl Problem {
         Self::new(500, "internal", "The request failed", detail)
     }
 
-    /// What a caller learns of `error`.
-    pub(crate) fn of(error: &HandleError, request_id: &str) -> Self {
-        match error {
-            HandleError::Plan(PlanError::EmptyValue(key)) => {
-                Self::malformed(key, "is empty; it must name something")
-            }
-            HandleError::Plan(PlanError::Boundary(error)) => Self::malformed("tags", error),
-            HandleError::Plan(error @ (PlanError::Nothing | PlanError::TypeAlone(_))) => {
-                Self::malformed("tags", error)
-            }
-            HandleError::Plan(_) | HandleError::Event(_) => Self::internal(request_id),
-            HandleError::Log(error) => Self::of_log(error, request_id),
-        }
-    }
-
-    fn of_log(error: &LogError, request_id: &str) -> Self {
-        match error {
-            LogError::Limit(limit) => Self::too_large(limit.to_string()),
-            LogError::Conflict(_) => Self::contention(),
-            LogError::Store(error) => Self::of_store(error, request_id),
-            LogError::KeyReused { .. } => Self {
-                extension: json!({ "code": "IdempotencyKeyReused" }),
-                ..Self::new(
-                    422,
-                    "key-reused",
-                    "The idempotency key belongs to another command",
-                    error.to_string(),
-                )
-            },
-            LogError::Filing(error) => Self::malformed("tags", error),
-            LogError::Position(_) | LogError::Corrupt(_) | LogError::Undecodable { .. } => {
-                Self::internal(request_id)
-            }
-        }
-    }
-
     /// What a caller learns when the store, of whichever log, did not do what it was asked to.
-    fn of_store(error: &StoreError, request_id: &str) -> Self {
+    pub(crate) fn of_store(error: &StoreError, request_id: &str) -> Self {
         match error {
             StoreError::Contention { .. } => Self::contention(),
             StoreError::Throttled { .. } => {
@@ -129,13 +93,21 @@ impl Problem {
         }
     }
 
-    fn contention() -> Self {
+    /// 409: others were faster, each time.
+    pub(crate) fn contention() -> Self {
         Self::new(
             409,
             "contention",
             "Others keep changing what the command depends on",
             AGAIN.to_owned(),
         )
+    }
+
+    /// 422: the key belongs to another command.
+    pub(crate) fn key_reused(error: &KeyReused) -> Self {
+        let title = "The idempotency key belongs to another command";
+        Self::new(422, "key-reused", title, error.to_string())
+            .with(json!({ "code": "IdempotencyKeyReused" }))
     }
 
     /// What a person is told.

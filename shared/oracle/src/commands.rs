@@ -225,6 +225,7 @@ fn ordering(random: &mut Random) -> Command {
             order_id,
             customer_id: name(random, "c", 2),
             product_ids: (0..=random.below(3)).map(|_| name(random, "p", 3)).collect(),
+            quantities: [].into(),
         }),
         4 => Command::CancelOrder(CancelOrder { order_id }),
         _ => Command::OrderProduct(OrderProduct {

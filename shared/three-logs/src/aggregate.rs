@@ -1,7 +1,7 @@
 //! On the aggregate log: an event store, a command for each command.
 
 use ringfence::Context;
-use ringfence_aggregate_log::{AggregateLog, Command, CommandError, EventStore, Recorded};
+use ringfence_aggregate_log::{AggregateLog, Command, CommandError, Decide, EventStore, Recorded};
 
 use crate::account::{Account, AccountEvent, Act, Refusal, Transfer};
 
@@ -18,24 +18,22 @@ impl EventStore for Accounts {
     }
 }
 
-impl Command for Act {
-    type Output = ();
+impl Decide for Act {
+    const NAME: &'static str = "act";
+    type Store = Accounts;
     type Rejection = Refusal;
 
-    async fn handle<L: AggregateLog>(
-        &self,
-        log: &L,
-        _: &Context,
-    ) -> Result<(), CommandError<Refusal>> {
-        let decide =
-            |account: Option<&Account>| self.action.decide(&account.copied().unwrap_or_default());
-        Accounts::decide(log, &self.account_id.to_string(), decide).await?;
-        Ok(())
+    fn aggregate_id(&self) -> String {
+        self.account_id.to_string()
+    }
+
+    fn decide(&self, account: Option<&Account>, _: &Context) -> Result<Vec<AccountEvent>, Refusal> {
+        self.action.decide(&account.copied().unwrap_or_default())
     }
 }
 
 impl Command for Transfer {
-    type Output = ();
+    const NAME: &'static str = "transfer";
     type Rejection = Refusal;
 
     async fn handle<L: AggregateLog>(

@@ -94,6 +94,7 @@ pub fn cases() -> Vec<Case<CancelOrder>> {
         order_id: id(order),
         customer_id: id("c1"),
         product_ids: vec![id("p1"), id("p2")],
+        quantities: [].into(),
     };
     let cancelled = || OrderCancelled { order_id: id("o1"), product_ids: vec![id("p1"), id("p2")] };
     let cancel = || CancelOrder { order_id: id("o1") };

@@ -1,12 +1,18 @@
 //! PlaceOrder: a customer orders products that ordering knows.
 //!
 //! The boundary is the order (placed once) and each of its products (still known at the commit).
+//!
+//! Also an automation: a cart that is checked out leads to its command, with the cart's id as the
+//! order's. Nobody waits for that answer. A refusal, as of a product that ordering does not know, is in
+//! the log of this function; the cart stays closed, and is ordered by sending this command with what
+//! can be had.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use ringfence::prelude::*;
 use ringfence_ordering::{CustomerId, OrderId, OrderPlaced, ProductId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Places an order.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -19,6 +25,9 @@ pub struct PlaceOrder {
     pub customer_id: CustomerId,
     /// What is ordered.
     pub product_ids: Vec<ProductId>,
+    /// Units of products, where the customer says how many; each is named once above.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }
 
 /// What the decision reads.
@@ -55,6 +64,14 @@ pub enum Rejection {
     OrderIsEmpty {
         /// The order.
         order_id: OrderId,
+    },
+    /// Only what is ordered, and named once, has a quantity.
+    #[error("order {order_id} has a quantity of {product_id}, but does not name it once")]
+    QuantityUnclear {
+        /// The order.
+        order_id: OrderId,
+        /// The product.
+        product_id: ProductId,
     },
     /// Some products are unknown.
     #[error("not available: {}", list(missing))]
@@ -95,12 +112,16 @@ impl Slice for PlaceOrder {
         command: &Self,
         _context: &Context,
     ) -> Result<Vec<OrderPlaced>, Rejection> {
-        let Self { order_id, customer_id, product_ids } = command.clone();
+        let Self { order_id, customer_id, product_ids, quantities } = command.clone();
         if state.placed {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
         }
         if product_ids.is_empty() {
             return Err(Rejection::OrderIsEmpty { order_id });
+        }
+        let once = |product| product_ids.iter().filter(|named| *named == product).count() == 1;
+        if let Some(product_id) = quantities.keys().find(|product| !once(*product)).cloned() {
+            return Err(Rejection::QuantityUnclear { order_id, product_id });
         }
         let unknown = |product: &&ProductId| !state.known.contains(*product);
         let missing: BTreeSet<_> = product_ids.iter().filter(unknown).cloned().collect();
@@ -108,8 +129,26 @@ impl Slice for PlaceOrder {
             let missing = missing.into_iter().collect();
             return Err(Rejection::ProductsNotAvailable { missing });
         }
-        Ok(vec![OrderPlaced { order_id, customer_id, product_ids }])
+        Ok(vec![OrderPlaced { order_id, customer_id, product_ids, quantities }])
     }
+
+    fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
+        if event.event_type != "CheckedOut" {
+            return Ok(None);
+        }
+        let CheckedOut { cart_id, customer_id, items } = CheckedOut::deserialize(&event.data)?;
+        let product_ids = items.keys().cloned().collect();
+        Ok(Some(vec![Self { order_id: cart_id, customer_id, product_ids, quantities: items }]))
+    }
+}
+
+/// What this context reads of a cart that is checked out.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckedOut {
+    cart_id: OrderId,
+    customer_id: CustomerId,
+    items: BTreeMap<ProductId, NonZeroU32>,
 }
 
 /// The rules, as cases.
@@ -122,16 +161,24 @@ pub fn cases() -> Vec<Case<PlaceOrder>> {
         price: Money::new(1_250, "EUR"),
     };
     let ids = |products: &[&str]| products.iter().map(|product| id(product)).collect::<Vec<_>>();
+    let units = |units: &[(&str, u32)]| {
+        let of = |(product, n): &(&str, u32)| Some((id(product), NonZeroU32::new(*n)?));
+        units.iter().filter_map(of).collect::<BTreeMap<_, _>>()
+    };
     let place = |order, products| PlaceOrder {
         order_id: id(order),
         customer_id: id("c1"),
         product_ids: ids(products),
+        quantities: units(&[]),
     };
     let placed = |order, products| OrderPlaced {
         order_id: id(order),
         customer_id: id("c1"),
         product_ids: ids(products),
+        quantities: units(&[]),
     };
+    let unclear =
+        |product| Rejection::QuantityUnclear { order_id: id("o1"), product_id: id(product) };
     let missing = |products| Rejection::ProductsNotAvailable { missing: ids(products) };
     vec![
         given(events![synced("p1"), synced("p2")])
@@ -154,10 +201,49 @@ pub fn cases() -> Vec<Case<PlaceOrder>> {
         given(events![synced("p1")])
             .when(place("o1", &["p1", "p1"]))
             .then([placed("o1", &["p1", "p1"])]),
+        given(events![synced("p1"), synced("p2")])
+            .when(PlaceOrder { quantities: units(&[("p2", 3)]), ..place("o1", &["p1", "p2"]) })
+            .then([OrderPlaced { quantities: units(&[("p2", 3)]), ..placed("o1", &["p1", "p2"]) }]),
+        given(events![synced("p1"), synced("p2")])
+            .when(PlaceOrder { quantities: units(&[("p2", 3)]), ..place("o1", &["p1"]) })
+            .then_rejected(unclear("p2")),
+        given(events![synced("p1")])
+            .when(PlaceOrder { quantities: units(&[("p1", 3)]), ..place("o1", &["p1", "p1"]) })
+            .then_rejected(unclear("p1")),
     ]
 }
 
 #[test]
 fn rules_hold() {
     ringfence::kit::check_in_memory(cases());
+}
+
+#[test]
+fn a_cart_that_is_checked_out_becomes_an_order_with_its_quantities() {
+    let sample = include_str!("../../../../events/place-order/eventbridge.json");
+    let sample: serde_json::Value = serde_json::from_str(sample).expect("JSON");
+    let mut event = TopicEvent::deserialize(&sample["detail"]).expect("an event of the topic");
+    let order = PlaceOrder {
+        order_id: id("cart-1"),
+        customer_id: id("customer-1"),
+        product_ids: vec![id("desk-1"), id("lamp-1")],
+        quantities: [
+            (id("desk-1"), NonZeroU32::MIN),
+            (id("lamp-1"), NonZeroU32::MIN.saturating_add(1)),
+        ]
+        .into(),
+    };
+    assert_eq!(PlaceOrder::react(&event).expect("a cart"), Some(vec![order]));
+    event.data["items"]["desk-1"] = 0.into();
+    assert!(PlaceOrder::react(&event).is_err(), "none is no item");
+    event.event_type = "ItemAdded".to_owned();
+    assert_eq!(PlaceOrder::react(&event).expect("nothing to read"), None);
+}
+
+#[test]
+fn an_order_without_quantities_is_stored_as_it_always_was() {
+    let data = serde_json::json!({ "orderId": "o1", "customerId": "c1", "productIds": ["p1"] });
+    let placed = OrderPlaced::deserialize(&data).expect("an order of before");
+    assert!(placed.quantities.is_empty());
+    assert_eq!(serde_json::to_value(&placed).expect("JSON"), data);
 }

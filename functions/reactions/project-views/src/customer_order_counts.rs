@@ -73,6 +73,7 @@ fn orders_are_counted_by_customer() {
         order_id: id(order),
         customer_id: id(customer),
         product_ids: vec![id("p1")],
+        quantities: [].into(),
     };
     let ordered = ProductOrdered {
         order_id: id("o3"),

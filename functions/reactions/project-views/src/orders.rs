@@ -1,5 +1,8 @@
 //! orders: what was ordered, by whom, and whether it still is. One row an order.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use ringfence::prelude::*;
 use ringfence_dynamo::rfc3339;
 use ringfence_ordering::{CustomerId, Money, OrderId, ProductId};
@@ -21,6 +24,9 @@ pub enum Consumed {
         customer_id: CustomerId,
         /// What is ordered.
         product_ids: Vec<ProductId>,
+        /// How many units, of products of which the order says so.
+        #[serde(default)]
+        quantities: BTreeMap<ProductId, NonZeroU32>,
         /// When.
         #[time]
         at_ms: u64,
@@ -137,8 +143,9 @@ impl View for Orders {
                 let (status, cancelled_at) = (Status::Cancelled, Some(rfc3339(*at_ms)));
                 return row.map(|row| Order { status, cancelled_at, ..row });
             }
-            Consumed::OrderPlaced { at_ms, customer_id, product_ids, .. } => {
-                let line = |id: &ProductId| line(id, None);
+            Consumed::OrderPlaced { at_ms, customer_id, product_ids, quantities, .. } => {
+                let units = |id: &_| quantities.get(id).copied().map(NonZeroU32::get);
+                let line = |id: &ProductId| line(id, units(id));
                 (at_ms, Some(customer_id), product_ids.iter().map(line).collect())
             }
             Consumed::ProductOrdered { at_ms, customer_id, product_id, quantity, .. } => {
@@ -178,6 +185,7 @@ fn an_order_says_what_was_ordered_and_what_became_of_it() {
         order_id: id("o1"),
         customer_id: id("c1"),
         product_ids: vec![id("p1"), id("p2")],
+        quantities: [(id("p2"), NonZeroU32::MIN)].into(),
     }])
     .wait(1_500)
     .and(events![
@@ -196,7 +204,7 @@ fn an_order_says_what_was_ordered_and_what_became_of_it() {
             "o1",
             order(
                 Some("c1"),
-                vec![line(&id("p1"), None), line(&id("p2"), None)],
+                vec![line(&id("p1"), None), line(&id("p2"), Some(1))],
                 first,
                 Some(then),
             ),

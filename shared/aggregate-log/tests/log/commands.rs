@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use ringfence::Context;
+use ringfence::{Context, Envelope};
 use ringfence_aggregate_log::kit::{Case, fact, given};
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore,
@@ -11,53 +11,56 @@ use ringfence_aggregate_log::{
 };
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Retry};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::stack::{
     Customer, CustomerEvent, Customers, NOW_MS, Stack, added, customer, event, events,
 };
 
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
 struct AddPoints {
     id: &'static str,
     points: i64,
 }
 
+#[derive(Serialize)]
 struct Transfer {
     from: &'static str,
     to: &'static str,
     points: i64,
 }
 
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
 enum Refusal {
-    #[error("only {0} points")]
-    TooFew(i64),
+    #[error("only {has} points")]
+    TooFew { has: i64 },
     #[error("no such customer")]
     Unknown,
 }
 
 impl Command for AddPoints {
-    type Output = i64;
+    const NAME: &'static str = "add-points";
     type Rejection = Refusal;
 
     async fn handle<L: AggregateLog>(
         &self,
         log: &L,
         _: &Context,
-    ) -> Result<i64, CommandError<Refusal>> {
+    ) -> Result<(), CommandError<Refusal>> {
         let customer = Customers::get_aggregate(log, self.id, None).await?;
         if customer.state.is_none() {
             return Err(CommandError::Rejected(Refusal::Unknown));
         }
         let event = CustomerEvent::PointsAdded { points: self.points };
-        let customer = Customers::push_event(log, customer, event).await?;
-        Ok(customer.state.map_or(0, |customer| customer.points))
+        Customers::push_event(log, customer, event).await?;
+        Ok(())
     }
 }
 
 impl Command for Transfer {
-    type Output = ();
+    const NAME: &'static str = "transfer";
     type Rejection = Refusal;
 
     async fn handle<L: AggregateLog>(
@@ -72,7 +75,7 @@ impl Command for Transfer {
             return Ok(());
         }
         if has < self.points {
-            return Err(CommandError::Rejected(Refusal::TooFew(has)));
+            return Err(CommandError::Rejected(Refusal::TooFew { has }));
         }
         let draft = |points| Draft {
             timestamp_ms: Some(context.now_ms),
@@ -106,7 +109,7 @@ fn transfers() -> Vec<Case<Transfer>> {
         two()
             .when(command(4))
             .then([fact::<Customers>("ada", now(-4)), fact::<Customers>("bob", now(4))]),
-        two().when(command(11)).then_rejected(Refusal::TooFew(10)),
+        two().when(command(11)).then_rejected(Refusal::TooFew { has: 10 }),
         two().when(command(0)).then_nothing(),
     ]
 }
@@ -198,11 +201,11 @@ async fn every_one_of_many_writers_is_counted_once() {
         stack.wire.inject("PutItem", pass + 2, Fault::error("TransactionConflictException"));
     }
     let command = AddPoints { id: "ada", points: 1 };
-    let context = Context::default();
+    let envelope = Envelope::default();
     let retry = Retry::default().attempts_max(100);
     let writers = join_all((0..8).map(|_| async {
         for _ in 0..5 {
-            let done = execute(&log, &command, &context, retry).await;
+            let done = execute(&log, &command, &envelope, retry).await.outcome;
             done.unwrap_or_else(|error| panic!("{error:?}"));
         }
     }));
@@ -234,13 +237,13 @@ impl PushEvent for Rival<'_> {
         place: Place,
         event: NewEvent,
     ) -> Result<StoredEvent, AggregateError> {
-        self.0.push_event(key, Place::End, added(100)).await?;
         self.0.push_event(key, place, event).await
     }
 }
 
 impl PushEventGroup for Rival<'_> {
     async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.0.push_event(&group[0].key, Place::End, added(100)).await?;
         self.0.push_event_group(group).await
     }
 }
@@ -258,7 +261,9 @@ async fn a_command_that_always_loses_ends_with_the_conflict() {
     Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
     let command = AddPoints { id: "ada", points: 1 };
     let retry = Retry::default().attempts_max(3);
-    match execute(&Rival(&log), &command, &Context::default(), retry).await {
+    let executed = execute(&Rival(&log), &command, &Envelope::default(), retry).await;
+    assert_eq!((executed.attempts, executed.repeated), (3, false));
+    match executed.outcome {
         Err(CommandError::Log(AggregateError::Conflict(conflict))) => {
             assert_eq!(conflict.to_string(), "CUSTOMERS#ada has an event of version 4 already");
         }

@@ -193,3 +193,45 @@ async fn a_stream_image_is_the_event_that_was_pushed() {
         assert!(error.to_string().contains(missing), "{error}");
     }
 }
+
+/// An answer to a query without the event of this version.
+fn without(version: &'static str) -> Fault {
+    Fault::Reply(Edit::new(move |answer| {
+        let items = answer["Items"].as_array_mut().expect("items");
+        items.retain(|item| item["version"]["N"] != version);
+    }))
+}
+
+#[tokio::test]
+async fn an_event_that_shows_before_its_predecessor_is_not_decided_on_without_it() {
+    for (versions, fault) in [(3, without("2")), (2, without("1"))] {
+        let stack = Stack::start().await;
+        let log = stack.table();
+        let events = vec![added(1); versions];
+        let push = Push { key: customer("1"), place: NEW, events };
+        log.push_event_group(vec![push]).await.expect("pushed");
+        stack.operations();
+        stack.wire.inject("Query", 0, fault);
+        let customer = Customers::get_aggregate(&log, "1", None).await.expect("the customer");
+        let points = i64::try_from(versions).expect("a small number");
+        assert_eq!(customer.state.map(|customer| customer.points), Some(points));
+        assert_eq!(stack.operations(), ["Query", "Query"]);
+    }
+}
+
+#[tokio::test]
+async fn a_gap_that_another_writer_left_is_read_over() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    for version in [1, 2, 5, 6] {
+        push(&log, Place::Forced(version)).await.expect("pushed");
+    }
+    stack.operations();
+    let all = versions(&log, &customer("1"), Range::default()).await;
+    assert_eq!(all, [1, 2, 5, 6]);
+    assert_eq!(stack.operations().len(), 4, "it looks again three times");
+    let range = Range { limit: Some(3), ..Range::default() };
+    assert_eq!(versions(&log, &customer("1"), range).await, [1, 2, 5]);
+    let range = Range { reverse: true, ..Range::default() };
+    assert_eq!(versions(&log, &customer("1"), range).await, [6, 5, 2, 1]);
+}

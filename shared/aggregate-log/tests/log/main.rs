@@ -1,6 +1,7 @@
 //! The log's promises, on an embedded DynamoDB and in memory.
 #![allow(missing_docs, reason = "tests")]
 
+mod cases;
 mod castore;
 mod commands;
 mod contract;
@@ -9,6 +10,9 @@ mod faults;
 mod import;
 mod interchange;
 mod lists;
+mod once;
+mod slices;
 mod stack;
+mod transfers;
 mod twins;
 mod verify;

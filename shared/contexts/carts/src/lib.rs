@@ -9,6 +9,7 @@ use ringfence_document_log::{Access, Decider};
 use serde::{Deserialize, Serialize};
 
 id_type!(CartId, "names a cart");
+id_type!(CustomerId, "names a customer");
 
 /// Units of one product in a cart.
 pub const QUANTITY_MAX: u32 = 99;
@@ -38,8 +39,16 @@ pub enum Event {
         /// The product.
         product_id: ProductId,
     },
-    /// The cart becomes an order.
-    CheckedOut,
+    /// The cart is to become an order. It says all that an order needs, so that who hears of it reads
+    /// nothing else.
+    CheckedOut {
+        /// The cart.
+        cart_id: CartId,
+        /// Who orders.
+        customer_id: CustomerId,
+        /// Units by product, at least one.
+        items: BTreeMap<ProductId, u32>,
+    },
     /// The state behind all events; an unfold, never an event.
     CartSnapshot(Cart),
 }
@@ -50,12 +59,13 @@ pub enum Event {
 pub struct Cart {
     /// Units by product.
     pub items: BTreeMap<ProductId, u32>,
-    /// Whether it became an order.
-    pub checked_out: bool,
+    /// Who has checked it out, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_out_by: Option<CustomerId>,
 }
 
 impl Decider for Cart {
-    const CATEGORY: &'static str = "Cart";
+    const CATEGORY: &'static str = "carts";
     type Event = Event;
     type State = Self;
 
@@ -70,19 +80,18 @@ impl Decider for Cart {
             Event::ItemRemoved { product_id } => {
                 cart.items.remove(&product_id);
             }
-            Event::CheckedOut => cart.checked_out = true,
+            Event::CheckedOut { customer_id, .. } => cart.checked_out_by = Some(customer_id),
             Event::CartSnapshot(snapshot) => return snapshot,
         }
         cart
     }
-}
 
-/// A cart is read from its newest snapshot.
-#[must_use]
-pub fn access() -> Access<Cart> {
-    Access::Snapshot {
-        is_origin: |event| matches!(event, Event::CartSnapshot(_)),
-        to_snapshot: |cart| Event::CartSnapshot(cart.clone()),
+    /// From its newest snapshot.
+    fn access() -> Access<Self> {
+        Access::Snapshot {
+            is_origin: |event| matches!(event, Event::CartSnapshot(_)),
+            to_snapshot: |cart| Event::CartSnapshot(cart.clone()),
+        }
     }
 }
 
@@ -90,7 +99,7 @@ pub fn access() -> Access<Cart> {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// It is an order now.
+    /// It is on its way to an order.
     #[error("the cart is checked out")]
     CartCheckedOut,
     /// There is nothing in it to order.
@@ -115,73 +124,46 @@ pub enum Rejection {
     TooManyProducts,
 }
 
-type Decision = Result<Vec<Event>, Rejection>;
-
 impl Cart {
-    /// Puts units of a product in.
+    /// Refuses what comes after the check-out.
     ///
     /// # Errors
-    /// The cart is an order, or the quantity is out of range.
-    pub fn add(&self, product_id: ProductId, quantity: u32) -> Decision {
-        self.open()?;
-        let there = self.items.get(&product_id).copied();
-        in_range(&product_id, quantity)?;
-        in_range(&product_id, there.unwrap_or(0).saturating_add(quantity))?;
-        if there.is_none() && self.items.len() >= PRODUCTS_MAX {
-            return Err(Rejection::TooManyProducts);
-        }
-        Ok(vec![Event::ItemAdded { product_id, quantity }])
-    }
-
-    /// Sets how many units of a product there are.
-    ///
-    /// # Errors
-    /// The cart is an order, the product is not in it, or the quantity is out of range.
-    pub fn change_quantity(&self, product_id: ProductId, quantity: u32) -> Decision {
-        self.open()?;
-        in_range(&product_id, quantity)?;
-        match self.items.get(&product_id) {
-            None => Err(Rejection::NotInCart { product_id }),
-            Some(there) if *there == quantity => Ok(vec![]),
-            Some(_) => Ok(vec![Event::QuantityChanged { product_id, quantity }]),
-        }
-    }
-
-    /// Takes a product out.
-    ///
-    /// # Errors
-    /// The cart is an order.
-    pub fn remove(&self, product_id: ProductId) -> Decision {
-        self.open()?;
-        match self.items.contains_key(&product_id) {
-            true => Ok(vec![Event::ItemRemoved { product_id }]),
-            false => Ok(vec![]),
-        }
-    }
-
-    /// Makes the cart an order.
-    ///
-    /// # Errors
-    /// There is nothing in it.
-    pub fn check_out(&self) -> Decision {
-        match (self.checked_out, self.items.is_empty()) {
-            (true, _) => Ok(vec![]),
-            (false, true) => Err(Rejection::CartEmpty),
-            (false, false) => Ok(vec![Event::CheckedOut]),
-        }
-    }
-
-    fn open(&self) -> Result<(), Rejection> {
-        if self.checked_out { Err(Rejection::CartCheckedOut) } else { Ok(()) }
+    /// [`Rejection::CartCheckedOut`].
+    pub fn check_open(&self) -> Result<(), Rejection> {
+        if self.checked_out_by.is_some() { Err(Rejection::CartCheckedOut) } else { Ok(()) }
     }
 }
 
-fn in_range(product_id: &ProductId, quantity: u32) -> Result<(), Rejection> {
+/// Refuses a cart that would have so many units of the product.
+///
+/// # Errors
+/// [`Rejection::QuantityOutOfRange`].
+pub fn check_quantity(product_id: &ProductId, quantity: u32) -> Result<(), Rejection> {
     match quantity {
         1..=QUANTITY_MAX => Ok(()),
         _ => {
             let product_id = product_id.clone();
             Err(Rejection::QuantityOutOfRange { product_id, quantity })
         }
+    }
+}
+
+/// Facts that the cases of several slices begin with.
+pub mod facts {
+    use ringfence::kit::id;
+
+    use crate::Event;
+
+    /// So many lamps are put in.
+    #[must_use]
+    pub fn lamps(quantity: u32) -> Event {
+        Event::ItemAdded { product_id: id("lamp"), quantity }
+    }
+
+    /// Customer `ada` checks cart `cart-1` out, which has so many lamps.
+    #[must_use]
+    pub fn checked_out(lamps: u32) -> Event {
+        let items = [(id("lamp"), lamps)].into();
+        Event::CheckedOut { cart_id: id("cart-1"), customer_id: id("ada"), items }
     }
 }

@@ -7,28 +7,10 @@ use ringfence::id_type;
 use ringfence_aggregate_log::{EventStore, Recorded};
 use serde::{Deserialize, Serialize};
 
-mod change_email;
-mod deactivate;
 mod email;
-mod register;
-mod rename;
-mod transfer_points;
+pub mod facts;
 
-pub use change_email::ChangeEmail;
-pub use deactivate::Deactivate;
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
-pub use register::Register;
-pub use rename::Rename;
-pub use transfer_points::TransferPoints;
-
-/// The cases of each command.
-pub mod cases {
-    pub use crate::change_email::cases as change_email;
-    pub use crate::deactivate::cases as deactivate;
-    pub use crate::register::cases as register;
-    pub use crate::rename::cases as rename;
-    pub use crate::transfer_points::cases as transfer_points;
-}
 
 id_type!(CustomerId, "names a customer");
 
@@ -37,12 +19,7 @@ pub const WELCOME_POINTS: u64 = 100;
 
 /// What happens to a customer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    tag = "type",
-    content = "payload",
-    rename_all = "SCREAMING_SNAKE_CASE",
-    rename_all_fields = "camelCase"
-)]
+#[serde(tag = "type", content = "payload", rename_all_fields = "camelCase")]
 pub enum CustomerEvent {
     /// The first event.
     CustomerRegistered {
@@ -99,7 +76,7 @@ pub struct Customer {
 pub struct Customers;
 
 impl EventStore for Customers {
-    const ID: &'static str = "CUSTOMERS";
+    const ID: &'static str = "customers";
     type Event = CustomerEvent;
     type Aggregate = Customer;
 
@@ -123,19 +100,13 @@ impl EventStore for Customers {
     }
 }
 
-/// Why a command on customers is refused.
+/// Why nothing can happen to a customer.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
-pub enum Rejection {
+pub enum NotActive {
     /// There is no such customer.
     #[error("customer {customer_id} does not exist")]
     CustomerNotFound {
-        /// The customer.
-        customer_id: CustomerId,
-    },
-    /// The customer exists, and is another.
-    #[error("customer {customer_id} is registered already")]
-    CustomerExists {
         /// The customer.
         customer_id: CustomerId,
     },
@@ -145,28 +116,20 @@ pub enum Rejection {
         /// The customer.
         customer_id: CustomerId,
     },
-    /// The customer does not have so many.
-    #[error("customer {customer_id} has {points} points")]
-    TooFewPoints {
-        /// The customer.
-        customer_id: CustomerId,
-        /// What it has.
-        points: u64,
-    },
-    /// Points go from one customer to another.
-    #[error("customer {customer_id} can't send points to itself")]
-    SameCustomer {
-        /// The customer.
-        customer_id: CustomerId,
-    },
 }
 
 /// The customer, if something may still happen to it.
-fn active<'c>(id: &CustomerId, customer: Option<&'c Customer>) -> Result<&'c Customer, Rejection> {
+///
+/// # Errors
+/// There is none, or it is deactivated.
+pub fn active<'c>(
+    id: &CustomerId,
+    customer: Option<&'c Customer>,
+) -> Result<&'c Customer, NotActive> {
     let customer_id = id.clone();
     match customer {
-        None => Err(Rejection::CustomerNotFound { customer_id }),
-        Some(customer) if !customer.active => Err(Rejection::CustomerInactive { customer_id }),
+        None => Err(NotActive::CustomerNotFound { customer_id }),
+        Some(customer) if !customer.active => Err(NotActive::CustomerInactive { customer_id }),
         Some(customer) => Ok(customer),
     }
 }
@@ -181,10 +144,10 @@ mod tests {
         let event = CustomerEvent::EmailChanged { email };
         let json = serde_json::to_value(event).expect("JSON");
         let expected = serde_json::json!({
-            "type": "EMAIL_CHANGED", "payload": { "email": "ada@example.com" },
+            "type": "EmailChanged", "payload": { "email": "ada@example.com" },
         });
         assert_eq!(json, expected);
         let json = serde_json::to_value(CustomerEvent::CustomerDeactivated).expect("JSON");
-        assert_eq!(json, serde_json::json!({ "type": "CUSTOMER_DEACTIVATED" }));
+        assert_eq!(json, serde_json::json!({ "type": "CustomerDeactivated" }));
     }
 }

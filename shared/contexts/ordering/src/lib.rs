@@ -1,5 +1,8 @@
 //! Ordering: what customers buy.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use ringfence::{Catalog, CatalogError, Event, id_type};
 pub use ringfence_catalog::{Money, ProductId};
 
@@ -30,6 +33,9 @@ pub struct OrderPlaced {
     pub customer_id: CustomerId,
     /// What was ordered.
     pub product_ids: Vec<ProductId>,
+    /// Units of products, where the customer said how many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }
 
 /// An order is withdrawn.

@@ -200,5 +200,5 @@ fn one_key_has_one_effect_and_one_answer() {
     let refused = run(&log, &book("r1", "g2"), Some("k2")).unwrap();
     assert_eq!((code(&refused), refused.repeated), ("Taken", true));
     let reused = run(&log, &book("r2", "g2"), Some("k1")).unwrap_err();
-    assert!(matches!(reused, HandleError::Log(LogError::KeyReused { .. })), "{reused:?}");
+    assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
 }

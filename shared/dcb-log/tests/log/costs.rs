@@ -172,6 +172,7 @@ async fn place_an_order_of_two_products() {
         order_id: id("order-000001"),
         customer_id: id("customer-001"),
         product_ids: products.map(id).to_vec(),
+        quantities: [].into(),
     };
     let cost = cost(given.to_vec(), command, 3).await;
     let expected = Cost { requests: (3, 1), read: 1.5, write: 8.0, index_write: vec![] };

@@ -53,6 +53,7 @@ async fn place_order() {
             order_id: id("o1"),
             customer_id: id("c1"),
             product_ids: vec![id("p1"), id("p2")],
+            quantities: [].into(),
         })
         .await;
     insta::assert_snapshot!(only_transaction(&stack));

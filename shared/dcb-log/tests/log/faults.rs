@@ -178,8 +178,12 @@ async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
     // Both reads of the first decision: the order, which is not there, and the product.
     stack.wire.inject("Query", 0, stale());
     stack.wire.inject("Query", 0, stale());
-    let command =
-        PlaceOrder { order_id: id("o1"), customer_id: id("c1"), product_ids: vec![id("p1")] };
+    let command = PlaceOrder {
+        order_id: id("o1"),
+        customer_id: id("c1"),
+        product_ids: vec![id("p1")],
+        quantities: [].into(),
+    };
     let handled = stack.accept(command).await;
     assert_eq!(handled.attempts, 2);
     assert!(stack.wire.is_spent());

@@ -58,7 +58,7 @@ async fn another_command_under_the_key_is_refused() {
     let stack = shop().await;
     run(&stack, "p1", "k").await.expect("accepted");
     let other = run(&stack, "p2", "k").await.expect_err("the key is taken");
-    assert!(matches!(other, HandleError::Log(LogError::KeyReused { key }) if key == "k"));
+    assert!(matches!(other, HandleError::Log(LogError::KeyReused(reused)) if reused.key == "k"));
     assert_eq!(stack.count("ProductAdded").await, 1);
 }
 
@@ -148,7 +148,9 @@ async fn a_key_refuses_another_payload_also_when_the_first_was_refused() {
         let other = AddProduct { name: "Chair".to_owned(), ..add(product) };
         let envelope = Envelope { idempotency_key: Some("k".to_owned()), ..envelope() };
         let other = stack.run_with(&other, &envelope).await.expect_err("the key is taken");
-        assert!(matches!(other, HandleError::Log(LogError::KeyReused { key }) if key == "k"));
+        assert!(
+            matches!(other, HandleError::Log(LogError::KeyReused(reused)) if reused.key == "k")
+        );
     }
     assert_eq!(stack.count("ProductAdded").await, 1);
 }

@@ -1,45 +1,45 @@
-//! Given/when/then, in memory and on DynamoDB, whatever the access.
+//! Every slice's cases, which its own tests run in memory, on DynamoDB, however the state is stored.
 
-use ringfence_document_log::Cache;
-use ringfence_document_log::kit::{Case, check_in_memory, given};
+use std::fmt::Debug;
 
-use crate::basket::{Basket, Closed, Event, State, accesses, added, baskets};
+use ringfence_carts::{Cart, Event};
+use ringfence_document_log::kit::Case;
+use ringfence_document_log::{Access, Cache, Category, Command, Decider, TipLimits};
+
 use crate::stack::{Stack, events_max, log};
 
-fn cases() -> Vec<Case<Basket, Closed>> {
-    let add = |sku| move |state: &State| state.add(sku, 1);
-    vec![
-        given([]).when(add(1)).then([added(1)]),
-        given([added(1)]).when(|state: &State| state.ensure(1)).then_nothing(),
-        given([added(1), Event::Removed { sku: 1 }])
-            .when(|state: &State| state.ensure(1))
-            .then([added(1)]),
-        given([added(1), Event::Closed]).when(add(2)).then_rejected(Closed),
-    ]
+/// Every access by which a cart is what its events say.
+fn accesses() -> [Access<Cart>; 3] {
+    let to_snapshot: fn(&Cart) -> Event = |cart| Event::CartSnapshot(cart.clone());
+    [Access::Unoptimized, Cart::access(), Access::RollingState { to_snapshot }]
 }
 
-#[test]
-fn the_cases_hold_in_memory() {
-    for access in accesses() {
-        check_in_memory(access, &cases());
-    }
-}
-
-#[tokio::test]
-async fn the_cases_hold_on_dynamodb() {
+/// Runs each case on a stream of its own, with calves of one event and with none.
+async fn check<C>(cases: Vec<Case<C>>)
+where
+    C: Command<Decider = Cart, Rejection: Debug + PartialEq>,
+{
     let stack = Stack::start().await;
-    for (a, access) in accesses().into_iter().enumerate() {
-        let log = log(stack.store()).with_limits(events_max(1));
-        let category = baskets(log, access(), Cache::none());
-        for (c, case) in cases().iter().enumerate() {
-            case.check(&category, &format!("{a}-{c}")).await;
+    for (l, limits) in [events_max(1), TipLimits::default()].into_iter().enumerate() {
+        for (a, access) in accesses().into_iter().enumerate() {
+            let log = log(stack.store()).with_limits(limits);
+            let category = Category::new(log, access, Cache::none()).expect("an enum");
+            for (c, case) in cases.iter().enumerate() {
+                case.check(&category, &format!("{l}-{a}-{c}")).await;
+            }
         }
     }
 }
 
-#[test]
-#[should_panic(expected = "case at")]
-fn a_case_that_does_not_hold_says_where() {
-    let case = given([Event::Closed]).when(|state: &State| state.add(1, 1)).then([added(1)]);
-    check_in_memory(accesses()[0], &[case]);
+macro_rules! slices {
+    ($($slice:ident)*) => {$(
+        #[tokio::test]
+        async fn $slice() {
+            check(::$slice::cases()).await;
+        }
+    )*};
+}
+
+slices! {
+    add_to_cart change_quantity remove_from_cart check_out
 }

@@ -4,6 +4,7 @@
 mod accesses;
 mod basket;
 mod cases;
+mod commands;
 mod contract;
 mod costs;
 mod curve;

@@ -33,7 +33,7 @@ async fn survive(seed: u64) {
             let events = (0..=random.below(3)).map(|_| any(&mut random, things)).collect();
             doorbells.extend(world.append(events).await.iter().map(Partition::of));
         }
-        if random.chance(50) {
+        if random.chance(20) {
             doorbells.extend(streams::any(&world, &mut random, things).await);
         }
         // Doorbells ring at least once, and in any company.

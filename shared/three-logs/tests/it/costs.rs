@@ -114,8 +114,10 @@ where
         }
     }
     let run = async {
-        match execute(&log, &command, &Default::default(), Retry::default()).await {
-            Ok(executed) => assert!(accepts && executed.attempts == 1),
+        let executed = execute(&log, &command, &Default::default(), Retry::default()).await;
+        assert_eq!(executed.attempts, 1);
+        match executed.outcome {
+            Ok(_) => assert!(accepts),
             Err(CommandError::Rejected(_)) => assert!(!accepts),
             Err(CommandError::Log(error)) => panic!("{error:?}"),
         }

@@ -52,7 +52,13 @@ fn event(random: &mut Random) -> NewEvent {
         }
         3 => ProductDemandRecorded { product_id: product, order_id: id(order) }.into(),
         4 => ProductDemandRevoked { product_id: product, order_id: id(order) }.into(),
-        5 => OrderPlaced { order_id: id(order), customer_id: id(&customer), product_ids }.into(),
+        5 => OrderPlaced {
+            order_id: id(order),
+            customer_id: id(&customer),
+            product_ids,
+            quantities: [].into(),
+        }
+        .into(),
         6 => OrderCancelled { order_id: id(order), product_ids }.into(),
         7 => ProductOrdered {
             order_id: id(order),

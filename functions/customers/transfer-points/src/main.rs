@@ -1,0 +1,5 @@
+//! Starts the slice as a Lambda.
+
+fn main() -> std::process::ExitCode {
+    ringfence_lambda::aggregate::run::<transfer_points::TransferPoints>()
+}

@@ -1,0 +1,320 @@
+//! Commands take effect, with a key once, and cost what they have to.
+
+use ringfence::{Context, Envelope, EventRef, Handled, Outcome, StoreError};
+use ringfence_document_log::kit::{check_in_memory, given};
+use ringfence_document_log::{Access, Cache, Category, Command, DocumentError, Store, execute};
+use ringfence_dynamo::Units;
+use ringfence_dynamo::wire::{Edit, Fault};
+use serde::{Deserialize, Serialize};
+
+use crate::basket::{
+    Basket, Event, State, accesses, add, added, baskets, rolling, snapshot, some_cache, state,
+};
+use crate::on_both;
+use crate::stack::{Stack, events_max, log};
+
+on_both![
+    a_command_says_where_its_events_are,
+    a_repeat_is_answered_with_the_events_of_the_first,
+    a_key_belongs_to_one_command_of_a_slice,
+    a_repeat_that_left_no_event_is_decided_anew,
+    what_is_pruned_is_forgotten,
+    without_events_there_is_no_once,
+];
+
+/// Puts one piece of something in, unless the basket is closed.
+#[derive(Serialize, Deserialize)]
+struct Add {
+    basket: String,
+    sku: u32,
+}
+
+/// Puts something in unless it is there.
+#[derive(Serialize, Deserialize)]
+struct Ensure {
+    basket: String,
+    sku: u32,
+}
+
+#[derive(Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Rejection {
+    #[error("the basket is closed")]
+    BasketClosed,
+}
+
+impl Command for Add {
+    const NAME: &'static str = "add";
+    type Decider = Basket;
+    type Rejection = Rejection;
+
+    fn stream_id(&self) -> String {
+        self.basket.clone()
+    }
+
+    fn decide(&self, state: &State, _: &Context) -> Result<Vec<Event>, Rejection> {
+        state.add(self.sku, 1).map_err(|_| Rejection::BasketClosed)
+    }
+}
+
+impl Command for Ensure {
+    const NAME: &'static str = "ensure";
+    type Decider = Basket;
+    type Rejection = Rejection;
+
+    fn stream_id(&self) -> String {
+        self.basket.clone()
+    }
+
+    fn decide(&self, state: &State, _: &Context) -> Result<Vec<Event>, Rejection> {
+        state.ensure(self.sku).map_err(|_| Rejection::BasketClosed)
+    }
+}
+
+fn adding(sku: u32) -> Add {
+    Add { basket: "x/1".to_owned(), sku }
+}
+
+fn ensuring(sku: u32) -> Ensure {
+    Ensure { basket: "x/1".to_owned(), sku }
+}
+
+fn keyed(key: &str) -> Envelope {
+    Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() }
+}
+
+async fn done<C: Command<Decider = Basket>, S: Store>(
+    category: &Category<Basket, S>,
+    command: &C,
+    key: Option<&str>,
+) -> Handled<u64> {
+    let envelope = key.map(keyed).unwrap_or_default();
+    execute(category, command, &envelope).await.expect("it is settled")
+}
+
+/// An answer with events of type `Added` at these places.
+fn accepted(positions: &[u64], repeated: bool) -> Handled<u64> {
+    let event = |position: &u64| EventRef {
+        event_type: "Added".to_owned(),
+        position: *position,
+        partition: Some("Basket-x%2F1".to_owned()),
+    };
+    let outcome = Outcome::Accepted(positions.iter().map(event).collect());
+    Handled { outcome, attempts: 1, repeated }
+}
+
+async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
+    let category = baskets(log(store), snapshot(), some_cache());
+    assert_eq!(done(&category, &adding(1), None).await, accepted(&[0], false));
+    assert_eq!(done(&category, &adding(1), None).await, accepted(&[1], false));
+    assert_eq!(done(&category, &ensuring(1), None).await, accepted(&[], false));
+    let close = |_: &State| Ok::<_, ()>(vec![Event::Closed]);
+    let load = ringfence_document_log::Load::Eventual;
+    category.transact("x/1", load, &Envelope::default(), close).await.expect("closed");
+    let refused = done(&category, &adding(1), None).await.outcome;
+    let rejection = serde_json::json!({ "code": "BasketClosed" });
+    let message = "the basket is closed".to_owned();
+    assert_eq!(refused, Outcome::Rejected { message, rejection });
+}
+
+async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(store: S) {
+    // In the Tip, and in calves; cold, and from what a warm program knows.
+    for (n, limits) in [events_max(100), events_max(2)].into_iter().enumerate() {
+        for (a, access) in accesses().into_iter().take(3).enumerate() {
+            let log = || log(store.clone()).with_limits(limits);
+            let warm = baskets(log(), access(), some_cache());
+            let cold = baskets(log(), access(), Cache::none());
+            let command = Add { basket: format!("{n}-{a}"), sku: 7 };
+            for _ in 0..2 {
+                done(&cold, &Add { basket: command.basket.clone(), sku: 1 }, None).await;
+            }
+            let first = done(&warm, &command, Some("k")).await;
+            assert!(!first.repeated);
+            for later in 0..4 {
+                for category in [&warm, &cold] {
+                    let again = done(category, &command, Some("k")).await;
+                    let expected = Handled { repeated: true, attempts: 1, ..first.clone() };
+                    assert_eq!(again, expected, "limits {n}, access {a}, {later} later");
+                }
+                done(&cold, &Add { basket: command.basket.clone(), sku: 1 }, None).await;
+            }
+            let total = state(&cold, &command.basket).await;
+            assert_eq!((total.items[&7], total.items[&1]), (1, 6));
+        }
+    }
+}
+
+async fn a_key_belongs_to_one_command_of_a_slice<S: Store>(store: S) {
+    let category = baskets(log(store), snapshot(), Cache::none());
+    done(&category, &adding(1), Some("k")).await;
+    let reused = execute(&category, &adding(2), &keyed("k")).await.expect_err("another command");
+    assert!(matches!(&reused, DocumentError::KeyReused(reused) if reused.key == "k"), "{reused:?}");
+    assert_eq!(done(&category, &ensuring(2), Some("k")).await, accepted(&[1], false), "a slice");
+    assert_eq!(done(&category, &adding(1), Some("K")).await, accepted(&[2], false), "a key");
+    assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
+}
+
+async fn a_repeat_that_left_no_event_is_decided_anew<S: Store>(store: S) {
+    let category = baskets(log(store), snapshot(), some_cache());
+    add(&category, "x/1", 1).await;
+    assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[], false));
+    let remove = |_: &State| Ok::<_, ()>(vec![Event::Removed { sku: 1 }]);
+    let load = ringfence_document_log::Load::Eventual;
+    category.transact("x/1", load, &Envelope::default(), remove).await.expect("removed");
+    assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], false));
+    assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], true));
+}
+
+async fn what_is_pruned_is_forgotten<S: Store>(store: S) {
+    let category = baskets(log(store).with_limits(events_max(1)), snapshot(), Cache::none());
+    done(&category, &adding(1), Some("first")).await;
+    done(&category, &adding(1), Some("second")).await;
+    done(&category, &adding(1), None).await;
+    let stream = category.stream("x/1").expect("a name");
+    category.log().prune(&stream, 1, &Envelope::default()).await.expect("pruned");
+    assert_eq!(done(&category, &adding(1), Some("second")).await, accepted(&[1], true));
+    assert_eq!(done(&category, &adding(1), Some("first")).await, accepted(&[3], false));
+}
+
+async fn without_events_there_is_no_once<S: Store>(store: S) {
+    let category = baskets(log(store), rolling(), Cache::none());
+    assert_eq!(done(&category, &adding(1), None).await, accepted(&[], false));
+    let refused = execute(&category, &adding(1), &keyed("k")).await.expect_err("no events");
+    assert_eq!(
+        refused.to_string(),
+        "Basket keeps no events, so nothing is done once; send it without idempotency key"
+    );
+    assert_eq!(state(&category, "x/1").await.total(), 1);
+}
+
+#[tokio::test]
+async fn of_two_with_one_key_one_takes_effect() {
+    let stack = Stack::start().await;
+    for (n, limits) in [events_max(100), events_max(1)].into_iter().enumerate() {
+        let log = || log(stack.store()).with_limits(limits);
+        let categories = || (0..4).map(|_| baskets(log(), snapshot(), some_cache()));
+        let categories: Vec<_> = categories().collect();
+        let command = Add { basket: n.to_string(), sku: 1 };
+        add(&categories[0], &command.basket, 2).await;
+        let sent = categories.iter().map(|category| done(category, &command, Some("k")));
+        let handled = futures::future::join_all(sent).await;
+        let first = handled.iter().filter(|handled| !handled.repeated).count();
+        assert_eq!(first, 1, "{handled:?}");
+        assert!(handled.iter().all(|other| other.outcome == handled[0].outcome), "{handled:?}");
+        assert_eq!(state(&categories[0], &command.basket).await.items[&1], 1);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_is_known_to_the_repeat() {
+    let stack = Stack::start().await;
+    let category = baskets(log(stack.store()), snapshot(), some_cache());
+    add(&category, "x/1", 2).await;
+    stack.wire.inject("UpdateItem", 0, Fault::LostAfter);
+    (0..7).for_each(|_| stack.wire.inject("UpdateItem", 0, Fault::LostBefore));
+    let open = execute(&category, &adding(1), &keyed("k")).await.expect_err("no answer");
+    assert!(matches!(open, DocumentError::Store(StoreError::OutcomeUnknown { .. })), "{open:?}");
+    let mut again = done(&category, &adding(1), Some("k")).await;
+    again.attempts = 1;
+    assert_eq!(again, accepted(&[1], true));
+}
+
+/// Requests and units of the command that has been sent since the last look.
+async fn priced<S>(
+    stack: &Stack,
+    category: &Category<Basket, ringfence_document_log::DynamoStore>,
+    sent: impl Future<Output = S>,
+) -> (S, Vec<String>, Units) {
+    let meter = category.log().store().meter();
+    let before = meter.snapshot();
+    stack.take();
+    let answer = sent.await;
+    (answer, stack.operations(), meter.snapshot().since(&before).total())
+}
+
+#[tokio::test]
+async fn a_key_costs_nothing_but_what_is_read_of_calves() {
+    let stack = Stack::start().await;
+    let limited = |most| log(stack.store()).with_limits(events_max(most));
+    let units = |read, write| Units { read, write };
+    let tip = || vec!["GetItem".to_owned(), "UpdateItem".to_owned()];
+    let cold = baskets(limited(100), snapshot(), Cache::none());
+    add(&cold, "x/1", 2).await;
+    for key in [None, Some("k")] {
+        let (_, operations, used) = priced(&stack, &cold, done(&cold, &adding(1), key)).await;
+        assert_eq!((operations, used), (tip(), units(0.5, 1.0)), "{key:?}");
+    }
+    let (again, operations, used) = priced(&stack, &cold, done(&cold, &adding(1), Some("k"))).await;
+    assert_eq!((again.repeated, operations), (true, vec!["GetItem".to_owned()]));
+    assert_eq!(used, units(0.5, 0.0));
+
+    // Nine calves of one event, less than 4 KB together.
+    let calved = baskets(limited(1), snapshot(), Cache::none());
+    for _ in 0..9 {
+        done(&calved, &Add { basket: "y".to_owned(), sku: 1 }, None).await;
+    }
+    let command = Add { basket: "y".to_owned(), sku: 3 };
+    let with_calf = |read: &[&str]| {
+        read.iter().chain(&["TransactWriteItems"]).map(|o| (*o).to_owned()).collect::<Vec<_>>()
+    };
+    let (_, operations, used) = priced(&stack, &calved, done(&calved, &command, None)).await;
+    assert_eq!((operations, used.read), (with_calf(&["GetItem"]), 0.5));
+    let (_, operations, used) = priced(&stack, &calved, done(&calved, &command, Some("k"))).await;
+    assert_eq!((operations, used.read), (with_calf(&["GetItem", "Query"]), 1.0));
+    let (again, operations, used) =
+        priced(&stack, &calved, done(&calved, &command, Some("k"))).await;
+    assert_eq!((again.repeated, operations.len(), used), (true, 1, units(0.5, 0.0)), "in the Tip");
+    done(&calved, &Add { basket: "y".to_owned(), sku: 1 }, None).await;
+    let (again, operations, used) =
+        priced(&stack, &calved, done(&calved, &command, Some("k"))).await;
+    assert_eq!((again.repeated, operations.len(), used), (true, 2, units(1.0, 0.0)), "in a calf");
+}
+
+#[tokio::test]
+async fn after_a_conflict_only_what_is_new_is_searched() {
+    let stack = Stack::start().await;
+    let limited = |store| log(store).with_limits(events_max(1));
+    let warm = baskets(limited(stack.store()), Access::Unoptimized, some_cache());
+    let other = baskets(limited(stack.other_store()), Access::Unoptimized, Cache::none());
+    for _ in 0..5 {
+        add(&warm, "x/1", 1).await;
+    }
+    for _ in 0..2 {
+        add(&other, "x/1", 1).await;
+    }
+    stack.take();
+    let handled = done(&warm, &adding(1), Some("k")).await;
+    assert_eq!((handled.attempts, handled.repeated), (2, false));
+    let exchanges = stack.take();
+    let items = |n: usize| exchanges[n].answer["Items"].as_array().expect("items").len();
+    let operations: Vec<_> = exchanges.iter().map(|exchange| &*exchange.operation).collect();
+    // All calves; then, to fold and to search, the one that is new besides the Tip.
+    let expected = ["Query", "TransactWriteItems", "Query", "Query", "TransactWriteItems"];
+    assert_eq!((operations, items(0), items(3)), (expected.to_vec(), 4, 1));
+}
+
+#[tokio::test]
+async fn a_replica_without_the_newest_calves_hides_no_repeat() {
+    let stack = Stack::start().await;
+    let category =
+        baskets(log(stack.store()).with_limits(events_max(1)), snapshot(), Cache::none());
+    done(&category, &adding(1), Some("k")).await;
+    // All that there are, the newest of two, the two newest of three.
+    for hidden in [1, 1, 2] {
+        add(&category, "x/1", 1).await;
+        let hide = Edit::new(move |answer| {
+            let items = answer["Items"].as_array_mut().expect("items");
+            items.drain(..hidden);
+            answer.as_object_mut().expect("an answer").remove("LastEvaluatedKey");
+        });
+        stack.wire.inject("Query", 0, Fault::Reply(hide));
+        assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
+        assert!(stack.wire.is_spent(), "{hidden}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "case at")]
+fn a_case_that_does_not_hold_says_where() {
+    check_in_memory(&[given([Event::Closed]).when(adding(1)).then([added(1)])]);
+}

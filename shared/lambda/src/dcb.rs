@@ -1,0 +1,109 @@
+//! Slices on the DCB log.
+
+use std::process::ExitCode;
+
+use ringfence::{
+    Catalog, Decisions, Envelope, EventLog, HandleError, Handled, LogError, PlanError, Slice,
+    TopicEvent, handle,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+
+use crate::config::Variables;
+use crate::function::{BoxError, Function};
+use crate::handler::{Explain, Handler};
+use crate::problem::Problem;
+
+/// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` says otherwise; 0 keeps
+/// none.
+pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
+
+/// A slice on a log with counted fences.
+pub(crate) struct Dcb<S: Slice, L> {
+    log: L,
+    catalog: Catalog,
+    decisions: Decisions<S>,
+}
+
+/// Runs the slice until Lambda ends the process. Fails at the start, with one line in the log that
+/// names everything to mend, when the configuration is incomplete or slice and catalog disagree.
+pub fn run<S: Slice + 'static>() -> ExitCode {
+    crate::start(open::<S>())
+}
+
+async fn open<S: Slice>() -> Result<Function<Dcb<S, DcbLog>>, BoxError> {
+    let mut variables = Variables::from_env();
+    let table = variables.required("EVENT_TABLE");
+    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
+    let (table, entries) = variables.finish((table, entries))?;
+    let catalog = S::catalog()?;
+    S::check(&catalog)?;
+    let clock = Clock::system();
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let log = DcbLog::new(client, table, catalog.clone(), clock.clone());
+    let meter = log.meter().clone();
+    Ok(Function::new(Dcb::new(log, catalog, entries), clock, meter))
+}
+
+impl<S: Slice, L> Dcb<S, L> {
+    pub(crate) fn new(log: L, catalog: Catalog, decision_cache_entries: usize) -> Self {
+        Self { log, catalog, decisions: Decisions::new(decision_cache_entries) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn log(&self) -> &L {
+        &self.log
+    }
+}
+
+impl<S: Slice, L: EventLog> Handler for Dcb<S, L> {
+    const NAME: &'static str = S::NAME;
+    type Command = S;
+    type Place = ringfence::Position;
+    type Error = HandleError;
+
+    fn react(event: &TopicEvent) -> Result<Option<Vec<S>>, serde_json::Error> {
+        S::react(event)
+    }
+
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
+        handle(&self.log, &self.catalog, &self.decisions, command, envelope).await
+    }
+}
+
+impl Explain for HandleError {
+    fn problem(&self, request_id: &str) -> Problem {
+        match self {
+            Self::Plan(PlanError::EmptyValue(key)) => {
+                Problem::malformed(key, "is empty; it must name something")
+            }
+            Self::Plan(PlanError::Boundary(error)) => Problem::malformed("tags", error),
+            Self::Plan(error @ (PlanError::Nothing | PlanError::TypeAlone(_))) => {
+                Problem::malformed("tags", error)
+            }
+            Self::Plan(_) | Self::Event(_) => Problem::internal(request_id),
+            Self::Log(error) => of_log(error, request_id),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        match self {
+            Self::Log(LogError::Store(error)) => error.attempts(),
+            _ => 1,
+        }
+    }
+}
+
+fn of_log(error: &LogError, request_id: &str) -> Problem {
+    match error {
+        LogError::Limit(limit) => Problem::too_large(limit.to_string()),
+        LogError::Conflict(_) => Problem::contention(),
+        LogError::Store(error) => Problem::of_store(error, request_id),
+        LogError::KeyReused(error) => Problem::key_reused(error),
+        LogError::Filing(error) => Problem::malformed("tags", error),
+        LogError::Position(_) | LogError::Corrupt(_) | LogError::Undecodable { .. } => {
+            Problem::internal(request_id)
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Slices of carts on streams in memory, invoked as Lambda invokes them.
+
+use std::{
+    future::ready,
+    sync::{Arc, Mutex},
+};
+
+use add_to_cart::AddToCart;
+use check_out::CheckOut;
+use futures::{FutureExt, TryStreamExt, future::BoxFuture};
+use lambda_runtime::Context;
+use ringfence::{Consistency, FedEvent};
+use ringfence_document_log::{
+    Batch, Direction, Key, MemoryStore, Page, Query, StreamName, Streams, Write,
+};
+use ringfence_dynamo::Failure;
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW_MS: u64 = 1_719_100_800_000;
+const CACHED: usize = 10;
+
+/// What becomes of writes.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Weather {
+    #[default]
+    Fair,
+    /// Others are always faster.
+    Taken,
+    /// They take effect, and nobody hears of it.
+    Silent,
+    /// They take effect, and nothing can be read.
+    Blind,
+}
+
+/// Streams in memory behind a network.
+#[derive(Clone, Default)]
+struct Far(MemoryStore, Arc<Mutex<Weather>>);
+
+impl Far {
+    fn set(&self, weather: Weather) {
+        *self.1.lock().unwrap() = weather;
+    }
+}
+
+impl Store for Far {
+    fn tip<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        consistency: Consistency,
+    ) -> BoxFuture<'a, Result<Option<Batch>, Failure>> {
+        if *self.1.lock().unwrap() == Weather::Blind {
+            let source = "nothing can be read".into();
+            return ready(Err(Failure::Permanent { source })).boxed();
+        }
+        self.0.tip(stream, consistency)
+    }
+
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+        self.0.query(query)
+    }
+
+    fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>> {
+        let weather = *self.1.lock().unwrap();
+        async move {
+            match weather {
+                Weather::Fair | Weather::Blind => self.0.write(write).await,
+                Weather::Taken => Err(Failure::Condition(None)),
+                Weather::Silent => {
+                    let _ = self.0.write(write).await;
+                    Err(Failure::Unknown { source: "no answer".into() })
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        key: i64,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        self.0.delete(stream, key)
+    }
+
+    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+        self.0.streams(after)
+    }
+}
+
+fn on<C: Command>(far: &Far) -> Function<Documents<C, Far>> {
+    function(far.clone(), Clock::fixed(NOW_MS), Meter::default(), CACHED).unwrap()
+}
+
+async fn direct<C: Command>(function: &Function<Documents<C, Far>>, payload: Value) -> Value {
+    function.invoke(payload, &Context::default()).await.answer.unwrap()
+}
+
+/// Status and body of the answer to the sample with this key and body.
+async fn http(
+    function: &Function<Documents<AddToCart, Far>>,
+    key: Option<&str>,
+    body: &str,
+) -> (u64, Value) {
+    let sample = include_str!("../../../../events/add-to-cart/http.json");
+    let mut request: Value = serde_json::from_str(sample).unwrap();
+    request["body"] = body.into();
+    request["headers"] = key.map_or_else(|| json!({}), |key| json!({ "idempotency-key": key }));
+    let answer = direct(function, request).await;
+    let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+    (answer["statusCode"].as_u64().unwrap(), body)
+}
+
+fn lamps(quantity: u32) -> String {
+    json!({ "cartId": "cart-1", "productId": "lamp", "quantity": quantity }).to_string()
+}
+
+fn added(position: u64) -> Value {
+    json!({ "type": "ItemAdded", "position": position, "partition": "carts-cart-1" })
+}
+
+/// What is in the stream.
+async fn events(far: &Far) -> Vec<FedEvent> {
+    let log = DocumentLog::new(far.clone(), Clock::fixed(NOW_MS));
+    let (stream, envelope) = (StreamName::new("carts", "cart-1").unwrap(), Envelope::default());
+    let all = 0..u64::MAX;
+    let read = log.read(&stream, all, Direction::Forward, Consistency::Strong, &envelope);
+    let read: Vec<_> = read.try_collect().await.unwrap();
+    read.into_iter().map(|recorded| recorded.fed(&stream).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_command_is_answered_with_its_events_or_with_why_not() {
+    let far = Far::default();
+    let carts = on::<AddToCart>(&far);
+    assert_eq!(
+        http(&carts, None, &lamps(2)).await,
+        (200, json!({ "accepted": true, "events": [added(0)] }))
+    );
+    let (status, body) = http(&carts, None, &lamps(98)).await;
+    assert_eq!((status, &body["code"]), (422, &json!("QuantityOutOfRange")));
+    assert_eq!((&body["productId"], &body["quantity"]), (&json!("lamp"), &json!(100)));
+    let (status, body) = http(&carts, None, r#"{"cartId":"a/b"}"#).await;
+    assert_eq!((status, body["detail"].as_str().unwrap().contains("cartId: an id")), (400, true));
+    let (status, body) = http(&carts, None, &lamps(1).replace("quantity", "amount")).await;
+    assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("amount")));
+    let (status, _) = http(&carts, None, &(lamps(1) + &" ".repeat(400_000))).await;
+    assert_eq!(status, 413);
+    assert_eq!(events(&far).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_surrounds_a_command_is_in_its_events() {
+    let far = Far::default();
+    let command: Value = serde_json::from_str(&lamps(1)).unwrap();
+    let enveloped = json!({
+        "command": command,
+        "commandId": "c-1",
+        "correlationId": "walk",
+        "causationId": "click",
+        "principal": "ada",
+    });
+    assert_eq!(direct(&on::<AddToCart>(&far), enveloped).await["accepted"], true);
+    let events = events(&far).await;
+    let text = |key| events[0].metadata.text(key);
+    for (key, value) in [
+        ("commandId", "c-1"),
+        ("correlationId", "walk"),
+        ("causationId", "click"),
+        ("principal", "ada"),
+        ("slice", "add-to-cart"),
+    ] {
+        assert_eq!(text(key), Some(value), "{key}");
+    }
+    assert_eq!(events[0].context, "carts");
+}
+
+#[tokio::test]
+async fn a_repeat_is_answered_with_the_events_of_the_first() {
+    let far = Far::default();
+    let (warm, other) = (on::<AddToCart>(&far), on::<AddToCart>(&far));
+    http(&warm, None, &lamps(1)).await;
+    let first = http(&other, Some("k"), &lamps(2)).await;
+    assert_eq!(first, (200, json!({ "accepted": true, "events": [added(1)] })));
+    // What the warm one knows is older than the first send, so the conflict tells it.
+    let repeated = (200, json!({ "accepted": true, "events": [added(1)], "repeated": true }));
+    assert_eq!(http(&warm, Some("k"), &lamps(2)).await, repeated);
+    assert_eq!(http(&on(&far), Some("k"), &lamps(2)).await, repeated, "cold");
+    let (status, body) = http(&warm, Some("k"), &lamps(3)).await;
+    assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
+    assert_eq!(events(&far).await.len(), 2);
+    // The key is another one in another slice.
+    let command = json!({ "cartId": "cart-1", "customerId": "ada" });
+    let check_out = json!({ "command": command, "commandId": "k" });
+    let answer = direct(&on::<CheckOut>(&far), check_out).await;
+    assert_eq!(
+        (&answer["events"][0]["type"], answer.get("repeated")),
+        (&json!("CheckedOut"), None)
+    );
+    let events = events(&far).await;
+    assert_eq!(
+        events[2].data,
+        json!({ "cartId": "cart-1", "customerId": "ada", "items": { "lamp": 3 } })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_gets_no_answer_can_be_repeated() {
+    let far = Far::default();
+    let carts = on::<AddToCart>(&far);
+    far.set(Weather::Taken);
+    let (status, body) = http(&carts, Some("k"), &lamps(1)).await;
+    assert_eq!((status, &body["type"]), (409, &json!("urn:ringfence:problem:contention")));
+    assert!(events(&far).await.is_empty());
+    far.set(Weather::Silent);
+    let (status, body) = http(&carts, Some("k"), &lamps(1)).await;
+    assert_eq!((status, &body["type"]), (504, &json!("urn:ringfence:problem:outcome-unknown")));
+    far.set(Weather::Fair);
+    let (status, body) = http(&carts, Some("k"), &lamps(1)).await;
+    assert_eq!((status, &body["repeated"]), (200, &json!(true)));
+    assert_eq!(events(&far).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_warm_function_appends_without_a_read() {
+    let far = Far::default();
+    let carts = on::<AddToCart>(&far);
+    http(&carts, None, &lamps(1)).await;
+    far.set(Weather::Blind);
+    let answer = http(&carts, None, &lamps(1)).await;
+    assert_eq!(answer, (200, json!({ "accepted": true, "events": [added(1)] })));
+    assert_eq!(http(&on(&far), None, &lamps(1)).await.0, 500, "a cold one reads");
+}

@@ -1,0 +1,285 @@
+//! Slices on the aggregate log, invoked as Lambda invokes them, on a DynamoDB in this process. How
+//! payloads are read and answers are formed is tested on the DCB log, once for all.
+
+use std::sync::Arc;
+
+use change_customer_email::ChangeCustomerEmail;
+use futures::{TryStreamExt, future::join};
+use lambda_runtime::Context;
+use register_customer::RegisterCustomer;
+use rename_customer::RenameCustomer;
+use ringfence::TopicEvent;
+use ringfence_aggregate_log::{
+    AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
+};
+use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_local::engine::Engine;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+use transfer_points::TransferPoints;
+
+use super::{NOW_MS, parts, topic_event};
+use crate::aggregate::{Aggregates, function};
+use crate::function::{Function, Invoked};
+
+/// How often a request is sent before it is given up.
+const SENDS: usize = ringfence_dynamo::ATTEMPTS_MAX as usize;
+
+struct Shop {
+    wire: Wire,
+    table: Table,
+}
+
+fn shop() -> Shop {
+    let key = |name, kind| json!({ "AttributeName": name, "KeyType": kind });
+    let attribute = |name, kind| json!({ "AttributeName": name, "AttributeType": kind });
+    let properties = json!({
+        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
+        "AttributeDefinitions": [attribute("aggregateId", "S"), attribute("version", "N")],
+    });
+    let engine = Engine::memory().unwrap();
+    engine.create_table(&properties, "aggregates").unwrap();
+    let wire = Wire::default();
+    let client =
+        wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+    Shop { wire, table: Table::new(client, "aggregates", Clock::fixed(NOW_MS)) }
+}
+
+impl Shop {
+    fn function<C: Command + DeserializeOwned>(&self) -> Function<Aggregates<C>> {
+        function(self.table.clone(), Clock::fixed(NOW_MS))
+    }
+
+    async fn invoke<C: Command + DeserializeOwned>(&self, payload: Value) -> Invoked {
+        self.function::<C>().invoke(payload, &Context::default()).await
+    }
+
+    /// Status and body of an HTTP answer to a command under a key.
+    async fn post<C: Command + DeserializeOwned>(&self, command: Value, key: &str) -> (u64, Value) {
+        let invoked = self.invoke::<C>(request(&command, key)).await;
+        let (status, _, body) = parts(&invoked);
+        (status, body)
+    }
+
+    async fn events(&self, customer: &str) -> Vec<StoredEvent> {
+        let key = AggregateKey::of_partition(&format!("customers#{customer}")).unwrap();
+        self.table.get_events(&key, Range::default()).try_collect().await.unwrap()
+    }
+
+    async fn register(&self, customer: &str) {
+        let answer = self.invoke::<RegisterCustomer>(ada(customer)).await.answer.unwrap();
+        assert_eq!(answer["accepted"], true, "{answer}");
+    }
+}
+
+fn ada(customer: &str) -> Value {
+    json!({ "customerId": customer, "name": "Ada", "email": "ada@example.com" })
+}
+
+fn rename(name: &str) -> Value {
+    json!({ "customerId": "ada", "name": name })
+}
+
+fn request(command: &Value, key: &str) -> Value {
+    super::request(&command.to_string(), json!({ "idempotency-key": key }))
+}
+
+#[tokio::test]
+async fn the_samples_register_a_customer_and_change_it() {
+    let shop = shop();
+    let sample = include_str!("../../../../events/register-customer/http.json");
+    let invoked = shop.invoke::<RegisterCustomer>(serde_json::from_str(sample).unwrap()).await;
+    let event = json!({
+        "type": "CustomerRegistered", "position": 1, "partition": "customers#customer-1",
+    });
+    let (status, _, body) = parts(&invoked);
+    assert_eq!((status, body), (200, json!({ "accepted": true, "events": [event] })));
+    let line = invoked.line.json();
+    assert_eq!(
+        (&line["slice"], &line["outcome"], &line["attempts"], &line["requests"]),
+        (&json!("register-customer"), &json!("accepted"), &json!(1), &json!(2))
+    );
+
+    let sample = include_str!("../../../../events/rename-customer/direct.json");
+    let invoked = shop.invoke::<RenameCustomer>(serde_json::from_str(sample).unwrap()).await;
+    assert_eq!(invoked.answer.unwrap()["events"][0]["position"], 2);
+
+    let events = shop.events("customer-1").await;
+    let metadata = events[0].metadata.as_ref().unwrap();
+    let text = |key: &str| metadata[key].as_str();
+    assert_eq!(text("commandId"), Some("sample-register-customer"));
+    assert_eq!(text("correlationId"), Some("walk-1"));
+    assert_eq!(text("causationId"), text("commandId"));
+    assert_eq!(text("slice"), Some("register-customer"));
+    assert_eq!(text("commandSha256").map(str::len), Some(64));
+    // Without a key nothing is marked, but the command still has an id.
+    let metadata = events[1].metadata.as_ref().unwrap();
+    assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
+    assert!(metadata.get("slice").is_none());
+}
+
+#[tokio::test]
+async fn refusals_are_problem_documents() {
+    let shop = shop();
+    let (status, body) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+    let expected = json!({
+        "type": "urn:ringfence:problem:rejected",
+        "title": "The command is rejected",
+        "status": 422,
+        "detail": "customer ada does not exist",
+        "code": "CustomerNotFound",
+        "customerId": "ada",
+    });
+    assert_eq!((status, body), (422, expected));
+    let transfer = json!({ "from": "ada", "to": "bob", "points": 1 });
+    let (status, body) = shop.post::<TransferPoints>(transfer, "k").await;
+    assert_eq!((status, &body["code"]), (422, &json!("CustomerNotFound")));
+
+    let (status, body) = shop.post::<RenameCustomer>(json!({ "customerId": "ada" }), "k").await;
+    assert_eq!((status, &body["detail"]), (400, &json!("name: is missing")));
+    let email = json!({ "customerId": "ada", "email": "nowhere" });
+    let (status, body) = shop.post::<ChangeCustomerEmail>(email, "k").await;
+    assert_eq!(status, 400);
+    assert_eq!(body["detail"], r#"email: "nowhere" is no e-mail address"#);
+    // The body is below its limit, the event with what is beside the name above its own.
+    let name = "x".repeat(350 * 1_024 - 100);
+    shop.register("ada").await;
+    let (status, body) = shop.post::<RenameCustomer>(rename(&name), "k").await;
+    assert_eq!((status, &body["title"]), (413, &json!("The command is too large")), "{body}");
+    assert_eq!(shop.events("ada").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeat_under_a_key_is_answered_from_the_events() {
+    let shop = shop();
+    shop.register("ada").await;
+    let (status, first) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+    assert_eq!((status, first.get("repeated")), (200, None));
+    // What has happened since changes nothing about the answer.
+    shop.post::<RenameCustomer>(rename("Ida"), "l").await;
+    let (status, again) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+    assert_eq!((status, &again["repeated"]), (200, &json!(true)));
+    assert_eq!(again["events"], first["events"]);
+    assert_eq!(shop.events("ada").await.len(), 3);
+
+    let (status, body) = shop.post::<RenameCustomer>(rename("Bob"), "k").await;
+    assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
+    // The keys of slices do not meet.
+    let email = json!({ "customerId": "ada", "email": "a@b.c" });
+    let (status, body) = shop.post::<ChangeCustomerEmail>(email, "k").await;
+    assert_eq!((status, body.get("repeated")), (200, None), "{body}");
+}
+
+#[tokio::test]
+async fn a_repeated_transfer_names_both_events() {
+    let shop = shop();
+    shop.register("ada").await;
+    shop.register("bob").await;
+    let transfer = || json!({ "from": "bob", "to": "ada", "points": 60 });
+    let (status, first) = shop.post::<TransferPoints>(transfer(), "k").await;
+    assert_eq!((status, first["events"].as_array().map(Vec::len)), (200, Some(2)), "{first}");
+    // Decided anew it would be refused: 40 points are left.
+    let (status, again) = shop.post::<TransferPoints>(transfer(), "k").await;
+    assert_eq!((status, &again["events"]), (200, &first["events"]));
+    assert_eq!(again["repeated"], true);
+}
+
+#[tokio::test]
+async fn of_two_clients_with_one_key_one_takes_effect_and_both_are_told() {
+    let shop = shop();
+    shop.register("ada").await;
+    // Both have read before either writes.
+    let barrier = Arc::new(Barrier::new(2));
+    for pass in 0..2 {
+        shop.wire.inject("PutItem", pass, Fault::Meet(barrier.clone()));
+    }
+    let client = || shop.post::<RenameCustomer>(rename("Eve"), "k");
+    let ((one, first), (other, second)) = join(client(), client()).await;
+    assert!(shop.wire.is_spent());
+    assert_eq!((one, other), (200, 200), "{first} {second}");
+    assert_eq!(first["events"], second["events"]);
+    let repeated = [&first, &second].map(|answer| answer.get("repeated").is_some());
+    assert_eq!(repeated.iter().filter(|repeated| **repeated).count(), 1, "{first} {second}");
+    assert_eq!(shop.events("ada").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_unknown_until_the_command_is_repeated() {
+    // The first send takes effect or not; all others are lost on the way.
+    for (fault, takes_effect) in [(Fault::LostAfter, true), (Fault::LostBefore, false)] {
+        let shop = shop();
+        shop.register("ada").await;
+        shop.wire.inject("PutItem", 0, fault);
+        (1..SENDS).for_each(|_| shop.wire.inject("PutItem", 0, Fault::LostBefore));
+        let (status, body) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+        assert_eq!((status, &body["status"]), (504, &json!(504)), "{body}");
+        assert!(shop.wire.is_spent());
+        let (status, body) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+        assert_eq!((status, body.get("repeated").is_some()), (200, takes_effect));
+        assert_eq!(shop.events("ada").await.len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_keep_from_being_written_is_contention() {
+    let shop = shop();
+    shop.register("ada").await;
+    let busy = || Fault::error("TransactionConflictException");
+    (0..SENDS).for_each(|_| shop.wire.inject("PutItem", 0, busy()));
+    let invoked = shop.invoke::<RenameCustomer>(request(&rename("Eve"), "k")).await;
+    let (status, headers, body) = parts(&invoked);
+    assert_eq!((status, &body["type"]), (409, &json!("urn:ringfence:problem:contention")));
+    assert_eq!(headers["retry-after"], "1");
+    assert_eq!((invoked.line.outcome, invoked.line.attempts), ("contention", 8));
+    let throttled = || Fault::error("ThrottlingException");
+    (0..SENDS).for_each(|_| shop.wire.inject("Query", 0, throttled()));
+    let (status, body) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
+    assert_eq!((status, &body["type"]), (503, &json!("urn:ringfence:problem:throttled")));
+    assert_eq!(shop.events("ada").await.len(), 1);
+}
+
+/// Greets who has ordered.
+#[derive(Serialize, Deserialize)]
+struct Greet(CustomerId);
+
+impl Decide for Greet {
+    const NAME: &'static str = "greet";
+    type Store = Customers;
+    type Rejection = NotActive;
+
+    fn aggregate_id(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn decide(
+        &self,
+        _: Option<&Customer>,
+        _: &ringfence::Context,
+    ) -> Result<Vec<CustomerEvent>, NotActive> {
+        Ok(vec![CustomerEvent::CustomerRenamed { name: "Dear".to_owned() }])
+    }
+
+    fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
+        let customer = serde_json::from_value(event.data["customerId"].clone())?;
+        Ok(Some(vec![Self(customer)]))
+    }
+}
+
+#[tokio::test]
+async fn an_event_of_the_topic_leads_to_its_command_once() {
+    let shop = shop();
+    let placed = topic_event("OrderPlaced", &["p1"]);
+    let customer = placed["detail"]["data"]["customerId"].as_str().unwrap().to_owned();
+    for delivery in 1..=2 {
+        let answer = shop.invoke::<Greet>(placed.clone()).await.answer.unwrap();
+        let repeated = answer["answers"][0].get("repeated").is_some();
+        assert_eq!(repeated, delivery == 2, "{answer}");
+    }
+    let events = shop.events(&customer).await;
+    assert_eq!(events.len(), 1);
+    let metadata = events[0].metadata.as_ref().unwrap();
+    assert_eq!(metadata["causationId"], placed["detail"]["id"]);
+}
