@@ -51,6 +51,23 @@ impl Api {
         (status, content_type, answer.json().await.unwrap_or_default())
     }
 
+    /// Status and body of a POST with an idempotency key.
+    async fn post_once(&self, path: &str, key: &str, command: &Value) -> (u16, Value) {
+        let url = format!("{}{path}", self.stack.api());
+        let request = self.client.post(url).header("idempotency-key", key);
+        let answer = request.body(command.to_string()).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Expects the command to be accepted with these events, and when it is repeated the same answer.
+    async fn accepts_once(&self, path: &str, key: &str, command: Value, events: Value) {
+        let answer = json!({ "accepted": true, "events": events });
+        assert_eq!(self.post_once(path, key, &command).await, (200, answer.clone()), "{path}");
+        let mut repeated = answer;
+        repeated["repeated"] = json!(true);
+        assert_eq!(self.post_once(path, key, &command).await, (200, repeated), "{path}");
+    }
+
     /// How many items the event table holds, of whatever kind.
     async fn items(&self) -> i32 {
         let client = Wire::default().client(self.stack.dynamo());
@@ -119,6 +136,50 @@ async fn bad_input_is_refused_and_nothing_is_written() {
     assert_eq!(api.items().await, 0, "something was written");
     let (status, ..) = api.post("/courses/define-course", r#"{"courseId":"c","capacity":1}"#).await;
     assert_eq!((status, api.items().await), (200, 2), "an event and its fence");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_on_streams_take_effect_once_and_are_refused_by_name() {
+    let (stack, _folder) = start().await;
+    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let event = |kind: &str, partition: &str, position: u64| json!({ "type": kind, "partition": partition, "position": position });
+
+    for (customer, email) in [("ada", "ada@example.com"), ("bob", "bob@example.com")] {
+        let command = json!({ "customerId": customer, "name": customer, "email": email });
+        let registered = event("CustomerRegistered", &format!("customers#{customer}"), 1);
+        let path = "/customers/register-customer";
+        api.accepts_once(path, customer, command, json!([registered])).await;
+    }
+    let transfer = |points: u64| json!({ "from": "ada", "to": "bob", "points": points });
+    let both = json!([
+        event("PointsSent", "customers#ada", 2),
+        event("PointsReceived", "customers#bob", 2),
+    ]);
+    let path = "/customers/transfer-points";
+    api.accepts_once(path, "t-1", transfer(60), both).await;
+    let (status, refusal) = api.post_once(path, "t-2", &transfer(41)).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("TooFewPoints")), "{refusal}");
+    api.refuses(path, transfer(1).to_string().replace("ada", "a#b"), 400, &["from"]).await;
+
+    let (add, check_out) = ("/carts/add-to-cart", "/carts/check-out");
+    let order = json!({ "cartId": "cart-1", "customerId": "ada" });
+    let (status, refusal) = api.post_once(check_out, "c-1", &order).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("CartEmpty")), "{refusal}");
+    let lamp = json!({ "cartId": "cart-1", "productId": "lamp", "quantity": 2 });
+    let added = |n| json!([event("ItemAdded", "carts-cart-1", n)]);
+    api.accepts_once(add, "a-1", lamp.clone(), added(0)).await;
+    api.accepts_once(add, "a-2", lamp.clone(), added(1)).await;
+    // What appended nothing is decided anew.
+    let checked_out = json!([event("CheckedOut", "carts-cart-1", 2)]);
+    api.accepts_once(check_out, "c-1", order, checked_out).await;
+    let (status, refusal) = api.post_once(add, "a-3", &lamp).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("CartCheckedOut")), "{refusal}");
+    api.refuses(add, lamp.to_string().replace("lamp", "a/b"), 400, &["productId"]).await;
+
+    assert_eq!(api.stack.items("AggregateTable").unwrap().len(), 4, "events and nothing else");
+    let documents = api.stack.items("DocumentTable").unwrap();
+    let tip = documents.iter().find(|item| item["a"].is_object()).unwrap();
+    assert_eq!(tip["n"]["N"], "3", "{tip}");
 }
 
 /// `cargo lambda invoke` as the README has it.

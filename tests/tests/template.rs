@@ -7,6 +7,7 @@ use std::{
 };
 
 use ringfence_local::workspace_root;
+use ringfence_stack::{CATEGORIES, EVENT_STORES};
 use serde_json::{Value, json};
 
 /// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
@@ -20,6 +21,14 @@ fn resources(template: &Value, kind: &str) -> BTreeMap<String, Value> {
     let all = template["Resources"].as_object().unwrap().iter();
     let of_kind = all.filter(|(_, resource)| resource["Type"] == kind);
     of_kind.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+}
+
+/// The event source mappings of a function, by the names of its events.
+fn mappings(function: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let events = function["Events"].as_object().into_iter().flatten();
+    events
+        .filter(|(_, event)| event["Type"] == "DynamoDB")
+        .map(|(name, event)| (name, &event["Properties"]))
 }
 
 /// Logical ids and binaries of the functions.
@@ -51,9 +60,9 @@ fn enclosed(sid: &str, action: Value, table: &str, operation: &str) -> Value {
     statement
 }
 
-/// A statement that holds for items alone whose partition key is like one of these.
+/// The statement, for items alone whose partition key is like one of these.
 fn leading(mut statement: Value, keys: &[&str]) -> Value {
-    statement["Condition"] = json!({ "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys } });
+    statement["Condition"]["ForAllValues:StringLike"] = json!({ "dynamodb:LeadingKeys": keys });
     statement
 }
 
@@ -62,9 +71,30 @@ fn log(id: &str) -> Value {
     allow("Log", actions, arn(&format!("{id}Logs")))
 }
 
-/// What a slice may do: read the table and the index that its decision needs, append in a
-/// transaction, validate a refusal in a transaction, and record a refusal under its own name.
+/// What a slice may do, by the log that its context is on.
 fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
+    let http = &template["Resources"][id]["Properties"]["Events"]["Http"]["Properties"];
+    let path = http["Path"].as_str().unwrap();
+    let context = path.split('/').nth(1).unwrap();
+    let own = if EVENT_STORES.contains(&context) {
+        on_aggregates(binary, context)
+    } else if CATEGORIES.contains(&context) {
+        on_documents(context)
+    } else {
+        on_events(binary)
+    };
+    let mut statements = vec![log(id)];
+    statements.extend(own);
+    let queue = format!("{id}DeadLetters");
+    if template["Resources"].get(&queue).is_some() {
+        statements.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(&queue)));
+    }
+    statements
+}
+
+/// Read the table and the index that the decision needs, append in a transaction, validate a
+/// refusal in a transaction, and record a refusal under the slice's own name.
+fn on_events(binary: &str) -> Vec<Value> {
     let index = match binary {
         "record-product-demand" => Some("tag_composite"),
         "order-product" => Some("tag_customerId"),
@@ -80,39 +110,55 @@ fn slice(id: &str, binary: &str, template: &Value) -> Vec<Value> {
     };
     let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"]);
     let refusal = allow("RecordRefusal", json!("dynamodb:PutItem"), arn("EventTable"));
-    let mut statements = vec![
-        log(id),
+    vec![
         allow("Read", json!("dynamodb:Query"), read),
         enclosed("Append", append, "EventTable", "TransactWriteItems"),
         enclosed("ValidateRefusal", json!("dynamodb:GetItem"), "EventTable", "TransactGetItems"),
         leading(refusal, &[&format!("command#{binary}#*")]),
-    ];
-    let queue = format!("{id}DeadLetters");
-    if template["Resources"].get(&queue).is_some() {
-        statements.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(&queue)));
-    }
-    statements
+    ]
 }
 
-/// Every context of the event table is a source of the bus.
-fn contexts() -> BTreeSet<&'static str> {
-    let catalog = ringfence_stack::catalog().unwrap();
-    catalog.schemas().map(|schema| catalog.context(schema.name).unwrap()).collect()
+/// Read and push events of the context's own store; of two aggregates in a transaction alone.
+fn on_aggregates(binary: &str, store: &str) -> Vec<Value> {
+    let put = json!("dynamodb:PutItem");
+    let append = match binary {
+        "transfer-points" => enclosed("Append", put, "AggregateTable", "TransactWriteItems"),
+        _ => allow("Append", put, arn("AggregateTable")),
+    };
+    let read = allow("Read", json!("dynamodb:Query"), arn("AggregateTable"));
+    [read, append].map(|statement| leading(statement, &[&format!("{store}#*")])).into()
 }
 
-/// What a reader of a table's stream may do: log, read the stream, and what Lambda does in its name
+/// Read Tips and calves of the context's own category, put and update them, and delete none.
+fn on_documents(category: &str) -> Vec<Value> {
+    let read = json!(["dynamodb:GetItem", "dynamodb:Query"]);
+    let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem"]);
+    let table = || arn("DocumentTable");
+    [allow("Read", read, table()), allow("Append", append, table())]
+        .map(|statement| leading(statement, &[&format!("{category}-*")]))
+        .into()
+}
+
+/// The tables of the three logs.
+const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
+
+/// What a reader of tables' streams may do: log, read the streams, and what Lambda does in its name
 /// with batches that it gives up.
-fn reader(id: &str, table: &str, own: Vec<Value>) -> Vec<Value> {
+fn reader(id: &str, tables: &[&str], own: Vec<Value>) -> Vec<Value> {
     let stream = json!([
         "dynamodb:DescribeStream",
         "dynamodb:GetRecords",
         "dynamodb:GetShardIterator",
         "dynamodb:ListStreams",
     ]);
-    let stream_arn = json!({ "!GetAtt": format!("{table}.StreamArn") });
+    let stream_arn = |table: &&str| json!({ "!GetAtt": format!("{table}.StreamArn") });
+    let stream_arns = match tables {
+        [table] => stream_arn(table),
+        tables => tables.iter().map(stream_arn).collect(),
+    };
     let (bucket, failed) = (arn(&format!("{id}FailedBatches")), format!("{id}FailedBatches.Arn"));
     let objects = json!({ "!Sub": format!("${{{failed}}}/*") });
-    let mut statements = vec![log(id), allow("ReadStream", stream, stream_arn)];
+    let mut statements = vec![log(id), allow("ReadStream", stream, stream_arns)];
     statements.extend(own);
     statements.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
     statements.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
@@ -121,9 +167,10 @@ fn reader(id: &str, table: &str, own: Vec<Value>) -> Vec<Value> {
 
 fn publisher(id: &str) -> Vec<Value> {
     let mut publish = allow("Publish", json!("events:PutEvents"), arn("EventTopic"));
-    publish["Condition"] = json!({ "StringEquals": { "events:source": contexts() } });
+    let sources = ringfence_stack::contexts().unwrap();
+    publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
     let poison = allow("KeepPoison", json!("sqs:SendMessage"), arn("PublishEventsDeadLetters"));
-    reader(id, "EventTable", vec![publish, poison])
+    reader(id, &LOGS, vec![publish, poison])
 }
 
 fn indexer(id: &str) -> Vec<Value> {
@@ -131,11 +178,13 @@ fn indexer(id: &str) -> Vec<Value> {
     let own = vec![
         allow("ReadEvents", json!("dynamodb:Query"), arn("EventTable")),
         enclosed("ValidateEvents", json!("dynamodb:GetItem"), "EventTable", "TransactGetItems"),
+        allow("ReadAggregates", json!("dynamodb:Query"), arn("AggregateTable")),
+        allow("ReadDocuments", json!(["dynamodb:GetItem", "dynamodb:Query"]), arn("DocumentTable")),
         allow("ReadProgress", json!("dynamodb:BatchGetItem"), arn("IndexTable")),
         enclosed("Append", append, "IndexTable", "TransactWriteItems"),
         allow("KeepPoison", json!("sqs:SendMessage"), arn("IndexEventsDeadLetters")),
     ];
-    reader(id, "EventTable", own)
+    reader(id, &LOGS, own)
 }
 
 fn projector(id: &str) -> Vec<Value> {
@@ -154,7 +203,7 @@ fn projector(id: &str) -> Vec<Value> {
         enclosed("WriteRows", write, "ViewTable", "TransactWriteItems"),
         leading(move_readers, &["$ReaderCheckpoint-*", "$View-*"]),
     ];
-    reader(id, "IndexTable", own)
+    reader(id, &["IndexTable"], own)
 }
 
 fn query(id: &str) -> Vec<Value> {
@@ -229,30 +278,47 @@ fn no_statement_names_everything_and_only_rows_are_deleted() {
     }
 }
 
+/// A mapping gives up in time for its stream to have the record still, and keeps what it gives up.
+#[track_caller]
+fn check_kept(id: &str, mapping: &Value) {
+    assert!(mapping["MaximumRetryAttempts"].as_u64().unwrap() <= 10, "{id}");
+    assert!(mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap() < 24 * 3600, "{id}");
+    let kept = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
+    assert_eq!(*kept, arn(&format!("{id}FailedBatches")), "{id}");
+}
+
 #[test]
 fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alarms() {
     let template = template();
     let alarms = resources(&template, "AWS::CloudWatch::Alarm");
-    let mut mappings = 0;
+    let mut readers = BTreeSet::new();
     for (id, function) in resources(&template, "AWS::Serverless::Function") {
-        let Some(stream) = function["Events"].get("Stream") else { continue };
-        mappings += 1;
-        let mapping = &stream["Properties"];
-        assert!(mapping["MaximumRetryAttempts"].as_u64().unwrap() <= 10, "{id}");
-        assert!(mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap() < 24 * 3600, "{id}");
-        let kept = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
-        assert_eq!(*kept, arn(&format!("{id}FailedBatches")), "{id}");
+        for (name, mapping) in mappings(&function) {
+            // Counted for each mapping; what follows below is counted for the function.
+            let gave_up = match name.as_str() {
+                "Stream" => format!("{id}GaveUp"),
+                name => format!("{id}GaveUp{name}"),
+            };
+            let dimension = &alarms[&gave_up]["Dimensions"][0];
+            let expected = json!({
+                "Name": "EventSourceMappingUUID", "Value": { "!Ref": format!("{id}{name}") },
+            });
+            assert_eq!(*dimension, expected, "{gave_up}");
+            check_kept(&id, mapping);
+            readers.insert(id.clone());
+        }
+    }
+    let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
+    assert_eq!(readers, BTreeSet::from(expected));
+    for id in readers {
         let behind = &alarms[&format!("{id}Behind")];
         assert_eq!(behind["Dimensions"][0]["Value"], json!({ "!Ref": id }), "{id}");
         assert!(behind["Threshold"].as_u64().unwrap() < 12 * 3600 * 1000, "{id}: too late");
-        let gave_up = alarms[&format!("{id}GaveUp")].to_string();
-        assert!(gave_up.contains(&format!("{id}Stream")), "{id}: {gave_up}");
         assert!(alarms.contains_key(&format!("{id}Fails")), "{id}");
         // What project-views gives up are doorbells; the next one brings as much.
         let loses = alarms.contains_key(&format!("{id}LosesBatches"));
         assert_eq!(loses, id != "ProjectViews", "{id}");
     }
-    assert_eq!(mappings, 3, "two readers of the event table and one of the index");
     for queue in resources(&template, "AWS::SQS::Queue").into_keys() {
         let alarm = queue.replace("DeadLetters", "HasDeadLetters");
         let value = &alarms[&alarm]["Dimensions"][0]["Value"];
@@ -264,10 +330,29 @@ fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alar
 }
 
 #[test]
+fn the_streams_of_all_logs_are_read_alike() {
+    let template = template();
+    let functions = resources(&template, "AWS::Serverless::Function");
+    for id in ["IndexEvents", "PublishEvents"] {
+        let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
+        for (_, mapping) in mappings(&functions[id]) {
+            let mut rest = mapping.clone();
+            let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
+            let table = stream["!GetAtt"].as_str().unwrap().split('.').next().unwrap();
+            tables.insert(table.to_owned());
+            rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
+            settings.insert(rest.to_string());
+        }
+        assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
+        assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
+    }
+}
+
+#[test]
 fn every_table_is_kept_protected_and_can_be_restored() {
     let template = template();
     let tables = resources(&template, "AWS::DynamoDB::Table");
-    assert_eq!(tables.len(), 3);
+    assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
     for (id, table) in tables {
         let resource = &template["Resources"][&id];
         assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
@@ -299,5 +384,5 @@ fn a_dead_letter_queue_takes_from_its_own_rule_alone() {
         }]);
         assert_eq!(*policy, expected, "{id}");
     }
-    assert_eq!(queues, 2, "two automations");
+    assert_eq!(queues, 3, "three automations");
 }

@@ -11,6 +11,7 @@ use ringfence_local::{
     template::{Model, Template},
     workspace_root,
 };
+use ringfence_stack::{CATEGORIES, EVENT_STORES};
 use serde_json::Value;
 
 /// Most lines of a source file.
@@ -26,6 +27,16 @@ struct Function {
 impl Function {
     fn is_slice(&self) -> bool {
         !["reactions", "views"].contains(&&*self.context)
+    }
+
+    /// The module of `ringfence-lambda` that runs it, if it is a slice: that of its context's log.
+    fn runner(&self) -> Option<&'static str> {
+        match &*self.context {
+            _ if !self.is_slice() => None,
+            store if EVENT_STORES.contains(&store) => Some("aggregate"),
+            category if CATEGORIES.contains(&category) => Some("document"),
+            _ => Some("dcb"),
+        }
     }
 
     /// The samples that show how it is invoked.
@@ -141,12 +152,15 @@ fn every_function_has_sample_payloads_that_parse() {
 
 #[test]
 fn the_cases_of_every_slice_run_on_dynamodb() {
-    let path = workspace_root().join("shared/dcb-log/tests/log/cases.rs");
-    let text = fs::read_to_string(&path).unwrap();
-    let list = text.split("slices! {").nth(1).unwrap().split('}').next().unwrap();
-    let listed: BTreeSet<String> = list.split_whitespace().map(|s| s.replace('_', "-")).collect();
-    let slices = functions().into_iter().filter(Function::is_slice).map(|slice| slice.name);
-    assert_eq!(listed, slices.collect(), "{}", path.display());
+    for log in ["aggregate", "dcb", "document"] {
+        let path = workspace_root().join(format!("shared/{log}-log/tests/log/cases.rs"));
+        let text = fs::read_to_string(&path).unwrap();
+        let list = text.split("slices! {").nth(1).unwrap().split('}').next().unwrap();
+        let listed: BTreeSet<String> =
+            list.split_whitespace().map(|slice| slice.replace('_', "-")).collect();
+        let slices = functions().into_iter().filter(|function| function.runner() == Some(log));
+        assert_eq!(listed, slices.map(|slice| slice.name).collect(), "{}", path.display());
+    }
 }
 
 #[test]
@@ -184,7 +198,11 @@ fn readme_table(name: &str, columns: &str, rows: String) {
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
     } else {
-        assert_eq!(&readme[begin..end], table, "write it with `UPDATE=1 cargo test --test tidy`");
+        assert_eq!(
+            &readme[begin..end],
+            table,
+            "write it with `UPDATE=1 cargo test -p ringfence-acceptance --test tidy`"
+        );
     }
 }
 
@@ -197,6 +215,23 @@ fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
     let names: BTreeSet<String> =
         indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();
     assert_eq!(names, catalog.indexes());
+}
+
+#[test]
+fn a_context_is_on_one_log() {
+    let catalog = ringfence_stack::catalog().unwrap();
+    let declared: BTreeSet<_> =
+        catalog.schemas().map(|schema| catalog.context(schema.name).unwrap()).collect();
+    let streams: BTreeSet<_> = EVENT_STORES.into_iter().chain(CATEGORIES).collect();
+    assert_eq!(streams.len(), EVENT_STORES.len() + CATEGORIES.len(), "a store is a category");
+    // The source of an entry of the EventTopic would not say whose event it is.
+    let both: Vec<_> = declared.intersection(&streams).collect();
+    assert!(both.is_empty(), "{both:?} are contexts of the DCB log and of another");
+    let slices = functions().into_iter().filter(Function::is_slice);
+    for slice in slices {
+        let known = ringfence_stack::contexts().unwrap();
+        assert!(known.contains(&*slice.context), "{}: no context {}", slice.name, slice.context);
+    }
 }
 
 /// Names in calls such as `required("NAME")` of code that is no test.
@@ -212,13 +247,11 @@ fn production(source: &str) -> &str {
 
 #[test]
 fn the_template_sets_the_variables_that_code_reads() {
-    let config = workspace_root().join("shared/lambda/src/config.rs");
+    let runners = workspace_root().join("shared/lambda/src");
     for function in model().functions {
         let folder = functions().into_iter().find(|f| f.name == function.binary).unwrap();
         let mut sources = files(&folder.folder.join("src"), "rs");
-        if folder.is_slice() {
-            sources.push(config.clone());
-        }
+        sources.extend(folder.runner().map(|name| runners.join(name).with_extension("rs")));
         let text: String = sources
             .iter()
             .map(|path| fs::read_to_string(path).unwrap())

@@ -1,5 +1,6 @@
-//! A walk through the shop: each request, its answer, each event on the topic, and an order in the
-//! index and in the views; ends with an error as soon as something is not as it should be.
+//! A walk through the shop: each request, its answer, each event on the topic, events of all three
+//! logs in the index, and orders in the views; ends with an error as soon as something is not as it
+//! should be.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +18,9 @@ use crate::{notices::Notice, stack::Stack};
 
 /// Longest wait for the events that a step causes.
 const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Pause before the index is looked at again.
+const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the topic is watched at the end for events that nobody asked for.
 const QUIET_MAX: Duration = Duration::from_millis(500);
@@ -55,6 +59,9 @@ pub async fn walk(stack: &Stack) -> Result<()> {
     demo.order_unknown_product().await?;
     demo.invoke_directly().await?;
     demo.race().await?;
+    demo.register_customer().await?;
+    demo.fill_cart().await?;
+    demo.check_out().await?;
     demo.expect_quiet().await?;
     for (queue, messages) in stack.queues() {
         ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());
@@ -96,9 +103,8 @@ impl Demo<'_> {
             let found = answer.pointer(field).unwrap_or(&Value::Null);
             ensure!(*found == expected, "{path}: {field} is {found}, not {expected}");
         }
-        let (page, event) = self.entry(&placed)?;
-        println!("  index: {event} on {page}");
-        Ok(())
+        let key = json!({ "position": { "S": placed["position"] } });
+        self.expect_indexed("OrderPlaced", &key).await
     }
 
     async fn place_order_again(&mut self) -> Result<()> {
@@ -141,6 +147,45 @@ impl Demo<'_> {
         self.expect_events(&[("OrderPlaced", 1), ("ProductDemandRecorded", 1)]).await
     }
 
+    async fn register_customer(&mut self) -> Result<()> {
+        title(
+            "A customer registers: a stream of the aggregate log, on the topic and in the index too",
+        );
+        let command = json!({ "customerId": "ada", "name": "Ada", "email": "ada@example.com" });
+        let answer = self.post("/customers/register-customer", &command).await?;
+        expect_accepted(&answer, "CustomerRegistered")?;
+        self.expect_events(&[("CustomerRegistered", 1)]).await?;
+        let key = json!({ "aggregateId": { "S": "customers#ada" }, "version": { "N": "1" } });
+        self.expect_indexed("CustomerRegistered", &key).await
+    }
+
+    async fn fill_cart(&mut self) -> Result<()> {
+        title("Her cart: a document");
+        for (product, quantity) in [("p-1", 2), ("p-3", 1)] {
+            let command = json!({ "cartId": "cart-1", "productId": product, "quantity": quantity });
+            expect_accepted(&self.post("/carts/add-to-cart", &command).await?, "ItemAdded")?;
+        }
+        self.expect_events(&[("ItemAdded", 2)]).await
+    }
+
+    async fn check_out(&mut self) -> Result<()> {
+        title(
+            "She checks out; ordering places the order by itself, and catalog records the demand",
+        );
+        let command = json!({ "cartId": "cart-1", "customerId": "ada" });
+        let answer = self.post("/carts/check-out", &command).await?;
+        expect_accepted(&answer, "CheckedOut")?;
+        let caused = [("CheckedOut", 1), ("OrderPlaced", 1), ("ProductDemandRecorded", 2)];
+        self.expect_events(&caused).await?;
+        let key = json!({ "p": { "S": "carts-cart-1" }, "i": { "N": "2" } });
+        self.expect_indexed("CheckedOut", &key).await?;
+        let placed = self.latest["OrderPlaced"].clone();
+        let order = self.get("/orders/cart-1", &placed).await?;
+        let found = &order["row"]["customerId"];
+        ensure!(*found == "ada", "the order of the cart is of {found}");
+        Ok(())
+    }
+
     async fn post(&self, path: &str, command: &Value) -> Result<(u16, Value)> {
         println!("→ POST {path} {command}");
         let url = format!("{}{path}", self.stack.api());
@@ -166,20 +211,34 @@ impl Demo<'_> {
         Ok(body)
     }
 
-    /// The page of the index that holds this event, and the type that the entry has there.
-    fn entry(&self, event: &Value) -> Result<(String, String)> {
+    /// Waits until the index has the event whose entry has these attributes.
+    async fn expect_indexed(&self, event: &str, key: &Value) -> Result<()> {
+        let deadline = Instant::now() + EVENTS_WAIT_MAX;
+        let page = loop {
+            let mut pages = self.pages_with(key)?;
+            match pages.pop() {
+                Some(page) if pages.is_empty() => break page,
+                Some(_) => bail!("the index has {event} {} times", pages.len() + 1),
+                None if Instant::now() > deadline => bail!("{event} did not come to the index"),
+                None => sleep(INDEX_PAUSE).await,
+            }
+        };
+        println!("  index: {event} on {page}");
+        Ok(())
+    }
+
+    /// The pages of the index, one for each entry that has these attributes.
+    fn pages_with(&self, key: &Value) -> Result<Vec<String>> {
+        let key = key.as_object().context("attributes")?;
         let mut found = Vec::new();
         for page in self.stack.items("IndexTable")? {
-            let entries = page["e"]["L"].as_array().cloned().unwrap_or_default();
-            let entries = entries.into_iter().map(|entry| entry["M"].clone());
-            let entries = entries.filter(|entry| entry["position"]["S"] == event["position"]);
+            let entries = page["e"]["L"].as_array().into_iter().flatten();
+            let fits = |entry: &&Value| key.iter().all(|(name, value)| entry["M"][name] == *value);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (key, first) = (text(&page["p"]["S"]), text(&page["i"]["N"]));
-            let page = format!("page {first} of {key}");
-            found.extend(entries.map(|entry| (page.clone(), text(&entry["event"]["S"]))));
+            let page = format!("page {} of {}", text(&page["i"]["N"]), text(&page["p"]["S"]));
+            found.extend(entries.filter(fits).map(|_| page.clone()));
         }
-        ensure!(found.len() == 1, "the index has the order {} times", found.len());
-        Ok(found.remove(0))
+        Ok(found)
     }
 
     /// Waits until each type has come as often as given, and takes these events.

@@ -115,6 +115,12 @@ fn describe(stack: &Stack, file: &std::path::Path) {
             "/ordering/place-order",
             r#"{"orderId":"ord-1","customerId":"c-1","productIds":["lamp"]}"#,
         ),
+        (
+            "/customers/register-customer",
+            r#"{"customerId":"ada","name":"Ada","email":"ada@example.com"}"#,
+        ),
+        ("/carts/add-to-cart", r#"{"cartId":"cart-1","productId":"lamp","quantity":2}"#),
+        ("/carts/check-out", r#"{"cartId":"cart-1","customerId":"ada"}"#),
     ] {
         println!("  curl {}{path} -d '{command}'", stack.api());
     }

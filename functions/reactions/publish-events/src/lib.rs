@@ -1,4 +1,4 @@
-//! publish-events: new events of the table's stream go to the EventTopic.
+//! publish-events: new events of the logs' streams go to the EventTopic.
 //!
 //! The bus promises at least once and no order; an entry's `id` deduplicates, its `position`
 //! orders. What can never be published goes to the dead-letter queue with its cause and counts as

@@ -1,8 +1,30 @@
-//! The stack's catalog: those of all contexts together. A new context has its line here.
+//! The contexts of the stack and their catalog. A new context has its line here.
+
+use std::collections::BTreeSet;
 
 use ringfence::{Catalog, CatalogError};
+use ringfence_aggregate_log::EventStore;
+use ringfence_carts::Cart;
+use ringfence_customers::Customers;
+use ringfence_document_log::Decider;
 
-/// Every event type of the stack.
+/// The event stores of the aggregate log; each is a context of its own.
+pub const EVENT_STORES: [&str; 1] = [Customers::ID];
+
+/// The categories of the document log; each is a context of its own.
+pub const CATEGORIES: [&str; 1] = [Cart::CATEGORY];
+
+/// The name of every context, on whichever log: the sources of the EventTopic.
+///
+/// # Errors
+/// As [`catalog`].
+pub fn contexts() -> Result<BTreeSet<&'static str>, CatalogError> {
+    let catalog = catalog()?;
+    let declared = catalog.schemas().filter_map(|schema| catalog.context(schema.name));
+    Ok(declared.chain(EVENT_STORES).chain(CATEGORIES).collect())
+}
+
+/// Every event type of the DCB log.
 ///
 /// # Errors
 /// Two contexts contradict each other.
