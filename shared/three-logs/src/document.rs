@@ -1,7 +1,8 @@
 //! On the document log: a decider, and how its state is stored. It has no transfer: a decision
 //! concerns one stream.
 
-use ringfence_document_log::{Access, Decider};
+use ringfence::Context;
+use ringfence_document_log::{Access, Command, Decider};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, AccountEvent, Act, Refusal};
@@ -51,22 +52,26 @@ impl Decider for Accounts {
             Stored::MoneyWithdrawn { amount } => AccountEvent::MoneyWithdrawn { amount },
         })
     }
-}
 
-/// Each append writes the account too, so that a decision reads one item.
-pub fn access() -> Access<Accounts> {
-    Access::Snapshot {
-        is_origin: |event| matches!(event, Stored::Snapshot(_)),
-        to_snapshot: |account| Stored::Snapshot(*account),
+    /// Each append writes the account too, so that a decision reads one item.
+    fn access() -> Access<Self> {
+        Access::Snapshot {
+            is_origin: |event| matches!(event, Stored::Snapshot(_)),
+            to_snapshot: |account| Stored::Snapshot(*account),
+        }
     }
 }
 
-impl Act {
-    /// The decision, as `Category::transact` takes it.
-    ///
-    /// # Errors
-    /// As [`crate::account::Action::decide`].
-    pub fn on_document(&self, account: &Account) -> Result<Vec<Stored>, Refusal> {
+impl Command for Act {
+    const NAME: &'static str = "act";
+    type Decider = Accounts;
+    type Rejection = Refusal;
+
+    fn stream_id(&self) -> String {
+        self.account_id.to_string()
+    }
+
+    fn decide(&self, account: &Account, _: &Context) -> Result<Vec<Stored>, Refusal> {
         Ok(self.action.decide(account)?.into_iter().map(Stored::from).collect())
     }
 }

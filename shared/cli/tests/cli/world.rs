@@ -24,7 +24,7 @@ use ringfence_local::{
     services::{self, Services},
     template::{Model, Template},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
@@ -61,11 +61,14 @@ impl World {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.unwrap();
         let template = Template::of_workspace().unwrap();
-        for (id, name) in [("EventTable", EVENTS), ("IndexTable", INDEX), ("ViewTable", VIEWS)] {
+        for (id, name) in [
+            ("EventTable", EVENTS),
+            ("AggregateTable", AGGREGATES),
+            ("DocumentTable", DOCUMENTS),
+            ("IndexTable", INDEX),
+            ("ViewTable", VIEWS),
+        ] {
             dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
-        }
-        for (table, name) in [(aggregates(), AGGREGATES), (documents(), DOCUMENTS)] {
-            dynamo.create_table(&table, name).unwrap();
         }
         let client = Wire::default().client(dynamo.endpoint());
         let log = log(&client);
@@ -198,40 +201,6 @@ impl World {
         let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
         DocumentLog::new(store, Clock::system()).with_limits(limits)
     }
-}
-
-fn key(name: &str, kind: &str) -> Value {
-    json!({ "AttributeName": name, "KeyType": kind })
-}
-
-fn attribute(name: &str, kind: &str) -> Value {
-    json!({ "AttributeName": name, "AttributeType": kind })
-}
-
-fn aggregates() -> Value {
-    json!({
-        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
-        "AttributeDefinitions": [
-            attribute("aggregateId", "S"),
-            attribute("version", "N"),
-            attribute("eventStoreId", "S"),
-            attribute("timestamp", "S"),
-        ],
-        "GlobalSecondaryIndexes": [{
-            "IndexName": "initialEvents",
-            "KeySchema": [key("eventStoreId", "HASH"), key("timestamp", "RANGE")],
-            "Projection": { "ProjectionType": "KEYS_ONLY" },
-        }],
-        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
-    })
-}
-
-fn documents() -> Value {
-    json!({
-        "KeySchema": [key("p", "HASH"), key("i", "RANGE")],
-        "AttributeDefinitions": [attribute("p", "S"), attribute("i", "N")],
-        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
-    })
 }
 
 fn log(client: &Client) -> DcbLog {

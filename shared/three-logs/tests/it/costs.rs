@@ -140,7 +140,8 @@ async fn on_documents(accounts: &[&str], warm: bool, command: Act) -> Option<Cos
     let load = if warm { Load::Cached } else { Load::Eventual };
     let run = async {
         let id = command.account_id.to_string();
-        let decide = |account: &_| command.on_document(account);
+        let context = &envelope.context;
+        let decide = |account: &_| documents::Command::decide(&command, account, context);
         let transacted = category.transact(&id, load, &envelope, decide).await.expect("settled");
         let is_accepted = matches!(transacted.outcome, documents::Outcome::Accepted(_));
         assert_eq!(is_accepted, accepted(&command));
@@ -192,7 +193,8 @@ async fn of_five() -> [Option<Cost>; 3] {
     let on_documents = async {
         for name in names {
             let command = act(name, Action::Open);
-            let decide = |account: &_| command.on_document(account);
+            let context = &envelope.context;
+        let decide = |account: &_| documents::Command::decide(&command, account, context);
             let opened = category.transact(name, Load::Empty, &envelope, decide).await;
             opened.expect("settled");
         }

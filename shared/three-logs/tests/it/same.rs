@@ -3,10 +3,10 @@
 use ringfence::{Slice, Writes, kit as dcb};
 use ringfence_aggregate_log::{Command, kit as aggregate};
 use ringfence_document_log::{Cache, kit as document};
-use ringfence_three_logs::account::{Account, Act, Refusal};
+use ringfence_three_logs::account::{Act, Refusal};
 use ringfence_three_logs::dcb::Written;
-use ringfence_three_logs::document::{Stored, access};
-use ringfence_three_logs::{aggregate as aggregates, document as documents};
+use ringfence_three_logs::document::Stored;
+use ringfence_three_logs::aggregate as aggregates;
 
 use crate::cases::{Case, of_one, of_two};
 use crate::stack::Stack;
@@ -39,10 +39,10 @@ fn on_aggregates<C: Command<Rejection = Refusal>>(case: Case<C>) -> aggregate::C
     }
 }
 
-fn on_documents(case: Case<Act>) -> document::Case<documents::Accounts, Refusal> {
+fn on_documents(case: Case<Act>) -> document::Case<Act> {
     let Case { given, when, then, .. } = case;
     let given = document::given(given.into_iter().map(|fact| Stored::from(fact.event)));
-    let when = given.when(move |account: &Account| when.on_document(account));
+    let when = given.when(when);
     match then {
         Err(refusal) => when.then_rejected(refusal),
         Ok(facts) if facts.is_empty() => when.then_nothing(),
@@ -93,7 +93,7 @@ async fn the_cases_hold_on_the_aggregate_log() {
 #[test]
 fn the_cases_of_one_account_hold_on_the_document_log_in_memory() {
     let cases: Vec<_> = of_one().into_iter().map(on_documents).collect();
-    document::check_in_memory(access, &cases);
+    document::check_in_memory(&cases);
 }
 
 #[tokio::test]

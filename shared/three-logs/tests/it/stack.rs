@@ -45,7 +45,7 @@ impl Stack {
     pub(crate) fn documents(&self, cache: Cache<Account>) -> Category<Accounts, DynamoStore> {
         let store = DynamoStore::new(self.client.clone(), "documents");
         let log = DocumentLog::new(store, self.clock.clone());
-        Category::new(log, access(), cache).expect("the events are an enum")
+        Category::new(log, Accounts::access(), cache).expect("the events are an enum")
     }
 }
 
