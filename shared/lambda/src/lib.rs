@@ -38,19 +38,7 @@ use crate::handler::Handler;
 
 /// Opens a function and serves it; what keeps it from starting is one line of the log.
 fn start<H: Handler>(open: impl Future<Output = Result<Function<H>, BoxError>>) -> ExitCode {
-    init_logs();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let served = match runtime {
-        Ok(runtime) => runtime.block_on(serve(open)),
-        Err(error) => Err(error.into()),
-    };
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(slice = H::NAME, cause = %chain(&*error), "the function can't start");
-            ExitCode::FAILURE
-        }
-    }
+    start::until_the_end(Some(H::NAME), serve(open))
 }
 
 async fn serve<H: Handler>(

@@ -1,4 +1,4 @@
-//! How a function that is no slice starts, and how long it may take.
+//! How a function starts, and how long an invocation may take.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -10,6 +10,14 @@ use crate::telemetry::{chain, init_logs};
 /// Serves until Lambda ends the process: `fn main() -> ExitCode { ringfence_lambda::main(serve()) }`.
 /// What keeps the function from starting is one line of the log.
 pub fn main(serve: impl Future<Output = Result<(), Error>>) -> ExitCode {
+    until_the_end(None, serve)
+}
+
+/// The same for a slice, which the line names.
+pub(crate) fn until_the_end(
+    slice: Option<&'static str>,
+    serve: impl Future<Output = Result<(), Error>>,
+) -> ExitCode {
     init_logs();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = match runtime {
@@ -19,7 +27,7 @@ pub fn main(serve: impl Future<Output = Result<(), Error>>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(cause = %chain(&*error), "the function can't start");
+            tracing::error!(slice, cause = %chain(&*error), "the function can't start");
             ExitCode::FAILURE
         }
     }
