@@ -7,6 +7,44 @@ use serde::{Deserialize, Serialize};
 /// Entries of an epoch, at most; a checkpoint counts epochs in these.
 pub const EPOCH_ENTRIES_MAX: u64 = 1_000_000;
 
+/// Entries of an epoch: 1 to [`EPOCH_ENTRIES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochEntries(u64);
+
+/// A number that is too small or too large, or none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an epoch has 1 to {EPOCH_ENTRIES_MAX} entries")]
+pub struct EpochEntriesError;
+
+impl EpochEntries {
+    /// As many as an epoch may have.
+    pub const MAX: Self = Self(EPOCH_ENTRIES_MAX);
+
+    /// The number.
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<u64> for EpochEntries {
+    type Error = EpochEntriesError;
+
+    fn try_from(entries: u64) -> Result<Self, EpochEntriesError> {
+        match entries {
+            1..=EPOCH_ENTRIES_MAX => Ok(Self(entries)),
+            _ => Err(EpochEntriesError),
+        }
+    }
+}
+
+impl FromStr for EpochEntries {
+    type Err = EpochEntriesError;
+
+    fn from_str(text: &str) -> Result<Self, EpochEntriesError> {
+        text.parse::<u64>().map_err(|_| EpochEntriesError)?.try_into()
+    }
+}
+
 /// A place between two entries of the index: everything before it is read. It grows with every
 /// entry, by one within an epoch.
 #[derive(
@@ -81,6 +119,15 @@ mod tests {
         assert_eq!(end, Checkpoint::new(4, 0));
         assert_eq!(end.map(Checkpoint::place), Some((4, 0)));
         assert_eq!(Checkpoint::new(u64::MAX, 0), None);
+    }
+
+    #[test]
+    fn an_epoch_has_an_entry_and_a_million_at_most() {
+        for text in ["0", "1000001", "-1", "many"] {
+            assert_eq!(text.parse::<EpochEntries>(), Err(EpochEntriesError), "{text}");
+        }
+        assert_eq!("1".parse(), Ok(EpochEntries(1)));
+        assert_eq!("1000000".parse(), Ok(EpochEntries::MAX));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use ringfence_dynamo::{Meter, Retry};
 
 use crate::group::GROUP_PARTITIONS_MAX;
 use crate::round::Round;
-use crate::{EPOCH_ENTRIES_MAX, IndexError, Logs, Partition};
+use crate::{EpochEntries, IndexError, Logs, Partition};
 
 /// What became of a partition: how many of its events this call has put into the index (not
 /// counted are those whose answer was lost), or why the rest is not there.
@@ -19,7 +19,7 @@ pub struct Indexer {
     pub(crate) logs: Logs,
     pub(crate) client: Client,
     pub(crate) table: String,
-    pub(crate) epoch_entries: u64,
+    pub(crate) epoch_entries: EpochEntries,
     pub(crate) meter: Meter,
 }
 
@@ -28,13 +28,13 @@ impl Indexer {
     #[must_use]
     pub fn new(logs: impl Into<Logs>, client: Client, table: impl Into<String>) -> Self {
         let (logs, table, meter) = (logs.into(), table.into(), Meter::default());
-        Self { logs, client, table, epoch_entries: EPOCH_ENTRIES_MAX, meter }
+        Self { logs, client, table, epoch_entries: EpochEntries::MAX, meter }
     }
 
-    /// The same with epochs of `entries`, 1 to [`EPOCH_ENTRIES_MAX`].
+    /// The same with epochs of so many entries.
     #[must_use]
-    pub fn epoch_entries(self, entries: u64) -> Self {
-        Self { epoch_entries: entries.clamp(1, EPOCH_ENTRIES_MAX), ..self }
+    pub fn epoch_entries(self, entries: EpochEntries) -> Self {
+        Self { epoch_entries: entries, ..self }
     }
 
     /// What the index's requests cost so far; each log has a meter of its own.

@@ -31,7 +31,9 @@ mod read;
 mod round;
 mod verify;
 
-pub use checkpoint::{Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX};
+pub use checkpoint::{
+    Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
+};
 pub use checkpoints::{Checkpoints, Reader};
 pub use entry::{EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};

@@ -231,7 +231,7 @@ impl<'a> Round<'a> {
 
     fn group(&self) -> Result<Option<Group>, FeedError> {
         let Indexer { table, epoch_entries, logs, .. } = self.indexer;
-        Group::cut(table, &self.queues, self.tip, *epoch_entries, logs.clock().uuid())
+        Group::cut(table, &self.queues, self.tip, epoch_entries.get(), logs.clock().uuid())
     }
 
     async fn send(&self, group: &Group) -> Result<(), Failure> {

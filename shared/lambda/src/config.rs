@@ -1,6 +1,6 @@
 //! Configuration from the environment, complete or refused as a whole.
 
-use std::{collections::BTreeSet, str::FromStr};
+use std::{collections::BTreeSet, fmt::Display, str::FromStr};
 
 /// Everything that is wrong with the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,12 +36,11 @@ impl Variables {
     }
 
     /// A variable that may be absent, but not be something else.
-    pub fn optional<T: FromStr>(&mut self, name: &str, default: T) -> T {
+    pub fn optional<T: FromStr<Err: Display>>(&mut self, name: &str, default: T) -> T {
         match (self.read)(name) {
             None => default,
-            Some(value) => value.parse().unwrap_or_else(|_| {
-                self.wrong
-                    .insert(format!("{name} ({value:?} is no {})", std::any::type_name::<T>()));
+            Some(value) => value.parse().unwrap_or_else(|error| {
+                self.wrong.insert(format!("{name} ({value:?}: {error})"));
                 default
             }),
         }
@@ -64,7 +63,10 @@ mod tests {
         variables.required("BUS");
         variables.optional("COUNT", 1_u32);
         let error = variables.finish(()).unwrap_err().to_string();
-        assert_eq!(error, r#"the template must set BUS, COUNT ("many" is no u32), TABLE"#);
+        assert_eq!(
+            error,
+            r#"the template must set BUS, COUNT ("many": invalid digit found in string), TABLE"#
+        );
     }
 
     #[test]

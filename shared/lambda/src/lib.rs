@@ -31,7 +31,7 @@ pub use config::{ConfigError, Variables};
 pub use dcb::run;
 pub use problem::Problem;
 pub use start::{main, time_left};
-pub use telemetry::{chain, init_logs};
+pub use telemetry::chain;
 
 use crate::function::{BoxError, Function, Invoked};
 use crate::handler::Handler;

@@ -12,7 +12,7 @@ use crate::config::Variables;
 /// Sends `tracing` to standard output as JSON with `timestamp` and `level`, by which Lambda files
 /// it. `AWS_LAMBDA_LOG_LEVEL` filters the lines of these crates; the SDK's, some hundred a command
 /// at DEBUG, stay at WARN.
-pub fn init_logs() {
+pub(crate) fn init_logs() {
     let mut variables = Variables::from_env();
     let level = variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
     let ours = ["ringfence", "publish_events", "index_events", "project_views", "query_views"]

@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use ringfence::{BoundaryId, FedEvent, NewEvent, kit::BEGIN_MS};
+use ringfence::{BoundaryId, FedEvent, Metadata, NewEvent, Sequence, kit::BEGIN_MS};
+use ringfence_aggregate_log::{Draft, EventStore};
+use ringfence_dynamo::rfc3339;
 
 use crate::{Definition, View};
 
-/// Facts, and when each became one.
+/// Facts, in the order of the index.
 #[derive(Debug)]
 pub struct Given {
-    events: Vec<(u64, NewEvent)>,
+    events: Vec<FedEvent>,
     now_ms: u64,
 }
 
@@ -22,7 +24,36 @@ impl Given {
     /// Further events, now.
     #[must_use]
     pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
-        self.events.extend(events.into_iter().map(|event| (self.now_ms, event)));
+        for event in events {
+            self.events.push(sequenced(self.events.len(), self.now_ms, event));
+        }
+        self
+    }
+
+    /// Further events of an aggregate, now. Panics when the store has none such.
+    #[must_use]
+    #[track_caller]
+    pub fn of_store<S: EventStore>(
+        mut self,
+        id: &str,
+        events: impl IntoIterator<Item = S::Event>,
+    ) -> Self {
+        let key = S::key(id).unwrap_or_else(|error| panic!("{error}"));
+        let partition = BoundaryId::stored(key.to_string());
+        for event in events {
+            let event = Draft::from(event).encode().unwrap_or_else(|error| panic!("{error}"));
+            let before = self.events.iter().filter(|event| event.partition == partition).count();
+            self.events.push(FedEvent {
+                position: Sequence::Version(before as u64 + 1),
+                partition: partition.clone(),
+                event_type: event.event_type,
+                context: S::ID.to_owned(),
+                tags: Vec::new(),
+                data: event.payload.unwrap_or_default(),
+                metadata: Metadata::default(),
+                recorded_at: rfc3339(self.now_ms),
+            });
+        }
         self
     }
 
@@ -37,8 +68,7 @@ impl Given {
     pub fn then<V: View<Row: Debug>>(self, rows: impl IntoIterator<Item = (&'static str, V::Row)>) {
         let view = Definition::of::<V>();
         let mut found = BTreeMap::new();
-        for (n, (ms, event)) in self.events.into_iter().enumerate() {
-            let event = sequenced(n, ms, event);
+        for event in self.events {
             for id in view.touch(&event).expect("the payload is its type's") {
                 let row = view.evolve(found.remove(&id), &id, &event).expect("its own row");
                 found.extend(row.map(|row| (id, row)));
@@ -65,7 +95,7 @@ pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> FedEvent {
         context: "case".to_owned(),
         tags: event.tags,
         data: event.data,
-        metadata: ringfence::Metadata::default(),
-        recorded_at: ringfence_dynamo::rfc3339(ms),
+        metadata: Metadata::default(),
+        recorded_at: rfc3339(ms),
     }
 }

@@ -1,5 +1,6 @@
 //! Starts index-events as a Lambda on the streams of the logs' tables.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
@@ -8,9 +9,9 @@ use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
-use ringfence_feed::{EPOCH_ENTRIES_MAX, Indexer, Logs};
+use ringfence_feed::{EpochEntries, Indexer, Logs};
 use ringfence_lambda::{
-    Variables, chain, init_logs,
+    Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
 use serde_json::Value;
@@ -18,12 +19,8 @@ use serde_json::Value;
 /// One message to the dead-letter queue, the SDK's own retries included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    init_logs();
-    serve().await.inspect_err(|error| {
-        tracing::error!(cause = %chain(&**error), "the function can't start");
-    })
+fn main() -> ExitCode {
+    ringfence_lambda::main(serve())
 }
 
 async fn serve() -> Result<(), Error> {
@@ -33,7 +30,7 @@ async fn serve() -> Result<(), Error> {
     let documents = variables.required("DOCUMENT_TABLE");
     let index = variables.required("INDEX_TABLE");
     let queue = variables.required("DEAD_LETTER_QUEUE_URL");
-    let epoch_entries = variables.optional("EPOCH_ENTRIES", EPOCH_ENTRIES_MAX);
+    let epoch_entries = variables.optional("EPOCH_ENTRIES", EpochEntries::MAX);
     let (index, queue) = variables.finish((index, queue))?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);

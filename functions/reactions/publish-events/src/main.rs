@@ -1,5 +1,6 @@
 //! Starts publish-events as a Lambda on the table's stream.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
@@ -7,7 +8,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use publish_events::{Publisher, Topic};
 use ringfence_dynamo::Clock;
 use ringfence_lambda::{
-    Variables, chain, init_logs,
+    Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
 use serde_json::Value;
@@ -15,12 +16,8 @@ use serde_json::Value;
 /// One call, the SDK's own retries included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    init_logs();
-    serve().await.inspect_err(|error| {
-        tracing::error!(cause = %chain(&**error), "the function can't start");
-    })
+fn main() -> ExitCode {
+    ringfence_lambda::main(serve())
 }
 
 async fn serve() -> Result<(), Error> {

@@ -162,7 +162,8 @@ impl World {
             aggregates: Some(aggregates(client.clone(), &self.clock)),
             documents: Some(documents(client.clone(), &self.clock)),
         };
-        Indexer::new(logs, client, table).epoch_entries(self.epoch_entries)
+        let entries = self.epoch_entries.try_into().expect("entries of an epoch");
+        Indexer::new(logs, client, table).epoch_entries(entries)
     }
 
     /// Appends the events in one transaction; where they are.

@@ -194,7 +194,7 @@ async fn of_five() -> [Option<Cost>; 3] {
         for name in names {
             let command = act(name, Action::Open);
             let context = &envelope.context;
-        let decide = |account: &_| documents::Command::decide(&command, account, context);
+            let decide = |account: &_| documents::Command::decide(&command, account, context);
             let opened = category.transact(name, Load::Empty, &envelope, decide).await;
             opened.expect("settled");
         }

@@ -4,9 +4,9 @@ use ringfence::{Slice, Writes, kit as dcb};
 use ringfence_aggregate_log::{Command, kit as aggregate};
 use ringfence_document_log::{Cache, kit as document};
 use ringfence_three_logs::account::{Act, Refusal};
+use ringfence_three_logs::aggregate as aggregates;
 use ringfence_three_logs::dcb::Written;
 use ringfence_three_logs::document::Stored;
-use ringfence_three_logs::aggregate as aggregates;
 
 use crate::cases::{Case, of_one, of_two};
 use crate::stack::Stack;

@@ -3,13 +3,13 @@
 use aws_sdk_dynamodb::Client;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore};
+use ringfence_document_log::{Cache, Category, Decider, DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 use ringfence_three_logs::account::Account;
 use ringfence_three_logs::dcb::catalog;
-use ringfence_three_logs::document::{Accounts, access};
+use ringfence_three_logs::document::Accounts;
 use serde_json::{Value, json};
 
 pub(crate) struct Stack {
