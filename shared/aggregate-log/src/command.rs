@@ -108,8 +108,11 @@ pub struct Executed<R> {
 /// idempotency key the command takes effect once in an aggregate: its events are their own record.
 /// They carry the key, and what the command has read is searched for it. What it has not read of an
 /// aggregate is read before the push; after a conflict, so are the events that are new. Such a command
-/// pushes once, under [`crate::Place::After`]; anything else is refused. Refusals leave no record: a
-/// repeat is decided anew.
+/// pushes under [`crate::Place::After`]; anything else is refused. Refusals leave no record: a repeat is
+/// decided anew.
+///
+/// A command pushes once; a second push is refused. What goes wrong behind a push undoes nothing, so the
+/// push's events are the outcome.
 pub async fn execute<C: Command>(
     log: &impl AggregateLog,
     command: &C,
@@ -135,6 +138,10 @@ pub(crate) async fn carry_out<C: Command>(
             (Err(reused), _) => (Err(AggregateError::from(reused).into()), false),
             (Ok(Some(events)), _) => (Ok(events), true),
             (Ok(None), Ok(())) => (Ok(recorder.pushed()), false),
+            // What is pushed has happened, whatever the command met afterwards.
+            (Ok(None), Err(error)) if !recorder.pushed().is_empty() && !is_invalid(&error) => {
+                (Ok(recorder.pushed()), false)
+            }
             (Ok(None), Err(CommandError::Log(AggregateError::Conflict(_))))
                 if attempts.again().await =>
             {
@@ -144,4 +151,9 @@ pub(crate) async fn carry_out<C: Command>(
         };
         return Executed { outcome, attempts: attempts.made(), repeated };
     }
+}
+
+/// Whether the command asks for what no log does, which its author has to hear of.
+fn is_invalid<R>(error: &CommandError<R>) -> bool {
+    matches!(error, CommandError::Log(AggregateError::Invalid(_)))
 }

@@ -94,7 +94,8 @@ pub(crate) fn decode_named(item: Item) -> Result<StoredEvent, AggregateError> {
 }
 
 /// Names an item in an error, whatever it is.
-pub(crate) fn name_of(item: &Item) -> String {
+#[must_use]
+pub fn name_of(item: &Item) -> String {
     let partition = text_of(item, AGGREGATE_ID).unwrap_or("?");
     let version = item.get(VERSION).and_then(|version| version.as_n().ok());
     format!("item {partition} {}", version.map_or("?", |version| version))

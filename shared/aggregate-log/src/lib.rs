@@ -36,7 +36,7 @@ pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,
 };
 pub use image::event_of_image;
-pub use item::DecodeError;
+pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
 pub use legacy::{Imported, LegacyTable};
 pub use limits::{EVENT_BYTES_MAX, GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};

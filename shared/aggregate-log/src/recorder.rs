@@ -67,10 +67,15 @@ impl<'a, L: AggregateLog> Recorder<'a, L> {
         }
         match event.metadata.as_ref().map_or(Ok(false), |metadata| record.wrote(metadata)) {
             // A command may read what it has just pushed, and one event twice.
-            Ok(true) if !notes.pushed.contains(event) && !notes.found.contains(event) => {
-                notes.found.push(event.clone());
+            Ok(true) => {
+                let is = |other: &StoredEvent| {
+                    (&other.key, other.version) == (&event.key, event.version)
+                };
+                if !notes.pushed.iter().any(is) && !notes.found.iter().any(is) {
+                    notes.found.push(event.clone());
+                }
             }
-            Ok(_) => {}
+            Ok(false) => {}
             Err(reused) => notes.reused = Some(reused),
         }
     }
@@ -91,10 +96,6 @@ impl<'a, L: AggregateLog> Recorder<'a, L> {
 
     /// Refuses a push that could not be found again, or that an earlier run has made.
     async fn search_before(&self, group: &[Push]) -> Result<(), AggregateError> {
-        if !self.notes().pushed.is_empty() {
-            let why = "with an idempotency key a command pushes once: make the pushes a group";
-            return Err(AggregateError::Invalid(why.to_owned()));
-        }
         for push in group {
             let Place::After(Version(read)) = push.place else {
                 let why = "with an idempotency key a push goes behind the version that was read";
@@ -112,6 +113,11 @@ impl<'a, L: AggregateLog> Recorder<'a, L> {
     }
 
     async fn push(&self, mut group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+        // After a conflict a second push would be decided anew, and the first made again.
+        if !self.notes().pushed.is_empty() {
+            let why = "a command pushes once: make the pushes a group";
+            return Err(AggregateError::Invalid(why.to_owned()));
+        }
         for event in group.iter_mut().flat_map(|push| &mut push.events) {
             self.mark(event)?;
         }

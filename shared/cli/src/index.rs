@@ -153,6 +153,7 @@ fn wrong(wrong: &Wrong) -> Value {
             "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
         }),
+        Wrong::Item(item) => json!({ "wrong": "item", "item": item }),
         Wrong::Order { partition, checkpoint } => json!({
             "wrong": "order", "partition": partition.id.as_str(), "checkpoint": checkpoint,
         }),

@@ -61,7 +61,7 @@ impl Layout {
         let found = Self::of_keys(&keys, &self::keys(&described, Some(INITIAL_EVENTS)));
         // An index has the keys of documents, and an item of its own that says where it ends.
         let found = match found {
-            Some(Self::Documents) if has_index(client, table).await => Some(Self::Index),
+            Some(Self::Documents) if has_index(client, table).await? => Some(Self::Index),
             found => found,
         };
         match found {
@@ -72,9 +72,9 @@ impl Layout {
     }
 }
 
-async fn has_index(client: &Client, table: &str) -> bool {
+async fn has_index(client: &Client, table: &str) -> Result<bool> {
     let end = Index::new(client.clone(), table).end().await;
-    end.is_ok_and(|end| end > Checkpoint::START)
+    Ok(end.with_context(|| format!("looking for an index in {table}"))? > Checkpoint::START)
 }
 
 /// The keys of a table or of an index, with their types.

@@ -9,7 +9,7 @@ use clap::Args;
 use futures::TryStreamExt;
 use publish_events::{Entry, EntryError, Topic};
 use ringfence::{Consistency, Envelope};
-use ringfence_document_log::{Direction, StreamName};
+use ringfence_document_log::{Direction, Recorded, StreamName};
 use ringfence_dynamo::{Item, Retry};
 use ringfence_feed::{Indexer, Log, Partition};
 use serde_json::{Value, json};
@@ -242,7 +242,10 @@ impl<'a> Does<'a> {
         let envelope = Envelope::default();
         let events = log.read(stream, events, forward, strong, &envelope);
         let events: Vec<_> = events.try_collect().await?;
-        let fed = events.iter().map(|event| event.fed(stream)).collect::<Result<Vec<_>, _>>()?;
-        Ok(fed.into_iter().map(Entry::of_event).collect())
+        let entry = |event: &Recorded| {
+            let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
+            Entry::of_event(fed)
+        };
+        Ok(events.iter().map(entry).collect())
     }
 }

@@ -56,6 +56,17 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
         quote!(#(#serde)* #ident: #ty)
     });
     let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
+    let decoded = quote! {
+        Ok(Self::#ident {
+            #(#idents,)*
+            #(#times: ::ringfence::__private::ms(event)?,)*
+            #(#streams: ::ringfence::__private::stream(event)?,)*
+        })
+    };
+    // An event of a stream may have no payload at all.
+    if idents.is_empty() {
+        return Ok(quote!(#name => #decoded,));
+    }
     Ok(quote! {
         #name => {
             #[derive(serde::Deserialize)]
@@ -66,11 +77,7 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             )]
             struct Wire { #(#definitions),* }
             let Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
-            Ok(Self::#ident {
-                #(#idents,)*
-                #(#times: ::ringfence::__private::ms(event)?,)*
-                #(#streams: ::ringfence::__private::stream(event)?,)*
-            })
+            #decoded
         }
     })
 }

@@ -166,9 +166,13 @@ fn stream_of(item: &Item) -> Result<StreamName, Failure> {
 }
 
 fn head_of(item: &Item) -> Result<Head, Failure> {
-    let version = item.get("n").and_then(|n| n.as_n().ok()?.parse().ok());
-    let no_version = || Failure::Permanent { source: "an item has no version".into() };
-    Ok(Head { stream: stream_of(item)?, version: version.ok_or_else(no_version)? })
+    let stream = stream_of(item)?;
+    let no_version =
+        || Failure::Permanent { source: format!("an item of {stream} has no version").into() };
+    let version = item.get("n").and_then(|n| n.as_n().ok()?.parse::<u64>().ok());
+    let version = version.ok_or_else(no_version)?;
+    let events = item.get("c").and_then(|c| c.as_l().ok()).map_or(0, Vec::len) as u64;
+    Ok(Head { stream, first: version.saturating_sub(events), version })
 }
 
 impl Store for DynamoStore {
@@ -258,7 +262,7 @@ impl Store for DynamoStore {
                 .client
                 .scan()
                 .table_name(&self.table)
-                .projection_expression("p, n")
+                .projection_expression("p, n, c")
                 .consistent_read(true)
                 .set_exclusive_start_key(after.map(|(stream, i)| key(&stream, i)))
                 .return_consumed_capacity(CAPACITY)

@@ -7,8 +7,8 @@ use ringfence::LimitExceeded;
 /// One item, in bytes: names and values.
 pub const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// The events of one append, in bytes as [`crate::StoredEvent::bytes`] estimates them, so that they
-/// fit a page of the feed.
-pub const APPEND_BYTES_MAX: usize = 350 * 1_024;
+/// fit a page of the feed, where an entry also has the stream's name and its own attributes' names.
+pub const APPEND_BYTES_MAX: usize = 346 * 1_024;
 
 /// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
 /// own: readers do not depend on it.

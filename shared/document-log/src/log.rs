@@ -68,7 +68,13 @@ impl<S: Store> DocumentLog<S> {
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
             let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
             heads.reverse();
-            heads.dedup_by(|before, head| before.stream == head.stream);
+            heads.dedup_by(|before, head| {
+                let same = before.stream == head.stream;
+                if same {
+                    head.first = head.first.min(before.first);
+                }
+                same
+            });
             heads.reverse();
             // The next page may go on with the items of the last stream.
             let state = next.map(|next| (Some(next), heads.pop()));

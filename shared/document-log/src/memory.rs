@@ -97,7 +97,7 @@ impl Store for MemoryStore {
             let heads = |items: &mut BTreeMap<Key, Batch>| {
                 let head = |item: &Batch| {
                     let (stream, version) = (item.stream.clone(), item.version);
-                    Head { stream, version }
+                    Head { stream, first: item.base(), version }
                 };
                 items.values().map(head).collect()
             };

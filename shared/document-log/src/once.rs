@@ -4,10 +4,10 @@
 //! first in the Tip that was read, then, backwards, in the calves. Since an append requires the version
 //! that was searched, check and effect are one. After a conflict only what is new is searched.
 
-use ringfence::{CommandRecord, Consistency, Envelope};
+use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
 use serde_json::Value;
 
-use crate::read::Walk;
+use crate::read::{TORN_ATTEMPTS_MAX, Walk, torn_retry};
 use crate::{Batch, DocumentError, DocumentLog, Recorded, Store};
 
 /// A search for the events of an earlier command with the same key.
@@ -49,27 +49,45 @@ impl<'a> Search<'a> {
         tip: &Batch,
         envelope: &Envelope,
     ) -> Result<Vec<Recorded>, DocumentError> {
-        // A replica may not have the newest calves yet. What a strong read does not find is pruned.
-        'reads: for consistency in [Consistency::Eventual, Consistency::Strong] {
-            let walk = Walk::back(log, &tip.stream, consistency, envelope).behind(tip.base());
-            // Each calf has an event.
-            let mut walk = walk.pages_of(tip.base() - self.searched);
-            loop {
-                let calf = match walk.next().await {
-                    Ok(Some(calf)) => calf,
-                    Ok(None) => continue 'reads,
-                    Err(error) if error.is_torn() && consistency == Consistency::Eventual => {
-                        continue 'reads;
-                    }
-                    Err(error) => return Err(error),
-                };
-                let found = self.within(&calf)?;
-                if !found.is_empty() || calf.base() <= self.searched {
-                    return Ok(found);
+        // A replica may not have the newest calves yet, nor a strong read one that is being written.
+        let (mut looks, mut consistency) =
+            (torn_retry(log.retry(envelope)).start(), Consistency::Eventual);
+        loop {
+            let looked = self.look(log, tip, consistency, envelope).await;
+            match looked {
+                Ok(Some(found)) => return Ok(found),
+                Err(error) if !error.is_torn() => return Err(error),
+                Ok(None) | Err(_) if looks.again().await => consistency = Consistency::Strong,
+                Ok(None) | Err(_) if looks.made() < TORN_ATTEMPTS_MAX => {
+                    let (operation, attempts) = ("searching for an earlier run", looks.made());
+                    let source = "no time was left to look again".into();
+                    return Err(StoreError::Unavailable { operation, attempts, source }.into());
                 }
+                // What no look finds is pruned.
+                Ok(None) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
             }
         }
-        Ok(Vec::new())
+    }
+
+    /// Looks through the calves once; `None` if not all of them are there.
+    async fn look<S: Store>(
+        &self,
+        log: &DocumentLog<S>,
+        tip: &Batch,
+        consistency: Consistency,
+        envelope: &Envelope,
+    ) -> Result<Option<Vec<Recorded>>, DocumentError> {
+        let walk = Walk::back(log, &tip.stream, consistency, envelope).behind(tip.base());
+        // Each calf has an event.
+        let mut walk = walk.pages_of(tip.base() - self.searched);
+        while let Some(calf) = walk.next().await? {
+            let found = self.within(&calf)?;
+            if !found.is_empty() || calf.base() <= self.searched {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     fn within(&self, batch: &Batch) -> Result<Vec<Recorded>, DocumentError> {

@@ -15,7 +15,7 @@ use crate::batch::TIP_KEY;
 use crate::{Batch, DocumentError, DocumentLog, Query, Store, StoredEvent, StreamName};
 
 /// How often a read with a gap is made before the gap is believed.
-const TORN_ATTEMPTS_MAX: u32 = 4;
+pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
 
 /// In which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,6 +35,8 @@ pub struct Page {
 pub struct Head {
     /// The stream.
     pub stream: StreamName,
+    /// The index of the first event that is left; the version if none is.
+    pub first: u64,
     /// The index behind its last event.
     pub version: u64,
 }

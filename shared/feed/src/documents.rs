@@ -11,6 +11,8 @@ use crate::logs::{Logs, Mark, NEWS_BYTES_MAX, News, next};
 
 /// The index of a stream's first event.
 const FIRST: u64 = 0;
+/// How often a stream is looked at that seems to lack events; each look makes some reads of its own.
+const LOOKS_MAX: u32 = 3;
 
 /// The events behind index `after`, without gaps. Every event enters through the Tip, so one read of
 /// the Tip is mostly all; what has moved to calves since is read there.
@@ -27,20 +29,46 @@ pub(crate) async fn news(
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
     let deadline_ms = left_ms.map(|left| logs.clock().now_ms().saturating_add(left));
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
-    let log = logs.documents()?;
-    let from = next(after, FIRST);
-    let tip = log.tip(stream, Consistency::Strong, &envelope).await;
-    let Some(tip) = tip.map_err(StreamError::from)? else { return Ok(News::default()) };
+    let mut attempts = retry.attempts_max(LOOKS_MAX).start();
+    loop {
+        let torn = match look(logs, partition, stream, next(after, FIRST), &envelope).await {
+            Err(StreamError::Documents(error)) if is_torn(&error) => error,
+            looked => return Ok(looked?),
+        };
+        if attempts.again().await {
+            continue;
+        }
+        if attempts.made() < LOOKS_MAX {
+            return Err(StreamError::OutOfTime { partition: partition.id.clone() }.into());
+        }
+        return match torn {
+            DocumentError::Pruned { first, .. } if after.is_none() => {
+                Ok(look(logs, partition, stream, first, &envelope).await?)
+            }
+            error => Err(StreamError::Documents(error).into()),
+        };
+    }
+}
+
+/// Whether it may be that not all of a transaction's items are visible yet.
+fn is_torn(error: &DocumentError) -> bool {
+    use DocumentError::{Hole, NoTip, Pruned};
+    matches!(error, Hole { .. } | NoTip { .. } | Pruned { .. })
+}
+
+async fn look(
+    logs: &Logs,
+    partition: &Partition,
+    stream: &StreamName,
+    from: u64,
+    envelope: &Envelope,
+) -> Result<News, StreamError> {
+    let tip = logs.documents()?.tip(stream, Consistency::Strong, envelope).await?;
+    let tip = tip.ok_or_else(|| DocumentError::NoTip { stream: stream.clone() })?;
     if from >= tip.base() {
         return Ok(News::of(partition, in_tip(stream, tip, from), None));
     }
-    let read = match read(logs, stream, from..tip.version, &envelope).await {
-        Err(StreamError::Documents(DocumentError::Pruned { first, .. })) if after.is_none() => {
-            read(logs, stream, first..tip.version, &envelope).await
-        }
-        read => read,
-    };
-    let (items, more) = read?;
+    let (items, more) = read(logs, stream, from..tip.version, envelope).await?;
     Ok(News::of(partition, items, more.then_some(Mark::End)))
 }
 

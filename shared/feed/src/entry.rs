@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{FedEvent, Sequence};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::{EVENT_BYTES_MAX, event_of_image as event_of_dcb};
-use ringfence_document_log::{Recorded, Span};
+use ringfence_document_log::{BodyError, Recorded, Span};
 use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
 
 use crate::{IndexError, Log, Partition};
@@ -22,6 +22,12 @@ type Source = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[error("the item is no whole event")]
 pub struct EntryError(#[source] Source);
+
+impl From<BodyError> for EntryError {
+    fn from(error: BodyError) -> Self {
+        unreadable(error)
+    }
+}
 
 fn unreadable(error: impl Into<Source>) -> EntryError {
     EntryError(error.into())

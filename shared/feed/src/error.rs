@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
 use ringfence_aggregate_log::{AggregateError, KeyError};
 use ringfence_dcb_log::{EVENT_BYTES_MAX, NewsError};
-use ringfence_document_log::{DocumentError, StreamNameError};
+use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
 use crate::{Checkpoint, EntryError, Partition};
@@ -121,10 +121,24 @@ impl StreamError {
         match self {
             Self::OutOfTime { .. } => true,
             Self::Aggregates(error) => matches!(error, AggregateError::Store(_)),
-            Self::Documents(error) => matches!(error, DocumentError::Store(_)),
+            Self::Documents(error) => {
+                matches!(error, DocumentError::Store(_)) && !is_of_item(error)
+            }
             Self::NoLog { .. } | Self::Gap { .. } | Self::Aggregate(_) | Self::Stream(_) => false,
         }
     }
+}
+
+/// Whether an item that can't be understood is behind the error: time does not mend it.
+fn is_of_item(error: &DocumentError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<ItemError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Why a partition's new events, or the rest of them, are not in the index.

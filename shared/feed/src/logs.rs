@@ -61,6 +61,11 @@ impl Partition {
         Self { log: Log::Documents, id: stream.partition() }
     }
 
+    /// Whether a system keeps its own state there: not for the index.
+    pub(crate) fn is_internal(&self) -> bool {
+        self.log == Log::Documents && self.id.as_str().starts_with('$')
+    }
+
     /// That of an event: of the names of streams, only an aggregate's has the `#`.
     #[must_use]
     pub fn of(event: &FedEvent) -> Self {

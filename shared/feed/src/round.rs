@@ -42,8 +42,11 @@ impl<'a> Round<'a> {
     }
 
     pub(crate) async fn run(mut self, partitions: &[Partition]) -> BTreeMap<Partition, Outcome> {
+        let (internal, partitions): (Vec<_>, Vec<_>) =
+            partitions.iter().cloned().partition(Partition::is_internal);
+        self.outcomes.extend(internal.into_iter().map(|partition| (partition, Ok(0))));
         let (partitions, unnamed): (Vec<_>, Vec<_>) =
-            partitions.iter().cloned().partition(|p| p.id.as_str().len() <= BOUNDARY_BYTES_MAX);
+            partitions.into_iter().partition(|p| p.id.as_str().len() <= BOUNDARY_BYTES_MAX);
         for partition in unnamed {
             let bytes = partition.id.as_str().len();
             self.fail(partition.clone(), IndexError::Name { partition, bytes });

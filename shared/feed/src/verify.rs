@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 
 use futures::TryStreamExt;
 use ringfence::{Envelope, FedEvent, LogError, Place, Sequence};
-use ringfence_aggregate_log::{AggregateError, DecodeError};
+use ringfence_aggregate_log::{AggregateError, event_of_image, name_of};
 use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::Retry;
 
@@ -60,6 +60,9 @@ pub enum Wrong {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
+    /// An item of the aggregate table is no event, so nothing can be said of it.
+    #[error("{0} is no event")]
+    Item(String),
     /// An entry is not behind the entry of its partition before it.
     #[error("{partition}: the entry before checkpoint {checkpoint} is out of order")]
     Order {
@@ -82,9 +85,6 @@ pub enum VerifyError {
     /// The table of the aggregate log can't be read.
     #[error("the aggregate table can't be read")]
     Aggregates(#[from] AggregateError),
-    /// An item of that table is no event; `ringfence verify` names it.
-    #[error("the aggregate table has an item that is no event")]
-    Aggregate(#[from] DecodeError),
     /// The table of the document log can't be read.
     #[error("the document table can't be read")]
     Documents(#[from] DocumentError),
@@ -129,8 +129,14 @@ impl Indexer {
         if let Some(table) = &self.logs.aggregates {
             let mut items = std::pin::pin!(table.scan());
             while let Some(item) = items.try_next().await? {
-                let event: FedEvent = ringfence_aggregate_log::event_of_image(item)?.into();
-                report.stored(&mut known, Partition::of(&event), event.position, progress);
+                let name = name_of(&item);
+                match event_of_image(item) {
+                    Ok(event) => {
+                        let event = FedEvent::from(event);
+                        report.stored(&mut known, Partition::of(&event), event.position, progress);
+                    }
+                    Err(_) => report.wrong.push(Wrong::Item(name)),
+                }
             }
         }
         if let Some(documents) = &self.logs.documents {
@@ -228,14 +234,15 @@ impl Report {
         }
         let partition = Partition::of_document(&head.stream);
         let known = known.entry(partition.clone()).or_default();
-        let indexed = known.last.as_ref().and_then(Place::version).map_or(0, |last| last + 1);
+        let last = known.last.as_ref().and_then(Place::version);
+        let indexed = last.map_or(head.first, |last| last + 1);
         for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
             known.stored.add(&Sequence::Version(index));
         }
         if indexed < head.version {
             self.behind.insert(partition, head.version - indexed);
         }
-        self.events += head.version;
+        self.events += head.version - head.first;
         progress(Stage::Events, self.events);
     }
 }

@@ -77,15 +77,15 @@ impl Problem {
         match error {
             StoreError::Contention { .. } => Self::contention(),
             StoreError::Throttled { .. } => {
-                Self::new(503, "throttled", "The event table is busy", AGAIN.to_owned())
+                Self::new(503, "throttled", "The log is busy", AGAIN.to_owned())
             }
             StoreError::Unavailable { .. } => {
-                Self::new(503, "unavailable", "The event table does not answer", AGAIN.to_owned())
+                Self::new(503, "unavailable", "The log does not answer", AGAIN.to_owned())
             }
             StoreError::OutcomeUnknown { .. } => Self::new(
                 504,
                 "outcome-unknown",
-                "The event table did not answer",
+                "The log did not answer",
                 "the command may have taken effect; repeat it with the same Idempotency-Key"
                     .to_owned(),
             ),

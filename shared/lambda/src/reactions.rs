@@ -1,4 +1,4 @@
-//! What the readers of a table's stream share.
+//! What the readers of the logs' streams share.
 
 use std::{error::Error, time::Duration};
 

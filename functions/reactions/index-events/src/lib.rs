@@ -110,7 +110,7 @@ fn partition_of(change: &Value) -> Result<Option<Partition>, String> {
     // How many events a write of the Tip has appended; calves say nothing of it.
     let appended = image("a").is_some_and(|appended| appended["N"] != "0");
     let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
-    Ok((appended && !stream.is_internal()).then(|| Partition::of_document(&stream)))
+    Ok(appended.then(|| Partition::of_document(&stream)))
 }
 
 /// Keeps a letter about record `n`, which is to be delivered again if the queue does not take it.

@@ -112,7 +112,6 @@ fn a_record_of_each_table_names_its_partition() {
     check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1")));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);
-    check(tip("$Checkpoint-a", Some("1")), None);
     assert!(partition_of(&tip("carts", Some("1"))).is_err());
 }
 

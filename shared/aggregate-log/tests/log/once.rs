@@ -163,12 +163,23 @@ async fn what_the_command_has_not_read_is_searched_before_the_push() {
 
 #[tokio::test]
 async fn a_push_that_could_not_be_found_again_is_refused() {
-    for way in [Way::At(4), Way::End, Way::Forced, Way::Twice] {
+    for way in [Way::At(4), Way::End, Way::Forced] {
         let (_stack, log) = filled(3).await;
         let refused = run(&log, &Add::new(way, 1), &keyed("k")).await;
         let invalid = matches!(refused.outcome, Err(CommandError::Log(AggregateError::Invalid(_))));
         assert!(invalid, "{way:?}: {refused:?}");
         accepted(run(&log, &Add::new(way, 1), &Envelope::default()).await);
+    }
+}
+
+#[tokio::test]
+async fn a_second_push_is_refused() {
+    for envelope in [keyed("k"), Envelope::default()] {
+        let (stack, log) = filled(3).await;
+        let refused = run(&log, &Add::new(Way::Twice, 1), &envelope).await;
+        let invalid = matches!(refused.outcome, Err(CommandError::Log(AggregateError::Invalid(_))));
+        assert!(invalid, "{refused:?}");
+        assert_eq!(stack.operations(), ["Query", "PutItem"]);
     }
 }
 

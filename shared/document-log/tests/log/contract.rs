@@ -214,17 +214,17 @@ async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     let append = |events, unfolds| {
         log.append(Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope })
     };
-    let error = append(large(358_401), vec![]).await.expect_err("too large");
+    let error = append(large(354_305), vec![]).await.expect_err("too large");
     assert_eq!(
         error.to_string(),
-        "the append to Basket-a: 358401 bytes, limit 358400; append fewer or smaller events at once"
+        "the append to Basket-a: 354305 bytes, limit 354304; append fewer or smaller events at once"
     );
     let error = append(events(0..1), large(409_600)).await.expect_err("too large");
     assert!(error.to_string().starts_with("the Tip of Basket-a: 409"), "{error}");
     let error = append(vec![], vec![]).await.expect_err("nothing");
     assert_eq!(error.to_string(), "nothing to write to Basket-a: give events or unfolds");
     assert_eq!(log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer"), None);
-    let tip = written(append(large(358_400), vec![]).await.expect("at the limit"));
+    let tip = written(append(large(354_304), vec![]).await.expect("at the limit"));
     // What does not fit beside the Tip's events makes room for itself, whatever the limits say.
     let log = log.with_limits(TipLimits {
         event_bytes_max: usize::MAX,
@@ -235,7 +235,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     let (events, unfolds) = (large(200_000), vec![]);
     let append = Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
     let tip = written(log.append(append).await.expect("it fits"));
-    assert_eq!((tip.events.len(), tip.calved_bytes), (1, 358_400));
+    assert_eq!((tip.events.len(), tip.calved_bytes), (1, 354_304));
 }
 
 async fn metadata_is_beside_the_payload<S: Store>(store: S) {

@@ -88,7 +88,7 @@ async fn streams_are_listed<S: Store>(store: S) {
     let mut streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
     streams.sort_by(|a, b| a.stream.cmp(&b.stream));
     let version = events().len() as u64;
-    assert_eq!(streams, ["a", "b", "c"].map(|id| Head { stream: name(id), version }));
+    assert_eq!(streams, ["a", "b", "c"].map(|id| Head { stream: name(id), first: 0, version }));
 }
 
 async fn a_stream_without_a_tip_is_listed<S: Store + Clone>(store: S) {
@@ -97,7 +97,7 @@ async fn a_stream_without_a_tip_is_listed<S: Store + Clone>(store: S) {
     assert_eq!(problems(store.clone()).await, [Problem::NoTip]);
     let (log, envelope) = (log(store), Envelope::default());
     let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
-    assert_eq!(streams, [Head { stream: name("a"), version: 8 }]);
+    assert_eq!(streams, [Head { stream: name("a"), first: 0, version: 8 }]);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_stream_on_many_pages_is_listed_once() {
     }
     let (log, envelope) = (log(stack.store()), Envelope::default());
     let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
-    assert_eq!(streams, [Head { stream: name("a"), version: 9 }]);
+    assert_eq!(streams, [Head { stream: name("a"), first: 0, version: 9 }]);
     let scans = stack.operations().iter().filter(|operation| *operation == "Scan").count();
     assert!(scans >= 5, "{scans} pages");
 }

@@ -1,5 +1,6 @@
 //! The streams of the aggregate log and the document log, which share the index with the DCB log.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Push, PushEventGroup, Table};
@@ -264,9 +265,9 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         let key = [("aggregateId", "things#t1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let mut delete = world.client.delete_item().table_name(AGGREGATES);
         for (name, value) in key {
-            delete = delete.key(name, aws_sdk_dynamodb::types::AttributeValue::S(value));
+            delete = delete.key(name, AttributeValue::S(value));
         }
-        let version = aws_sdk_dynamodb::types::AttributeValue::N("2".to_owned());
+        let version = AttributeValue::N("2".to_owned());
         delete.key("version", version).send().await.expect("deleted");
         let report = indexer.verify(&|_, _| ()).await.expect("compared");
         assert_eq!(report.wrong.len(), 1, "{report:?}");
@@ -274,6 +275,52 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         let alone = dcb_alone(&world);
         let report = alone.verify(&|_, _| ()).await.expect("compared");
         assert_eq!((report.entries, report.skipped, report.wrong.len()), (10, 9, 0));
+    });
+}
+
+#[test]
+fn a_stream_without_tip_is_an_error_and_one_of_a_system_is_nothing() {
+    run(8, async {
+        let world = World::new();
+        let partition = append(&world.documents, 1, 4, "x").await;
+        append(&world.documents, 1, 4, "x").await;
+        let tip = AttributeValue::N(i32::MAX.to_string());
+        let name = AttributeValue::S(stream(1).to_string());
+        let delete = world.client.delete_item().table_name(DOCUMENTS).key("p", name).key("i", tip);
+        delete.send().await.expect("deleted");
+        let error = outcome(&world, &partition).await.expect_err("no Tip");
+        assert!(!error.is_transient(), "{error:?}");
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let report = indexer.verify(&|_, _| ()).await.expect("compared");
+        assert_eq!(report.behind.get(&partition), Some(&4), "{report:?}");
+
+        let name = StreamName::new("$Checkpoints", "a").expect("a name");
+        let envelope = Envelope::default();
+        let events = vec![("Moved".to_owned(), None)];
+        let (known, by_etag, unfolds) = (None, false, Vec::new());
+        let append = Append { stream: &name, known, by_etag, events, unfolds, envelope: &envelope };
+        world.documents.append(append).await.expect("appended");
+        let partition = Partition::of_document(&name);
+        assert_eq!(outcome(&world, &partition).await.ok(), Some(0));
+        assert!(world.feed(INDEX).await.is_empty());
+    });
+}
+
+#[test]
+fn an_item_that_is_no_event_stops_no_comparison() {
+    run(9, async {
+        let world = World::new();
+        push(&world.aggregates, &[1], 1).await;
+        let put = world.client.put_item().table_name(AGGREGATES);
+        let put = put.item("aggregateId", AttributeValue::S("things#odd".to_owned()));
+        let put = put.item("version", AttributeValue::N("1".to_owned()));
+        put.send().await.expect("put");
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let (report, outcomes) = indexer.repair(&|_, _| ()).await.expect("repaired");
+        assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+        let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
+        assert_eq!(wrong, ["item things#odd 1 is no event"]);
+        assert_eq!(world.feed(INDEX).await.len(), 1);
     });
 }
 
