@@ -84,8 +84,8 @@ fn named(event: StoredEvent) -> EventRef<u64> {
 #[error("not settled after {attempts} attempts")]
 pub(crate) struct Unsettled {
     #[source]
-    error: AggregateError,
-    attempts: u32,
+    pub(crate) error: AggregateError,
+    pub(crate) attempts: u32,
 }
 
 impl From<StoreError> for Unsettled {
@@ -107,9 +107,9 @@ impl Explain for Unsettled {
                 let code = json!({ "code": "AggregateNotFound" });
                 Problem::rejected(error.to_string(), code, false)
             }
+            AggregateError::Unstorable { source, .. } => Problem::too_large(source.to_string()),
             AggregateError::Gap { .. }
             | AggregateError::Invalid(_)
-            | AggregateError::Unstorable { .. }
             | AggregateError::Undecodable { .. } => Problem::internal(request_id),
         }
     }

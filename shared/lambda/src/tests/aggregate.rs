@@ -10,11 +10,11 @@ use register_customer::RegisterCustomer;
 use rename_customer::RenameCustomer;
 use ringfence::TopicEvent;
 use ringfence_aggregate_log::{
-    AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
+    AggregateError, AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
 };
 use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive};
-use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_dynamo::{Clock, CodecError};
 use ringfence_local::engine::Engine;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -22,8 +22,9 @@ use tokio::sync::Barrier;
 use transfer_points::TransferPoints;
 
 use super::{NOW_MS, parts, topic_event};
-use crate::aggregate::{Aggregates, function};
+use crate::aggregate::{Aggregates, Unsettled, function};
 use crate::function::{Function, Invoked};
+use crate::handler::Explain;
 
 /// How often a request is sent before it is given up.
 const SENDS: usize = ringfence_dynamo::ATTEMPTS_MAX as usize;
@@ -119,6 +120,27 @@ async fn the_samples_register_a_customer_and_change_it() {
     let metadata = events[1].metadata.as_ref().unwrap();
     assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
     assert!(metadata.get("slice").is_none());
+}
+
+#[test]
+fn what_the_log_refuses_is_said_with_its_limit() {
+    let check = |error: AggregateError, status: u16, said: &str| {
+        let document = Unsettled { error, attempts: 1 }.problem("r").document();
+        assert_eq!(document["status"], status, "{document}");
+        assert!(document.to_string().contains(said), "{document}");
+    };
+    let key = || AggregateKey::new("customers", "ada").unwrap();
+    check(AggregateError::NotFound(key()), 422, "AggregateNotFound");
+    let long = AggregateKey::new("customers", "x".repeat(2_048)).unwrap_err();
+    check(long.into(), 400, "limit 2048");
+    let path = "payload.points".to_owned();
+    let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };
+    check(
+        AggregateError::Unstorable { key: key(), source },
+        413,
+        "payload.points: the number has 40",
+    );
+    check(AggregateError::Invalid("its author's mistake".to_owned()), 500, "request r");
 }
 
 #[tokio::test]
