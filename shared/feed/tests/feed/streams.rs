@@ -307,6 +307,27 @@ fn a_stream_without_tip_is_an_error_and_one_of_a_system_is_nothing() {
 }
 
 #[test]
+fn a_tip_that_can_not_be_read_waits_for_a_person_and_a_refusal_does_not() {
+    run(10, async {
+        let world = World::new();
+        let partition = append(&world.documents, 1, 1, "x").await;
+        let refusing = Wire::default();
+        refusing.inject("GetItem", 0, Fault::error("AccessDeniedException"));
+        let indexer = world.indexer(world.wired(&refusing), INDEX);
+        let outcomes = indexer.index([partition.clone()], Retry::default()).await;
+        let error = outcomes[&partition].as_ref().expect_err("refused");
+        assert!(error.is_transient(), "a role can be mended: {error:?}");
+
+        let name = AttributeValue::S(stream(1).to_string());
+        let put = world.client.put_item().table_name(DOCUMENTS).item("p", name);
+        let put = put.item("i", AttributeValue::N(i32::MAX.to_string()));
+        put.send().await.expect("put");
+        let error = outcome(&world, &partition).await.expect_err("no Tip can be so");
+        assert!(!error.is_transient(), "{error:?}");
+    });
+}
+
+#[test]
 fn an_item_that_is_no_event_stops_no_comparison() {
     run(9, async {
         let world = World::new();
