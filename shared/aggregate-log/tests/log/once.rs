@@ -29,6 +29,8 @@ enum Way {
     Forced,
     /// Behind the whole aggregate, two times.
     Twice,
+    /// Behind the whole aggregate, a number that DynamoDB writes in another way, which it reads again.
+    ReadAgain,
     /// To two aggregates at once, of two stores, after it has read both.
     Group,
 }
@@ -65,6 +67,15 @@ impl Add {
                 let read = Customers::get_aggregate(log, "ada", None).await?;
                 let read = Customers::push_event(log, read, draft()).await?;
                 Customers::push_event(log, read, draft()).await?;
+                return Ok(());
+            }
+            Way::ReadAgain => {
+                let read = Customers::get_aggregate(log, "ada", None).await?;
+                let mut event = draft().encode()?;
+                event.metadata = Some(json!({ "weight": 1.0 }));
+                let place = Place::After(read.version);
+                log.push_event(&ada, place, event).await?;
+                Customers::get_aggregate(log, "ada", None).await?;
                 return Ok(());
             }
             Way::Group => {
@@ -180,6 +191,19 @@ async fn a_second_push_is_refused() {
         let invalid = matches!(refused.outcome, Err(CommandError::Log(AggregateError::Invalid(_))));
         assert!(invalid, "{refused:?}");
         assert_eq!(stack.operations(), ["Query", "PutItem"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_pushed_has_happened_whatever_comes_behind() {
+    let add = Add::new(Way::ReadAgain, 1);
+    for envelope in [keyed("k"), Envelope::default()] {
+        let (stack, log) = filled(3).await;
+        assert_eq!(accepted(run(&log, &add, &envelope).await), (vec![4], false), "its own event");
+        stack.wire.inject("Query", 1, Fault::error("AccessDeniedException"));
+        let again = Envelope { idempotency_key: None, ..Envelope::default() };
+        assert_eq!(accepted(run(&log, &add, &again).await), (vec![5], false));
+        assert!(stack.wire.is_spent(), "the read behind the push did not fail");
     }
 }
 
