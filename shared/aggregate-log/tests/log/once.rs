@@ -29,7 +29,7 @@ enum Way {
     Forced,
     /// Behind the whole aggregate, two times.
     Twice,
-    /// Behind the whole aggregate, a number that DynamoDB writes in another way, which it reads again.
+    /// Behind the whole aggregate, which it then reads again.
     ReadAgain,
     /// To two aggregates at once, of two stores, after it has read both.
     Group,
@@ -71,10 +71,7 @@ impl Add {
             }
             Way::ReadAgain => {
                 let read = Customers::get_aggregate(log, "ada", None).await?;
-                let mut event = draft().encode()?;
-                event.metadata = Some(json!({ "weight": 1.0 }));
-                let place = Place::After(read.version);
-                log.push_event(&ada, place, event).await?;
+                Customers::push_event(log, read, draft()).await?;
                 Customers::get_aggregate(log, "ada", None).await?;
                 return Ok(());
             }
