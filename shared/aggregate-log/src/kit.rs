@@ -102,10 +102,20 @@ impl<C: Command> When<C> {
 impl<C: Command<Rejection: PartialEq>> Case<C> {
     /// Runs the case on an empty log. Panics with the place of the case if something else follows.
     pub async fn check(&self, log: &impl AggregateLog) {
+        self.prepare(log).await;
+        self.check_prepared(log).await;
+    }
+
+    /// Pushes the facts to an empty log.
+    pub async fn prepare(&self, log: &impl AggregateLog) {
         for Fact { key, event } in &self.given {
             let pushed = log.push_event(key, Place::End, event.clone()).await;
             pushed.expect("given events can be pushed");
         }
+    }
+
+    /// Runs the command on the log with the facts. Panics as [`Case::check`] does.
+    pub async fn check_prepared(&self, log: &impl AggregateLog) {
         let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
         let recorder = Recorder::new(log, &self.command, &envelope);
         let executed = carry_out(&recorder, &self.command, &self.context, Retry::default()).await;

@@ -1,17 +1,30 @@
-//! Every slice's cases, which its own tests run in memory, on DynamoDB.
+//! Every slice's cases, which its own tests run in memory, on DynamoDB, and what its role must allow for
+//! them.
+
+use std::collections::BTreeSet;
 
 use ringfence::Slice;
 use ringfence::kit::Case;
+use ringfence_local::template::Template;
 
-use crate::stack::Stack;
+use crate::stack::{Stack, TABLE};
 
-/// Runs each case on a table of its own, and finds the fences in order afterwards.
+/// Runs each case on a table of its own, finds the fences in order afterwards, and holds the requests
+/// against the slice's role in the template.
 async fn check<S: Slice>(cases: Vec<Case<S>>) {
+    let template = Template::of_workspace().expect("template.yaml");
+    let role = template.role(S::NAME, &[("EventTable", TABLE)]).expect("the slice's role");
+    let mut needed = BTreeSet::new();
     for case in cases {
         let stack = Stack::start(S::catalog()).await;
         case.check(&stack.log(), |now_ms| stack.clock.set(now_ms)).await;
+        for exchange in stack.wire.take() {
+            let allowed = role.allow(&exchange.operation, &exchange.request);
+            needed.extend(allowed.unwrap_or_else(|refused| panic!("{refused}")));
+        }
         stack.check_fences().await;
     }
+    assert_eq!(role.excess(&needed), BTreeSet::new());
 }
 
 macro_rules! slices {

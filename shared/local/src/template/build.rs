@@ -227,7 +227,7 @@ pub(crate) fn last_part(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
 }
 
-fn not_understood(resource: &str, property: &str, what: &str) -> TemplateError {
+pub(super) fn not_understood(resource: &str, property: &str, what: &str) -> TemplateError {
     TemplateError::NotUnderstood {
         resource: resource.to_owned(),
         property: property.to_owned(),

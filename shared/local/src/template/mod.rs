@@ -4,6 +4,7 @@
 mod build;
 mod intrinsics;
 mod model;
+mod role;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::build::last_part;
 use self::intrinsics::{Place, Resolver, long_form};
 pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Table, Target};
+pub use self::role::{Access, Refused, Role};
 
 /// The Region of everything local; nothing leaves the machine.
 pub const REGION: &str = "us-east-1";

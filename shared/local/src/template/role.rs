@@ -1,0 +1,332 @@
+//! What a function's role allows, and what a request to DynamoDB needs: the part of IAM that the
+//! template uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Template, TemplateError, View, build::not_understood, intrinsics::Resolver};
+
+/// What a function may do with DynamoDB, as the role that the template gives it says.
+pub struct Role {
+    id: String,
+    statements: Vec<Statement>,
+    /// The tables of the template, by their names in requests.
+    tables: BTreeMap<String, Table>,
+}
+
+/// A statement that allows something.
+struct Statement {
+    sid: String,
+    actions: Vec<String>,
+    resources: Vec<String>,
+    conditions: Conditions,
+}
+
+/// The conditions that the template uses; another one is refused.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Conditions {
+    #[serde(rename = "ForAnyValue:StringEquals")]
+    any_equals: Enclosing,
+    #[serde(rename = "ForAllValues:StringLike")]
+    all_like: Leading,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Enclosing {
+    #[serde(rename = "dynamodb:EnclosingOperation")]
+    operations: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Leading {
+    #[serde(rename = "dynamodb:LeadingKeys")]
+    keys: Option<Vec<String>>,
+}
+
+/// A table, and the partition keys of the table itself and of its indexes.
+struct Table {
+    id: String,
+    key: String,
+    index_keys: BTreeMap<String, String>,
+}
+
+/// One permission that a request needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Access {
+    /// The action, such as `dynamodb:Query`.
+    pub action: String,
+    /// The table's logical id, or that and the index: `EventTable/index/tag_customerId`.
+    pub resource: String,
+    /// The partition key of the item or items; without one for a scan or a batch.
+    pub key: Option<String>,
+    /// The transaction that the action is a part of, such as `TransactWriteItems`.
+    pub enclosing: Option<String>,
+}
+
+/// A permission that a role lacks.
+#[derive(Debug, thiserror::Error)]
+#[error("{role} does not allow {} on {}{}: {fix}", .access.action, .access.resource, details(.access))]
+pub struct Refused {
+    role: String,
+    access: Access,
+    fix: String,
+}
+
+fn details(access: &Access) -> String {
+    let key = access.key.as_ref().map(|key| format!(", key {key}"));
+    let enclosing = access.enclosing.as_ref().map(|operation| format!(", within {operation}"));
+    [key, enclosing].into_iter().flatten().collect()
+}
+
+impl Template {
+    /// The role of the function with this binary. `names` are logical ids of tables, each with the name
+    /// that the table has in requests.
+    ///
+    /// # Errors
+    /// When there is no such function or table, or its role says something that is not understood.
+    pub fn role(&self, binary: &str, names: &[(&str, &str)]) -> Result<Role, TemplateError> {
+        let view = View { resolver: Resolver { document: &self.document, queues: "" } };
+        let is_function = |(_, body): &(&str, &Value)| {
+            body["Metadata"]["BuildProperties"]["Binary"].as_str() == Some(binary)
+        };
+        let functions = view.resources("AWS::Serverless::Function");
+        let function = functions.into_iter().find(is_function);
+        let (function, body) = function
+            .ok_or_else(|| not_understood(binary, "Binary", "no function is built from it"))?;
+        let id = body.pointer("/Properties/Role/Fn::GetAtt/0").and_then(Value::as_str);
+        let id = id.ok_or_else(|| not_understood(function, "Role", "it is no role of its own"))?;
+        let policies = &self.document["Resources"][id]["Properties"]["Policies"];
+        let listed = policies.as_array().into_iter().flatten();
+        let listed = listed.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
+        let statements = listed.flatten().filter(|statement| {
+            statement["Action"].to_string().contains("\"dynamodb:") // other services have conditions of their own
+        });
+        let statements = statements.map(|statement| Statement::new(id, statement));
+        let tables = names
+            .iter()
+            .map(|(table, name)| Ok(((*name).to_owned(), Table::new(table, &self.table(table)?))));
+        Ok(Role {
+            id: id.to_owned(),
+            statements: statements.collect::<Result<_, _>>()?,
+            tables: tables.collect::<Result<_, TemplateError>>()?,
+        })
+    }
+}
+
+impl Role {
+    /// What the request needs, if the role allows it.
+    ///
+    /// # Errors
+    /// The first permission that the role lacks, and what to write into the template.
+    pub fn allow(&self, operation: &str, request: &Value) -> Result<Vec<Access>, Refused> {
+        let accesses = self.accesses(operation, request);
+        match accesses.iter().find(|access| !self.allows(access)) {
+            None => Ok(accesses),
+            Some(access) => Err(Refused {
+                role: self.id.clone(),
+                access: access.clone(),
+                fix: self.fix(access),
+            }),
+        }
+    }
+
+    /// What the role allows although nothing that is `needed` needs it: an index, or an action outside of
+    /// transactions that is needed only within one.
+    #[must_use]
+    pub fn excess(&self, needed: &BTreeSet<Access>) -> BTreeSet<String> {
+        let resources: BTreeSet<_> = needed.iter().map(|access| &access.resource).collect();
+        let allowed = self.statements.iter().flat_map(|statement| &statement.resources);
+        let indexes = allowed
+            .filter(|resource| resource.contains("/index/") && !resources.contains(resource));
+        let indexes = indexes.map(|index| format!("{} allows {index}", self.id));
+        let alone = needed.iter().map(|access| Access { enclosing: None, ..access.clone() });
+        let alone = alone.filter(|alone| !needed.contains(alone) && self.allows(alone));
+        let alone = alone.map(|Access { action, resource, .. }| {
+            format!("{} allows {action} on {resource} outside of transactions", self.id)
+        });
+        indexes.chain(alone).collect()
+    }
+
+    fn allows(&self, access: &Access) -> bool {
+        self.statements
+            .iter()
+            .any(|statement| statement.is_of(access) && statement.conditions.hold(access))
+    }
+
+    /// What the request needs. A part of a transaction needs the permission of the same request alone.
+    fn accesses(&self, operation: &str, request: &Value) -> Vec<Access> {
+        let (parts, enclosing) = match operation {
+            "TransactWriteItems" | "TransactGetItems" => {
+                let parts = request["TransactItems"].as_array().into_iter().flatten();
+                (parts.filter_map(Value::as_object).flatten().collect::<Vec<_>>(), Some(operation))
+            }
+            _ => return self.alone(operation, request),
+        };
+        let access = |(part, request): (&String, &Value)| {
+            let action = match part.as_str() {
+                "ConditionCheck" => "ConditionCheckItem".to_owned(),
+                part => format!("{part}Item"),
+            };
+            let enclosing = enclosing.map(str::to_owned);
+            Access { enclosing, ..self.access(&action, request["TableName"].as_str(), request) }
+        };
+        parts.into_iter().map(access).collect()
+    }
+
+    fn alone(&self, operation: &str, request: &Value) -> Vec<Access> {
+        match request["RequestItems"].as_object() {
+            Some(tables) => tables
+                .keys()
+                .map(|table| self.access(operation, Some(table), &Value::Null))
+                .collect(),
+            None => vec![self.access(operation, request["TableName"].as_str(), request)],
+        }
+    }
+
+    fn access(&self, action: &str, table: Option<&str>, request: &Value) -> Access {
+        let name = table.unwrap_or_default();
+        let index = request["IndexName"].as_str();
+        let known = self.tables.get(name);
+        let id = known.map_or(name, |table| &table.id);
+        let key = known.and_then(|table| match index {
+            None => Some(&table.key),
+            Some(index) => table.index_keys.get(index),
+        });
+        Access {
+            action: format!("dynamodb:{action}"),
+            resource: index.map_or_else(|| id.to_owned(), |index| format!("{id}/index/{index}")),
+            key: key.and_then(|key| key_of(request, key)),
+            enclosing: None,
+        }
+    }
+
+    /// What would allow it.
+    fn fix(&self, access: &Access) -> String {
+        let Access { action, resource, .. } = access;
+        let yaml = match resource.split_once('/') {
+            None => format!("!GetAtt {resource}.Arn"),
+            Some((table, index)) => format!("!Sub \"${{{table}.Arn}}/{index}\""),
+        };
+        let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
+        if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
+            let sid = &statement.sid;
+            format!("the conditions of its statement {sid} do not hold")
+        } else if let Some(statement) = of_action.next() {
+            let sid = &statement.sid;
+            format!("add `- {yaml}` to the resources of its statement {sid}")
+        } else {
+            format!("add a statement with `Action: {action}` and `Resource: {yaml}`")
+        }
+    }
+}
+
+impl Statement {
+    fn new(role: &str, statement: &Value) -> Result<Self, TemplateError> {
+        let sid = statement["Sid"].as_str().unwrap_or("without a Sid").to_owned();
+        let wrong = |what: &str| not_understood(role, &format!("statement {sid}"), what);
+        if statement["Effect"] != "Allow" {
+            return Err(wrong("only `Effect: Allow` is"));
+        }
+        let actions = each(&statement["Action"]).map(|action| action.as_str().map(str::to_owned));
+        let actions: Option<Vec<String>> = actions.collect();
+        let resources: Option<Vec<String>> = each(&statement["Resource"]).map(resource).collect();
+        let conditions = match statement.get("Condition") {
+            None => Conditions::default(),
+            Some(condition) => serde_json::from_value(condition.clone())
+                .map_err(|error| wrong(&format!("its condition: {error}")))?,
+        };
+        Ok(Self {
+            actions: actions.ok_or_else(|| wrong("an action is no text"))?,
+            resources: resources
+                .ok_or_else(|| wrong("a resource is neither a table nor an index"))?,
+            sid,
+            conditions,
+        })
+    }
+
+    fn is_of(&self, access: &Access) -> bool {
+        self.actions.contains(&access.action) && self.resources.contains(&access.resource)
+    }
+}
+
+impl Conditions {
+    /// As IAM has it: a request without a key is like every one of its keys, and an action outside a
+    /// transaction is in none of them.
+    fn hold(&self, access: &Access) -> bool {
+        let enclosed = self.any_equals.operations.as_ref().is_none_or(|operations| {
+            access.enclosing.as_ref().is_some_and(|operation| operations.contains(operation))
+        });
+        let leads = self.all_like.keys.as_ref().is_none_or(|patterns| {
+            access.key.as_ref().is_none_or(|key| patterns.iter().any(|like| is_like(key, like)))
+        });
+        enclosed && leads
+    }
+}
+
+impl Table {
+    fn new(id: &str, properties: &Value) -> Self {
+        let key = |schema: &Value| {
+            let keys = schema["KeySchema"].as_array().into_iter().flatten();
+            let hash = keys.filter(|key| key["KeyType"] == "HASH").next();
+            hash.and_then(|key| key["AttributeName"].as_str()).unwrap_or_default().to_owned()
+        };
+        let indexes = properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+        let index_keys = indexes
+            .map(|index| (index["IndexName"].as_str().unwrap_or_default().to_owned(), key(index)));
+        Self { id: id.to_owned(), key: key(properties), index_keys: index_keys.collect() }
+    }
+}
+
+/// The items of a list, or the one that is there instead.
+fn each(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
+}
+
+/// `EventTable`, `EventTable.StreamArn` or `EventTable/index/tag_customerId`.
+fn resource(value: &Value) -> Option<String> {
+    if let Some(path) = value.pointer("/Fn::GetAtt") {
+        let (resource, attribute) = (path[0].as_str()?, path[1].as_str()?);
+        return Some(match attribute {
+            "Arn" => resource.to_owned(),
+            other => format!("{resource}.{other}"),
+        });
+    }
+    let (table, rest) = value.pointer("/Fn::Sub")?.as_str()?.split_once(".Arn}")?;
+    Some(format!("{}{rest}", table.strip_prefix("${")?))
+}
+
+/// IAM's `StringLike` with a star at the end, which is how the template uses it.
+fn is_like(text: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => text.starts_with(begin),
+        None => text == pattern,
+    }
+}
+
+/// The value of the partition key that a request names.
+fn key_of(request: &Value, key: &str) -> Option<String> {
+    let item = request.get("Key").or_else(|| request.get("Item"));
+    let value = match item {
+        Some(item) => item.get(key)?,
+        None => {
+            let terms = request["KeyConditionExpression"].as_str()?.split(" AND ");
+            let mut equals = terms.filter_map(|term| term.split_once('='));
+            let named = |name: &str| match request["ExpressionAttributeNames"].get(name) {
+                Some(resolved) => resolved.as_str() == Some(key),
+                None => name == key,
+            };
+            let (_, value) = equals.find(|(name, _)| named(name.trim()))?;
+            request["ExpressionAttributeValues"].get(value.trim())?
+        }
+    };
+    value.as_object()?.values().next()?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+#[path = "role_tests.rs"]
+mod tests;

@@ -1,0 +1,169 @@
+use serde_json::json;
+
+use super::*;
+
+const SHOP: &str = r##"
+Resources:
+  Events:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      KeySchema: [{ AttributeName: id, KeyType: HASH }, { AttributeName: position, KeyType: RANGE }]
+      GlobalSecondaryIndexes:
+        - IndexName: by_customer
+          KeySchema: [{ AttributeName: customer, KeyType: HASH }]
+        - IndexName: by_student
+          KeySchema: [{ AttributeName: student, KeyType: HASH }]
+  PlaceOrder:
+    Type: AWS::Serverless::Function
+    Metadata: { BuildProperties: { Binary: place-order } }
+    Properties: { Role: !GetAtt PlaceOrderRole.Arn }
+  PlaceOrderRole:
+    Type: AWS::IAM::Role
+    Properties:
+      Policies:
+        - PolicyDocument:
+            Statement:
+              - { Sid: Log, Effect: Allow, Action: logs:PutLogEvents, Resource: !GetAtt Logs.Arn }
+              - Sid: Read
+                Effect: Allow
+                Action: dynamodb:Query
+                Resource: [!GetAtt Events.Arn, !Sub "${Events.Arn}/index/by_customer"]
+              - Sid: Append
+                Effect: Allow
+                Action: [dynamodb:PutItem, dynamodb:ConditionCheckItem]
+                Resource: !GetAtt Events.Arn
+                Condition:
+                  ForAnyValue:StringEquals: { dynamodb:EnclosingOperation: [TransactWriteItems] }
+              - Sid: Record
+                Effect: Allow
+                Action: dynamodb:PutItem
+                Resource: !GetAtt Events.Arn
+                Condition:
+                  ForAllValues:StringLike: { dynamodb:LeadingKeys: ["command#place-order#*"] }
+"##;
+
+fn role() -> Role {
+    let template = Template::parse(SHOP).expect("YAML");
+    template.role("place-order", &[("Events", "events")]).expect("a role")
+}
+
+fn query(index: Option<&str>) -> Value {
+    let mut query = json!({
+        "TableName": "events",
+        "KeyConditionExpression": "#from > :from AND #key = :key",
+        "ExpressionAttributeNames": { "#key": "id", "#from": "position" },
+        "ExpressionAttributeValues": { ":key": { "S": "orderId:1" }, ":from": { "S": "0" } },
+    });
+    if let Some(index) = index {
+        query["IndexName"] = index.into();
+        query["ExpressionAttributeNames"]["#key"] = "customer".into();
+    }
+    query
+}
+
+fn put(id: &str) -> Value {
+    json!({ "TableName": "events", "Item": { "id": { "S": id }, "position": { "S": "1" } } })
+}
+
+#[track_caller]
+fn check_refused(operation: &str, request: &Value, expected: &str) {
+    let refused = role().allow(operation, request).expect_err("it is refused");
+    assert_eq!(refused.to_string(), format!("PlaceOrderRole does not allow {expected}"));
+}
+
+#[test]
+fn a_read_needs_its_table_or_its_index() {
+    let access = |resource: &str, key: &str| Access {
+        action: "dynamodb:Query".to_owned(),
+        resource: resource.to_owned(),
+        key: Some(key.to_owned()),
+        enclosing: None,
+    };
+    let allowed = role().allow("Query", &query(None)).expect("it is allowed");
+    assert_eq!(allowed, [access("Events", "orderId:1")]);
+    let allowed = role().allow("Query", &query(Some("by_customer"))).expect("it is allowed");
+    assert_eq!(allowed, [access("Events/index/by_customer", "orderId:1")]);
+    check_refused(
+        "Query",
+        &query(Some("by_student")),
+        "dynamodb:Query on Events/index/by_student: \
+         add `- !Sub \"${Events.Arn}/index/by_student\"` to the resources of its statement Read",
+    );
+    check_refused(
+        "Scan",
+        &json!({ "TableName": "events" }),
+        "dynamodb:Scan on Events: \
+         add a statement with `Action: dynamodb:Scan` and `Resource: !GetAtt Events.Arn`",
+    );
+    check_refused(
+        "BatchGetItem",
+        &json!({ "RequestItems": { "events": { "Keys": [] } } }),
+        "dynamodb:BatchGetItem on Events: \
+         add a statement with `Action: dynamodb:BatchGetItem` and `Resource: !GetAtt Events.Arn`",
+    );
+}
+
+#[test]
+fn what_nothing_needs_is_excess() {
+    let check = |needed: Vec<Access>, expected: &[&str]| {
+        let excess = role().excess(&needed.into_iter().collect());
+        assert_eq!(excess.iter().collect::<Vec<_>>(), expected);
+    };
+    let read = role().allow("Query", &query(Some("by_customer"))).expect("it is allowed");
+    check(read.clone(), &[]);
+    check(vec![], &["PlaceOrderRole allows Events/index/by_customer"]);
+    let put = json!({ "TransactItems": [{ "Put": put("command#place-order#1") }] });
+    let put = role().allow("TransactWriteItems", &put).expect("it is allowed");
+    let alone = "PlaceOrderRole allows dynamodb:PutItem on Events outside of transactions";
+    check([read, put].concat(), &[alone]);
+}
+
+#[test]
+fn each_part_of_a_transaction_needs_its_own_action() {
+    let transaction = |parts: &[Value]| json!({ "TransactItems": parts });
+    let check =
+        json!({ "ConditionCheck": { "TableName": "events", "Key": { "id": { "S": "f" } } } });
+    let parts = [json!({ "Put": put("orderId:1") }), check];
+    let allowed = role().allow("TransactWriteItems", &transaction(&parts)).expect("allowed");
+    let actions: Vec<_> = allowed.iter().map(|access| &*access.action).collect();
+    assert_eq!(actions, ["dynamodb:PutItem", "dynamodb:ConditionCheckItem"]);
+    let update = json!({ "Update": { "TableName": "events", "Key": { "id": { "S": "f" } } } });
+    check_refused(
+        "TransactWriteItems",
+        &transaction(&[update]),
+        "dynamodb:UpdateItem on Events, key f, within TransactWriteItems: \
+         add a statement with `Action: dynamodb:UpdateItem` and `Resource: !GetAtt Events.Arn`",
+    );
+}
+
+#[test]
+fn conditions_limit_a_statement_to_transactions_and_to_keys() {
+    assert!(role().allow("PutItem", &put("command#place-order#1")).is_ok());
+    check_refused(
+        "PutItem",
+        &put("orderId:1"),
+        "dynamodb:PutItem on Events, key orderId:1: \
+         the conditions of its statement Append do not hold",
+    );
+}
+
+#[test]
+fn what_is_not_understood_is_an_error() {
+    let denies = SHOP.replacen(
+        "Sid: Read\n                Effect: Allow",
+        "Sid: Read\n                Effect: Deny",
+        1,
+    );
+    let other = SHOP.replacen("StringLike", "StringNotLike", 1);
+    for (text, expected) in [
+        (denies, "PlaceOrderRole: statement Read: not understood: only `Effect: Allow` is"),
+        (other, "PlaceOrderRole: statement Record: not understood: its condition: unknown field"),
+    ] {
+        let template = Template::parse(&text).expect("YAML");
+        let error = template.role("place-order", &[]).err().expect("it is refused").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let error = Template::parse(SHOP).expect("YAML").role("cancel-order", &[]);
+    let error = error.err().expect("no function").to_string();
+    assert_eq!(error, "cancel-order: Binary: not understood: no function is built from it");
+}

@@ -1,0 +1,149 @@
+//! What the template must say of roles, mappings, alarms, tables and queues.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod roles;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use ringfence_local::workspace_root;
+use serde_json::{Value, json};
+
+/// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
+fn template() -> Value {
+    let text = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
+    serde_json::to_value(yaml).unwrap()
+}
+
+fn resources(template: &Value, kind: &str) -> BTreeMap<String, Value> {
+    let all = template["Resources"].as_object().unwrap().iter();
+    let of_kind = all.filter(|(_, resource)| resource["Type"] == kind);
+    of_kind.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+}
+
+/// The event source mappings of a function, by the names of its events.
+fn mappings(function: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let events = function["Events"].as_object().into_iter().flatten();
+    events
+        .filter(|(_, event)| event["Type"] == "DynamoDB")
+        .map(|(name, event)| (name, &event["Properties"]))
+}
+
+fn arn(resource: &str) -> Value {
+    json!({ "!GetAtt": format!("{resource}.Arn") })
+}
+
+/// The tables of the three logs.
+const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
+
+/// A mapping gives up in time for its stream to have the record still, and keeps what it gives up.
+#[track_caller]
+fn check_kept(id: &str, mapping: &Value) {
+    assert!(mapping["MaximumRetryAttempts"].as_u64().unwrap() <= 10, "{id}");
+    assert!(mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap() < 24 * 3600, "{id}");
+    let kept = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
+    assert_eq!(*kept, arn(&format!("{id}FailedBatches")), "{id}");
+}
+
+#[test]
+fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alarms() {
+    let template = template();
+    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+    let mut readers = BTreeSet::new();
+    for (id, function) in resources(&template, "AWS::Serverless::Function") {
+        for (name, mapping) in mappings(&function) {
+            // Counted for each mapping; what follows below is counted for the function.
+            let gave_up = match name.as_str() {
+                "Stream" => format!("{id}GaveUp"),
+                name => format!("{id}GaveUp{name}"),
+            };
+            let dimension = &alarms[&gave_up]["Dimensions"][0];
+            let expected = json!({
+                "Name": "EventSourceMappingUUID", "Value": { "!Ref": format!("{id}{name}") },
+            });
+            assert_eq!(*dimension, expected, "{gave_up}");
+            check_kept(&id, mapping);
+            readers.insert(id.clone());
+        }
+    }
+    let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
+    assert_eq!(readers, BTreeSet::from(expected));
+    for id in readers {
+        let behind = &alarms[&format!("{id}Behind")];
+        assert_eq!(behind["Dimensions"][0]["Value"], json!({ "!Ref": id }), "{id}");
+        assert!(behind["Threshold"].as_u64().unwrap() < 12 * 3600 * 1000, "{id}: too late");
+        assert!(alarms.contains_key(&format!("{id}Fails")), "{id}");
+        // What project-views gives up are doorbells; the next one brings as much.
+        let loses = alarms.contains_key(&format!("{id}LosesBatches"));
+        assert_eq!(loses, id != "ProjectViews", "{id}");
+    }
+    for queue in resources(&template, "AWS::SQS::Queue").into_keys() {
+        let alarm = queue.replace("DeadLetters", "HasDeadLetters");
+        let value = &alarms[&alarm]["Dimensions"][0]["Value"];
+        assert_eq!(*value, json!({ "!GetAtt": format!("{queue}.QueueName") }), "{queue}");
+    }
+    for (id, alarm) in alarms {
+        assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
+    }
+}
+
+#[test]
+fn the_streams_of_all_logs_are_read_alike() {
+    let template = template();
+    let functions = resources(&template, "AWS::Serverless::Function");
+    for id in ["IndexEvents", "PublishEvents"] {
+        let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
+        for (_, mapping) in mappings(&functions[id]) {
+            let mut rest = mapping.clone();
+            let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
+            let table = stream["!GetAtt"].as_str().unwrap().split('.').next().unwrap();
+            tables.insert(table.to_owned());
+            rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
+            settings.insert(rest.to_string());
+        }
+        assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
+        assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
+    }
+}
+
+#[test]
+fn every_table_is_kept_protected_and_can_be_restored() {
+    let template = template();
+    let tables = resources(&template, "AWS::DynamoDB::Table");
+    assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
+    for (id, table) in tables {
+        let resource = &template["Resources"][&id];
+        assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
+        assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
+        assert_eq!(table["DeletionProtectionEnabled"], true, "{id}");
+        let recovery = &table["PointInTimeRecoverySpecification"];
+        assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
+        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
+    }
+}
+
+#[test]
+fn a_dead_letter_queue_takes_from_its_own_rule_alone() {
+    let template = template();
+    let mut queues = 0;
+    for (id, function) in resources(&template, "AWS::Serverless::Function") {
+        let Some(rule) = function["Events"].get("Rule") else { continue };
+        queues += 1;
+        let queue = arn(&format!("{id}DeadLetters"));
+        assert_eq!(rule["Properties"]["DeadLetterConfig"]["Arn"], queue, "{id}");
+        let policies = resources(&template, "AWS::SQS::QueuePolicy");
+        let policy = &policies[&format!("{id}DeadLettersPolicy")]["PolicyDocument"]["Statement"];
+        let expected = json!([{
+            "Effect": "Allow",
+            "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage",
+            "Resource": queue,
+            "Condition": { "ArnEquals": { "aws:SourceArn": arn(&format!("{id}Rule")) } },
+        }]);
+        assert_eq!(*policy, expected, "{id}");
+    }
+    assert_eq!(queues, 3, "three automations");
+}
