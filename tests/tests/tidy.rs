@@ -153,7 +153,7 @@ fn every_function_has_sample_payloads_that_parse() {
 #[test]
 fn the_cases_of_every_slice_run_on_dynamodb() {
     for log in ["aggregate", "dcb", "document"] {
-        let path = workspace_root().join(format!("shared/{log}-log/tests/log/cases.rs"));
+        let path = workspace_root().join(format!("shared/{log}-log/tests/{log}-log/cases.rs"));
         let text = fs::read_to_string(&path).unwrap();
         let list = text.split("slices! {").nth(1).unwrap().split('}').next().unwrap();
         let listed: BTreeSet<String> =
@@ -198,11 +198,7 @@ fn readme_table(name: &str, columns: &str, rows: String) {
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
     } else {
-        assert_eq!(
-            &readme[begin..end],
-            table,
-            "write it with `UPDATE=1 cargo test -p ringfence-acceptance --test tidy`"
-        );
+        assert_eq!(&readme[begin..end], table, "write it with `UPDATE=1 cargo test --test tidy`");
     }
 }
 

@@ -126,7 +126,7 @@ fn describe(stack: &Stack, file: &std::path::Path) {
     }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
     println!("  set -a; . {}; set +a", file.display());
-    println!("  cargo run -q -p ringfence-cli -- verify --table \"$EVENT_TABLE\"");
+    println!("  cargo ringfence verify --table \"$EVENT_TABLE\"");
     let cargo_lambda = stack.cargo_lambda().display();
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
     println!("start) and on its data; then invoke one:");

@@ -105,7 +105,7 @@ fn the_document_has_the_shortest_trace_of_every_mutant() {
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}\n{report}{}", &document[..begin], &document[end..])).unwrap();
     } else {
-        let write = "write it with `UPDATE=1 cargo test -p ringfence-proof`";
+        let write = "write it with `UPDATE=1 cargo test --test model`";
         assert_eq!(document[begin..end].trim(), report.trim(), "{write}");
     }
 }

@@ -131,7 +131,7 @@ async fn cases_hold_on_dynamodb() {
 }
 
 #[test]
-#[should_panic(expected = "case at shared/aggregate-log/tests/log/commands.rs")]
+#[should_panic(expected = "case at shared/aggregate-log/tests/aggregate-log/commands.rs")]
 fn a_case_that_does_not_hold_names_its_place() {
     let two = given([fact::<Customers>("ada", registered("Ada"))]);
     two.when(AddPoints { id: "ada", points: 1 }).then_nothing().check_in_memory();

@@ -52,7 +52,7 @@ fn the_page_has_the_code_and_the_figures() {
     let mut right = replaced(&found, "costs", &table());
     for (name, file) in [
         ("rules", "src/account.rs"),
-        ("cases", "tests/it/cases.rs"),
+        ("cases", "tests/three-logs/cases.rs"),
         ("dcb", "src/dcb.rs"),
         ("aggregate", "src/aggregate.rs"),
         ("document", "src/document.rs"),
@@ -62,6 +62,9 @@ fn the_page_has_the_code_and_the_figures() {
     if env::var_os("UPDATE").is_some() {
         fs::write(page(), right).expect("the page can be written");
     } else {
-        assert!(found == right, "write it with `UPDATE=1 cargo test the_page_has_the_code`");
+        assert!(
+            found == right,
+            "write it with `UPDATE=1 cargo test --test three-logs the_page_has`"
+        );
     }
 }

@@ -133,7 +133,11 @@ async fn the_page_has_the_curve() {
         let page = format!("{}{table}{}", &page[..begin], &page[end..]);
         fs::write(PAGE, page).expect("the page can be written");
     } else {
-        assert_eq!(&page[begin..end], table, "write it with `UPDATE=1 cargo test the_page_has`");
+        assert_eq!(
+            &page[begin..end],
+            table,
+            "write it with `UPDATE=1 cargo test --test document-log the_page_has`"
+        );
     }
 }
 

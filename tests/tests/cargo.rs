@@ -1,0 +1,59 @@
+//! Every way to build shares one build of the dependencies, and every test is reached by its name.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{collections::BTreeMap, process::Command};
+
+use ringfence_local::workspace_root;
+use serde_json::Value;
+
+/// What cargo prints, asked in the workspace.
+fn cargo(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    let output = command.args(arguments).arg("--offline").current_dir(workspace_root()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The features of each package, with dependencies of these kinds.
+fn features(kinds: &str) -> BTreeMap<String, String> {
+    // Without `--no-dedupe`, which prints each path to a package and never ends here; repeats end with ` (*)`.
+    let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
+    let tree = cargo(&[&["tree", "--edges", kinds][..], &form].concat());
+    let package = |line: &str| {
+        let line = line.trim_end_matches(" (*)");
+        line.split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()))
+    };
+    tree.lines().filter_map(package).collect()
+}
+
+#[test]
+fn what_only_tests_need_adds_no_feature_to_what_others_build() {
+    let without = features("normal,build");
+    let with = features("normal,build,dev");
+    for (package, features) in without {
+        assert_eq!(
+            with[&package], features,
+            "{package}: `cargo test` builds it with other features (left) than `cargo demo`; ask \
+             for them in the dependencies of shared/local too, which no function has"
+        );
+    }
+}
+
+#[test]
+fn every_test_target_has_a_name_of_its_own() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let mut found = BTreeMap::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        for target in package["targets"].as_array().unwrap() {
+            if target["kind"][0] == "test" {
+                let name = target["name"].as_str().unwrap();
+                let path = target["src_path"].as_str().unwrap();
+                let other = found.insert(name, path);
+                assert_eq!(other, None, "{path}: `cargo test --test {name}` runs another too");
+            }
+        }
+    }
+    assert!(found.contains_key("cargo"), "{found:?}");
+}
