@@ -1,28 +1,41 @@
 //! Commands: read, decide, push; and again from the start when another writer was faster.
 
-use ringfence::{Context, Envelope, Rejection, TopicEvent};
+use ringfence::{CommandRecord, Context, Envelope, Rejection, TopicEvent};
 use ringfence_dynamo::Retry;
 use serde::Serialize;
 
-use crate::recorder::Recorder;
-use crate::{AggregateError, AggregateLog, EventStore, StoredEvent};
+use crate::once::Reader;
+use crate::{
+    Aggregate, AggregateError, Decision, EventStore, GetEvents, PushEventGroup, StoredEvent,
+};
 
-/// One use case over aggregates of one store or of several; of one aggregate, [`Decide`] says it
-/// shorter. A repeat under an idempotency key is known by the command's JSON, so equal commands have
-/// equal JSON.
+/// The events of a store.
+type EventOf<S> = <S as EventStore>::Event;
+
+/// One use case. Its own aggregate is where a repeat is known; what it pushes to others, it pushes
+/// in the same transaction. A use case that needs its own aggregate alone is shorter as [`Decide`].
+///
+/// A repeat under an idempotency key is known by the command's JSON, so equal commands have equal
+/// JSON.
 pub trait Command: Serialize + Sync + Sized {
     /// Name in kebab case, as of a slice.
     const NAME: &'static str;
+    /// Where its own aggregate is.
+    type Store: EventStore;
     /// Why it may refuse.
     type Rejection: Rejection;
 
-    /// Reads, decides and pushes. It may be called again after a conflict, so it keeps nothing of
-    /// what it has read.
-    fn handle<L: AggregateLog>(
+    /// The id of its own aggregate, which follows from the command alone.
+    fn aggregate_id(&self) -> String;
+
+    /// Reads what it needs besides its own aggregate, and decides. It may be called again after a
+    /// conflict, so it keeps nothing of what it has read.
+    fn handle<L: GetEvents>(
         &self,
+        own: Aggregate<Self::Store>,
         log: &L,
         context: &Context,
-    ) -> impl Future<Output = Result<(), CommandError<Self::Rejection>>> + Send;
+    ) -> impl Future<Output = Result<Decision<EventOf<Self::Store>>, CommandError<Self::Rejection>>> + Send;
 
     /// The commands that an event of the EventTopic leads to; `None` when the use case does not
     /// react to its type. An error says that the payload is not what the type promises.
@@ -52,7 +65,7 @@ pub trait Decide: Serialize + Sync + Sized {
         &self,
         aggregate: Option<&<Self::Store as EventStore>::Aggregate>,
         context: &Context,
-    ) -> Result<Vec<<Self::Store as EventStore>::Event>, Self::Rejection>;
+    ) -> Result<Vec<EventOf<Self::Store>>, Self::Rejection>;
 
     /// As [`Command::react`].
     fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
@@ -62,16 +75,21 @@ pub trait Decide: Serialize + Sync + Sized {
 
 impl<D: Decide> Command for D {
     const NAME: &'static str = D::NAME;
+    type Store = D::Store;
     type Rejection = D::Rejection;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        D::aggregate_id(self)
+    }
+
+    async fn handle<L: GetEvents>(
         &self,
-        log: &L,
+        own: Aggregate<D::Store>,
+        _: &L,
         context: &Context,
-    ) -> Result<(), CommandError<D::Rejection>> {
-        let decide = |aggregate: Option<&_>| self.decide(aggregate, context);
-        D::Store::decide(log, &self.aggregate_id(), decide).await?;
-        Ok(())
+    ) -> Result<Decision<EventOf<D::Store>>, CommandError<D::Rejection>> {
+        let events = self.decide(own.state.as_ref(), context);
+        Ok(Decision::of(events.map_err(CommandError::Rejected)?))
     }
 
     fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
@@ -105,55 +123,59 @@ pub struct Executed<R> {
 /// last attempt the conflict, which names aggregate and version, is the outcome.
 ///
 /// Each event gets the envelope's metadata, where it has none of its own under that key. With an
-/// idempotency key the command takes effect once in an aggregate: its events are their own record.
-/// They carry the key, and what the command has read is searched for it. What it has not read of an
-/// aggregate is read before the push; after a conflict, so are the events that are new. Such a command
-/// pushes under [`crate::Place::After`]; anything else is refused. Refusals leave no record: a repeat is
-/// decided anew.
-///
-/// A command pushes once; a second push is refused. What goes wrong behind a push undoes nothing, so the
-/// push's events are the outcome.
+/// idempotency key the command takes effect once: its events are their own record. They carry the
+/// key, and what the command reads is searched for it. The key's scope is the slice and the command's
+/// own aggregate: with another own aggregate it is another command, and takes effect. Refusals leave
+/// no record: a repeat is decided anew.
 pub async fn execute<C: Command>(
-    log: &impl AggregateLog,
+    log: &(impl GetEvents + PushEventGroup),
     command: &C,
     envelope: &Envelope,
     retry: Retry,
 ) -> Executed<C::Rejection> {
-    carry_out(&Recorder::new(log, command, envelope), command, &envelope.context, retry).await
-}
-
-pub(crate) async fn carry_out<C: Command>(
-    recorder: &Recorder<'_, impl AggregateLog>,
-    command: &C,
-    context: &Context,
-    retry: Retry,
-) -> Executed<C::Rejection> {
+    let key = envelope.idempotency_key.as_deref();
+    let record = key.map(|key| CommandRecord::new(C::NAME, key, command));
     let mut attempts = retry.start();
     loop {
         // Boxed here and before the log: the futures of all layers in one are nested deeper than the
         // compiler goes.
-        let handled = Box::pin(command.handle(recorder, context)).await;
-        // Whatever it has decided on: an earlier run of it is in what it has read.
-        let (outcome, repeated) = match (recorder.found(), handled) {
-            (Err(reused), _) => (Err(AggregateError::from(reused).into()), false),
-            (Ok(Some(events)), _) => (Ok(events), true),
-            (Ok(None), Ok(())) => (Ok(recorder.pushed()), false),
-            // What is pushed has happened, whatever the command met afterwards.
-            (Ok(None), Err(error)) if !recorder.pushed().is_empty() && !is_invalid(&error) => {
-                (Ok(recorder.pushed()), false)
-            }
-            (Ok(None), Err(CommandError::Log(AggregateError::Conflict(_))))
-                if attempts.again().await =>
-            {
+        let attempt = Box::pin(attempt(log, command, envelope, record.as_ref())).await;
+        let (outcome, repeated) = match attempt {
+            Err(CommandError::Log(AggregateError::Conflict(_))) if attempts.again().await => {
                 continue;
             }
-            (Ok(None), Err(error)) => (Err(error), false),
+            Ok((events, repeated)) => (Ok(events), repeated),
+            Err(error) => (Err(error), false),
         };
         return Executed { outcome, attempts: attempts.made(), repeated };
     }
 }
 
-/// Whether the command asks for what no log does, which its author has to hear of.
-fn is_invalid<R>(error: &CommandError<R>) -> bool {
-    matches!(error, CommandError::Log(AggregateError::Invalid(_)))
+/// The command's events, and whether they were there before.
+async fn attempt<C: Command>(
+    log: &(impl GetEvents + PushEventGroup),
+    command: &C,
+    envelope: &Envelope,
+    record: Option<&CommandRecord>,
+) -> Result<(Vec<StoredEvent>, bool), CommandError<C::Rejection>> {
+    let id = command.aggregate_id();
+    let key = C::Store::key(&id)?;
+    let reader = Reader::new(log, &key, record);
+    let decided = async {
+        let own = C::Store::get_aggregate(&reader, &id, None).await?;
+        let read = own.version;
+        Ok((read, Box::pin(command.handle(own, &reader, &envelope.context)).await?))
+    };
+    let decided: Result<_, CommandError<_>> = decided.await;
+    // Whatever it has decided: an earlier run of it is in what it has read.
+    let found = reader.found().await?;
+    if !found.is_empty() {
+        return Ok((found, true));
+    }
+    let (read, decision) = decided?;
+    let group = decision.group(&key, read, &envelope.metadata, record)?;
+    if group.is_empty() {
+        return Ok((Vec::new(), false));
+    }
+    Ok((Box::pin(log.push_event_group(group)).await?, false))
 }

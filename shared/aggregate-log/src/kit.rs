@@ -10,11 +10,9 @@ use ringfence::kit::{BEGIN_MS, check_rejection};
 use ringfence::{Context, Envelope};
 use ringfence_dynamo::{Clock, Retry, rfc3339};
 
-use crate::command::carry_out;
-use crate::recorder::Recorder;
 use crate::{
     AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore, Memory, NewEvent, Place,
-    StoredEvent,
+    StoredEvent, execute,
 };
 
 /// An event of an aggregate.
@@ -117,15 +115,10 @@ impl<C: Command<Rejection: PartialEq>> Case<C> {
     /// Runs the command on the log with the facts. Panics as [`Case::check`] does.
     pub async fn check_prepared(&self, log: &impl AggregateLog) {
         let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
-        let recorder = Recorder::new(log, &self.command, &envelope);
-        let executed = carry_out(&recorder, &self.command, &self.context, Retry::default()).await;
+        let executed = execute(log, &self.command, &envelope, Retry::default()).await;
         let found = match executed.outcome {
             Ok(events) => Ok(self.facts(events)),
-            Err(CommandError::Rejected(rejection)) => {
-                let pushed = recorder.pushed();
-                assert!(pushed.is_empty(), "refused, but pushed {pushed:?}; case at {}", self.at);
-                Err(rejection)
-            }
+            Err(CommandError::Rejected(rejection)) => Err(rejection),
             Err(CommandError::Log(error)) => panic!("{error:?}; case at {}", self.at),
         };
         assert_eq!(found, self.then, "case at {}", self.at);

@@ -11,6 +11,7 @@
 //! Architecture invariant: only the modules `item` and `list` name the attributes of the table.
 
 mod command;
+mod decision;
 mod error;
 mod event;
 mod image;
@@ -22,15 +23,16 @@ mod limits;
 mod list;
 mod log;
 mod memory;
+mod once;
 mod push;
 mod read;
-mod recorder;
 mod scan;
 mod store;
 mod table;
 mod verify;
 
 pub use command::{Command, CommandError, Decide, Executed, execute};
+pub use decision::Decision;
 pub use error::{AggregateError, Conflict};
 pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,

@@ -1,9 +1,11 @@
 //! On the aggregate log: an event store, a command for each command.
 
 use ringfence::Context;
-use ringfence_aggregate_log::{AggregateLog, Command, CommandError, Decide, EventStore, Recorded};
+use ringfence_aggregate_log::{
+    Aggregate, Command, CommandError, Decide, Decision, EventStore, GetEvents, Recorded,
+};
 
-use crate::account::{Account, AccountEvent, Act, Refusal, Transfer};
+use crate::account::{Account, AccountEvent, Act, Fact, Refusal, Transfer};
 
 /// The accounts.
 pub struct Accounts;
@@ -34,25 +36,25 @@ impl Decide for Act {
 
 impl Command for Transfer {
     const NAME: &'static str = "transfer";
+    type Store = Accounts;
     type Rejection = Refusal;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        self.from.to_string()
+    }
+
+    async fn handle<L: GetEvents>(
         &self,
+        from: Aggregate<Accounts>,
         log: &L,
         _: &Context,
-    ) -> Result<(), CommandError<Refusal>> {
-        let from = Accounts::get_aggregate(log, &self.from.to_string(), None).await?;
+    ) -> Result<Decision<AccountEvent>, CommandError<Refusal>> {
         let to = Accounts::get_aggregate(log, &self.to.to_string(), None).await?;
         let (payer, payee) = (from.state.unwrap_or_default(), to.state.unwrap_or_default());
         let facts = self.decide(&payer, &payee).map_err(CommandError::Rejected)?;
-        let mut group = Vec::new();
-        for fact in facts {
-            let account = if fact.account == self.from { &from } else { &to };
-            group.push(account.push([fact.event])?);
-        }
-        if !group.is_empty() {
-            log.push_event_group(group).await?;
-        }
-        Ok(())
+        let (sent, received): (Vec<_>, Vec<_>) =
+            facts.into_iter().partition(|fact| fact.account == self.from);
+        let events = |facts: Vec<Fact>| facts.into_iter().map(|fact| fact.event);
+        Ok(Decision::of(events(sent)).and(to.push(events(received))?))
     }
 }

@@ -4,7 +4,7 @@
 
 use ringfence::Context;
 use ringfence_aggregate_log::kit::{Case, given};
-use ringfence_aggregate_log::{AggregateLog, Command, CommandError, EventStore};
+use ringfence_aggregate_log::{Aggregate, Command, CommandError, Decision, EventStore, GetEvents};
 use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive, active};
 use serde::{Deserialize, Serialize};
 
@@ -69,20 +69,25 @@ impl TransferPoints {
 
 impl Command for TransferPoints {
     const NAME: &'static str = "transfer-points";
+    type Store = Customers;
     type Rejection = Rejection;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        self.from.to_string()
+    }
+
+    async fn handle<L: GetEvents>(
         &self,
+        from: Aggregate<Customers>,
         log: &L,
         _: &Context,
-    ) -> Result<(), CommandError<Rejection>> {
-        let from = Customers::get_aggregate(log, &self.from.to_string(), None).await?;
+    ) -> Result<Decision<CustomerEvent>, CommandError<Rejection>> {
         let to = Customers::get_aggregate(log, &self.to.to_string(), None).await?;
         let decided = self.decide(from.state.as_ref(), to.state.as_ref());
-        if let Some([sent, received]) = decided.map_err(CommandError::Rejected)? {
-            log.push_event_group(vec![from.push([sent])?, to.push([received])?]).await?;
-        }
-        Ok(())
+        Ok(match decided.map_err(CommandError::Rejected)? {
+            None => Decision::default(),
+            Some([sent, received]) => Decision::of([sent]).and(to.push([received])?),
+        })
     }
 }
 

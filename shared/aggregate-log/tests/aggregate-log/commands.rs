@@ -5,9 +5,9 @@ use futures::stream::BoxStream;
 use ringfence::{Context, Envelope};
 use ringfence_aggregate_log::kit::{Case, fact, given};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore,
-    GetEvents, List, ListAggregateIds, Listed, Memory, NewEvent, Place, Push, PushEvent,
-    PushEventGroup, Range, Recorded, StoredEvent, execute,
+    Aggregate, AggregateError, AggregateKey, Command, CommandError, Decide, Decision, Draft,
+    EventStore, GetEvents, Memory, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
+    StoredEvent, execute,
 };
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Retry};
@@ -40,50 +40,51 @@ enum Refusal {
     Unknown,
 }
 
-impl Command for AddPoints {
+impl Decide for AddPoints {
     const NAME: &'static str = "add-points";
+    type Store = Customers;
     type Rejection = Refusal;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        self.id.to_owned()
+    }
+
+    fn decide(
         &self,
-        log: &L,
+        customer: Option<&Customer>,
         _: &Context,
-    ) -> Result<(), CommandError<Refusal>> {
-        let customer = Customers::get_aggregate(log, self.id, None).await?;
-        if customer.state.is_none() {
-            return Err(CommandError::Rejected(Refusal::Unknown));
-        }
-        let event = CustomerEvent::PointsAdded { points: self.points };
-        Customers::push_event(log, customer, event).await?;
-        Ok(())
+    ) -> Result<Vec<CustomerEvent>, Refusal> {
+        customer.ok_or(Refusal::Unknown)?;
+        Ok(vec![CustomerEvent::PointsAdded { points: self.points }])
     }
 }
 
 impl Command for Transfer {
     const NAME: &'static str = "transfer";
+    type Store = Customers;
     type Rejection = Refusal;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        self.from.to_owned()
+    }
+
+    async fn handle<L: GetEvents>(
         &self,
+        from: Aggregate<Customers>,
         log: &L,
         context: &Context,
-    ) -> Result<(), CommandError<Refusal>> {
-        let from = Customers::get_existing_aggregate(log, self.from, None).await?;
+    ) -> Result<Decision<CustomerEvent>, CommandError<Refusal>> {
         let to = Customers::get_existing_aggregate(log, self.to, None).await?;
         let has = from.state.as_ref().map_or(0, |customer| customer.points);
-        if self.points == 0 {
-            return Ok(());
-        }
         if has < self.points {
             return Err(CommandError::Rejected(Refusal::TooFew { has }));
         }
-        let draft = |points| Draft {
-            timestamp_ms: Some(context.now_ms),
-            ..CustomerEvent::PointsAdded { points }.into()
+        let drafts = |points| {
+            let event = CustomerEvent::PointsAdded { points };
+            let draft = Draft { timestamp_ms: Some(context.now_ms), ..event.into() };
+            (points != 0).then_some(draft)
         };
-        let group = vec![from.push([draft(-self.points)])?, to.push([draft(self.points)])?];
-        log.push_event_group(group).await?;
-        Ok(())
+        Ok(Decision::of(drafts(-self.points)).and(to.push(drafts(self.points))?))
     }
 }
 
@@ -230,27 +231,10 @@ impl GetEvents for Rival<'_> {
     }
 }
 
-impl PushEvent for Rival<'_> {
-    async fn push_event(
-        &self,
-        key: &AggregateKey,
-        place: Place,
-        event: NewEvent,
-    ) -> Result<StoredEvent, AggregateError> {
-        self.0.push_event(key, place, event).await
-    }
-}
-
 impl PushEventGroup for Rival<'_> {
     async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
         self.0.push_event(&group[0].key, Place::End, added(100)).await?;
         self.0.push_event_group(group).await
-    }
-}
-
-impl ListAggregateIds for Rival<'_> {
-    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
-        self.0.list_aggregate_ids(store, list).await
     }
 }
 

@@ -1,111 +1,86 @@
 //! Commands under an idempotency key, and what their events carry.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join;
+use futures::stream::{BoxStream, StreamExt, once};
 use ringfence::{Context, Envelope, Metadata, Never};
 use ringfence_aggregate_log::{
-    Aggregate, AggregateError, AggregateLog, Command, CommandError, Draft, EventStore, Executed,
-    Place, Push, Range, StoredEvent, Table, execute,
+    Aggregate, AggregateError, AggregateKey, Command, CommandError, Decision, Draft, EventStore,
+    Executed, GetEvents, Memory, Place, Push, PushEvent, PushEventGroup, Range, StoredEvent, Table,
+    execute,
 };
-use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, Retry};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::stack::{CustomerEvent, Customers, Stack, added, customer, events, key};
+use crate::stack::{CustomerEvent, Customers, NOW_MS, Stack, added, customer, events};
 
-/// How a command pushes what it was told to.
+/// What a command pushes to.
 #[derive(Clone, Copy, Debug, Serialize)]
-enum Way {
-    /// To a new aggregate, without a read.
-    Blind,
-    /// Behind the newest event, which is all that it reads.
-    Newest,
-    /// At a place that no read has found.
+enum To {
+    /// Its own customer.
+    Own,
+    /// Its own customer and Bob, whom it reads.
+    Both,
+    /// Its own customer, and the one whom its own customer's name names.
+    Friend,
+    /// Its own customer and Bob, at a place that it has not read.
     At(u64),
     End,
     Forced,
-    /// Behind the whole aggregate, two times.
-    Twice,
-    /// Behind the whole aggregate, which it then reads again.
-    ReadAgain,
-    /// To two aggregates at once, of two stores, after it has read both.
-    Group,
+    /// Bob alone.
+    Other,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Add {
-    way: Way,
+    own: &'static str,
+    to: To,
     points: i64,
     #[serde(skip)]
     metadata: Option<Value>,
 }
 
-impl Add {
-    fn new(way: Way, points: i64) -> Self {
-        Self { way, points, metadata: None }
-    }
-
-    async fn push<L: AggregateLog>(&self, log: &L) -> Result<(), AggregateError> {
-        let draft = || Draft {
-            metadata: self.metadata.clone(),
-            ..CustomerEvent::PointsAdded { points: self.points }.into()
-        };
-        let ada = customer("ada");
-        let place = match self.way {
-            Way::Blind => {
-                Customers::push_event(log, Aggregate::new(ada), draft()).await?;
-                return Ok(());
-            }
-            Way::Newest => {
-                let newest = crate::once::newest(log).await?;
-                newest.map_or(Place::End, |event| Place::After(event.version))
-            }
-            Way::Twice => {
-                let read = Customers::get_aggregate(log, "ada", None).await?;
-                let read = Customers::push_event(log, read, draft()).await?;
-                Customers::push_event(log, read, draft()).await?;
-                return Ok(());
-            }
-            Way::ReadAgain => {
-                let read = Customers::get_aggregate(log, "ada", None).await?;
-                Customers::push_event(log, read, draft()).await?;
-                Customers::get_aggregate(log, "ada", None).await?;
-                return Ok(());
-            }
-            Way::Group => {
-                let read = Customers::get_aggregate(log, "ada", None).await?;
-                let card = Customers::get_aggregate(log, "bob", None).await?;
-                log.push_event_group(vec![read.push([draft()])?, card.push([draft()])?]).await?;
-                return Ok(());
-            }
-            Way::At(version) => Place::At(version),
-            Way::End => Place::End,
-            Way::Forced => Place::Forced(1),
-        };
-        let events = vec![draft().encode()?];
-        log.push_event_group(vec![Push { key: ada, place, events }]).await?;
-        Ok(())
-    }
-}
-
-async fn newest<L: AggregateLog>(log: &L) -> Result<Option<StoredEvent>, AggregateError> {
-    use futures::TryStreamExt;
-    log.get_events(&customer("ada"), Range::NEWEST).try_next().await
+fn add(to: To, points: i64) -> Add {
+    Add { own: "ada", to, points, metadata: None }
 }
 
 impl Command for Add {
     const NAME: &'static str = "add";
+    type Store = Customers;
     type Rejection = Never;
 
-    async fn handle<L: AggregateLog>(
+    fn aggregate_id(&self) -> String {
+        self.own.to_owned()
+    }
+
+    async fn handle<L: GetEvents>(
         &self,
+        own: Aggregate<Customers>,
         log: &L,
         _: &Context,
-    ) -> Result<(), CommandError<Never>> {
-        Ok(self.push(log).await?)
+    ) -> Result<Decision<CustomerEvent>, CommandError<Never>> {
+        let draft = || Draft {
+            metadata: self.metadata.clone(),
+            ..CustomerEvent::PointsAdded { points: self.points }.into()
+        };
+        let read = async |id: &str| Customers::get_aggregate(log, id, None).await?.push([draft()]);
+        let unread =
+            |place| Ok(Push { key: customer("bob"), place, events: vec![draft().encode()?] });
+        let other = match self.to {
+            To::Own => return Ok(Decision::of([draft()])),
+            To::Both => read("bob").await,
+            To::Friend => read(&own.state.unwrap_or_default().name).await,
+            To::At(version) => unread(Place::At(version)),
+            To::End => unread(Place::End),
+            To::Forced => unread(Place::Forced(1)),
+            To::Other => return Ok(Decision::default().and(read("bob").await?)),
+        };
+        Ok(Decision::of([draft()]).and(other?))
     }
 }
 
@@ -113,20 +88,40 @@ fn keyed(idempotency_key: &str) -> Envelope {
     Envelope { idempotency_key: Some(idempotency_key.to_owned()), ..Envelope::default() }
 }
 
-async fn run(log: &Table, command: &Add, envelope: &Envelope) -> Executed<Never> {
+async fn run(
+    log: &(impl GetEvents + PushEventGroup),
+    command: &Add,
+    envelope: &Envelope,
+) -> Executed<Never> {
     execute(log, command, envelope, Retry::default()).await
 }
 
-/// The versions of the events of an accepted command, and whether they were there before.
+/// The places of the events of an accepted command, and whether they were there before.
 #[track_caller]
-fn accepted(executed: Executed<Never>) -> (Vec<u64>, bool) {
+fn accepted(executed: Executed<Never>) -> (Vec<String>, bool) {
     let events = executed.outcome.unwrap_or_else(|error| panic!("{error:?}"));
-    (events.iter().map(|event| event.version.number()).collect(), executed.repeated)
+    let place = |event: &StoredEvent| format!("{} {}", event.key.id(), event.version.number());
+    (events.iter().map(place).collect(), executed.repeated)
 }
 
-/// A table with an aggregate of so many events.
+fn first<const N: usize>(places: [&str; N]) -> (Vec<String>, bool) {
+    (places.map(str::to_owned).to_vec(), false)
+}
+
+fn repeated<const N: usize>(places: [&str; N]) -> (Vec<String>, bool) {
+    (places.map(str::to_owned).to_vec(), true)
+}
+
+#[track_caller]
+fn invalid(executed: Executed<Never>) -> String {
+    match executed.outcome {
+        Err(CommandError::Log(AggregateError::Invalid(why))) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A table in which Ada has this many events.
 async fn filled(events: u64) -> (Stack, Table) {
-    use ringfence_aggregate_log::PushEvent;
     let stack = Stack::start().await;
     let log = stack.table();
     for _ in 0..events {
@@ -136,81 +131,59 @@ async fn filled(events: u64) -> (Stack, Table) {
     (stack, log)
 }
 
-#[tokio::test]
-async fn a_push_without_a_read_is_found_by_its_conflict() {
-    let (stack, log) = filled(0).await;
-    let add = Add::new(Way::Blind, 1);
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![1], false));
-    assert_eq!(stack.operations(), ["PutItem"]);
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![1], true));
-    assert_eq!(stack.operations(), ["PutItem", "Query"]);
-    // Of another command the conflict stays one.
-    let retry = Retry::default().attempts_max(2);
-    let other = execute(&log, &add, &keyed("l"), retry).await;
-    let conflict = matches!(
-        other.outcome,
-        Err(CommandError::Log(AggregateError::Conflict(ref conflict))) if conflict.version == 1
-    );
-    assert!(conflict && other.attempts == 2, "{other:?}");
+async fn count(log: &impl GetEvents, id: &str) -> usize {
+    events(log, &customer(id), Range::default()).await.len()
+}
+
+async fn name(log: &Table, name: &str) {
+    let ada = Customers::get_aggregate(log, "ada", None).await.expect("a read");
+    let named = CustomerEvent::Registered { name: name.to_owned() };
+    Customers::push_event(log, ada, named).await.expect("pushed");
 }
 
 #[tokio::test]
-async fn what_the_command_has_not_read_is_searched_before_the_push() {
-    let (stack, log) = filled(3).await;
-    let add = Add::new(Way::Newest, 1);
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![4], false));
-    assert_eq!(stack.operations(), ["Query", "Query", "PutItem"]);
-    accepted(run(&log, &Add::new(Way::Newest, 2), &keyed("l")).await);
-    stack.operations();
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![4], true));
-    assert_eq!(stack.operations(), ["Query", "Query"]);
-    // Without a key it costs nothing.
-    assert_eq!(accepted(run(&log, &add, &Envelope::default()).await), (vec![6], false));
-    assert_eq!(stack.operations(), ["Query", "PutItem"]);
+async fn a_repeat_is_known_although_the_command_would_push_to_another_aggregate_now() {
+    let (_stack, log) = filled(0).await;
+    name(&log, "bob").await;
+    let to_friend = add(To::Friend, 1);
+    assert_eq!(accepted(run(&log, &to_friend, &keyed("k")).await), first(["ada 2", "bob 1"]));
+    name(&log, "eve").await;
+    // It names those of its events that it has read.
+    assert_eq!(accepted(run(&log, &to_friend, &keyed("k")).await), repeated(["ada 2"]));
+    assert_eq!((count(&log, "bob").await, count(&log, "eve").await), (1, 0));
+    assert_eq!(accepted(run(&log, &to_friend, &keyed("l")).await), first(["ada 4", "eve 1"]));
 }
 
 #[tokio::test]
-async fn a_push_that_could_not_be_found_again_is_refused() {
-    for way in [Way::At(4), Way::End, Way::Forced] {
-        let (_stack, log) = filled(3).await;
-        let refused = run(&log, &Add::new(way, 1), &keyed("k")).await;
-        let invalid = matches!(refused.outcome, Err(CommandError::Log(AggregateError::Invalid(_))));
-        assert!(invalid, "{way:?}: {refused:?}");
-        accepted(run(&log, &Add::new(way, 1), &Envelope::default()).await);
+async fn a_push_to_other_aggregates_alone_is_refused() {
+    let (stack, log) = filled(1).await;
+    for envelope in [keyed("k"), Envelope::default()] {
+        let why = invalid(run(&log, &add(To::Other, 1), &envelope).await);
+        let expected = "a command that pushes to CUSTOMERS#bob pushes to its own aggregate \
+                        CUSTOMERS#ada as well, where its repeat is known";
+        assert_eq!(why, expected);
+        assert_eq!(stack.operations(), ["Query", "Query"]);
     }
 }
 
 #[tokio::test]
-async fn a_second_push_is_refused() {
-    for envelope in [keyed("k"), Envelope::default()] {
-        let (stack, log) = filled(3).await;
-        let refused = run(&log, &Add::new(Way::Twice, 1), &envelope).await;
-        let invalid = matches!(refused.outcome, Err(CommandError::Log(AggregateError::Invalid(_))));
-        assert!(invalid, "{refused:?}");
-        assert_eq!(stack.operations(), ["Query", "PutItem"]);
-    }
-}
-
-#[tokio::test]
-async fn what_is_pushed_has_happened_whatever_comes_behind() {
-    let add = Add::new(Way::ReadAgain, 1);
-    for envelope in [keyed("k"), Envelope::default()] {
-        let (stack, log) = filled(3).await;
-        assert_eq!(accepted(run(&log, &add, &envelope).await), (vec![4], false), "its own event");
-        stack.wire.inject("Query", 1, Fault::error("AccessDeniedException"));
-        let again = Envelope { idempotency_key: None, ..Envelope::default() };
-        assert_eq!(accepted(run(&log, &add, &again).await), (vec![5], false));
-        assert!(stack.wire.is_spent(), "the read behind the push did not fail");
+async fn a_key_is_known_wherever_the_events_of_other_aggregates_go() {
+    for to in [To::At(2), To::End, To::Forced] {
+        let (_stack, log) = filled(1).await;
+        log.push_event(&customer("bob"), Place::End, added(1)).await.expect("pushed");
+        assert!(!accepted(run(&log, &add(to, 1), &keyed("k")).await).1, "{to:?}");
+        let again = accepted(run(&log, &add(to, 1), &keyed("k")).await);
+        assert_eq!(again, repeated(["ada 2"]), "{to:?}");
     }
 }
 
 #[tokio::test]
 async fn a_group_is_found_in_each_of_its_aggregates() {
     let (stack, log) = filled(2).await;
-    let add = Add::new(Way::Group, 1);
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![3, 1], false));
+    let both = add(To::Both, 1);
+    assert_eq!(accepted(run(&log, &both, &keyed("k")).await), first(["ada 3", "bob 1"]));
     assert_eq!(stack.operations(), ["Query", "Query", "TransactWriteItems"]);
-    assert_eq!(accepted(run(&log, &add, &keyed("k")).await), (vec![3, 1], true));
+    assert_eq!(accepted(run(&log, &both, &keyed("k")).await), repeated(["ada 3", "bob 1"]));
     assert_eq!(stack.operations(), ["Query", "Query"]);
 }
 
@@ -221,27 +194,72 @@ async fn of_two_groups_under_one_key_the_second_finds_the_first() {
     for pass in 0..2 {
         stack.wire.inject("TransactWriteItems", pass, Fault::Meet(barrier.clone()));
     }
-    let add = Add::new(Way::Group, 1);
-    let envelope = keyed("k");
-    let (first, second) = join(run(&log, &add, &envelope), run(&log, &add, &envelope)).await;
-    let (first, second) = (accepted(first), accepted(second));
-    assert_eq!((&first.0, &second.0), (&vec![2, 1], &vec![2, 1]));
-    assert_ne!(first.1, second.1, "one of them repeats the other");
-    let card = key("CUSTOMERS", "bob");
-    assert_eq!(events(&log, &card, Range::default()).await.len(), 1);
+    let (both, envelope) = (add(To::Both, 1), keyed("k"));
+    let (one, other) = join(run(&log, &both, &envelope), run(&log, &both, &envelope)).await;
+    let (one, other) = (accepted(one), accepted(other));
+    assert_eq!((&one.0, &other.0), (&first(["ada 2", "bob 1"]).0, &one.0));
+    assert_ne!(one.1, other.1, "one of them repeats the other");
+    assert_eq!(count(&log, "bob").await, 1);
+}
+
+/// A log on which the command is run by somebody else just before Bob is read.
+struct Between<'l> {
+    log: &'l Memory,
+    command: Add,
+    came: AtomicBool,
+}
+
+impl GetEvents for Between<'_> {
+    fn get_events<'a>(
+        &'a self,
+        key: &'a AggregateKey,
+        range: Range,
+    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
+        let comes = *key == customer("bob") && !self.came.swap(true, Ordering::Relaxed);
+        let other = async move {
+            if comes {
+                accepted(run(self.log, &self.command, &keyed("k")).await);
+            }
+        };
+        once(other).flat_map(move |()| self.log.get_events(key, range)).boxed()
+    }
+}
+
+impl PushEventGroup for Between<'_> {
+    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.log.push_event_group(group).await
+    }
 }
 
 #[tokio::test]
-async fn another_command_under_the_key_is_refused() {
+async fn an_earlier_run_that_came_between_two_reads_is_named_whole() {
+    let log = Memory::new(Clock::fixed(NOW_MS));
+    let command = add(To::Both, 1);
+    let between = Between { log: &log, command: command.clone(), came: AtomicBool::new(false) };
+    assert_eq!(accepted(run(&between, &command, &keyed("k")).await), repeated(["ada 1", "bob 1"]));
+    assert_eq!((count(&log, "ada").await, count(&log, "bob").await), (1, 1));
+}
+
+#[tokio::test]
+async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
     let (_stack, log) = filled(0).await;
-    accepted(run(&log, &Add::new(Way::Group, 1), &keyed("k")).await);
-    let other = run(&log, &Add::new(Way::Group, 2), &keyed("k")).await;
-    let reused = matches!(
-        &other.outcome,
-        Err(CommandError::Log(AggregateError::KeyReused(reused))) if reused.key == "k"
-    );
-    assert!(reused, "{other:?}");
-    assert_eq!(events(&log, &customer("ada"), Range::default()).await.len(), 1);
+    let of_ada = add(To::Both, 1);
+    assert_eq!(accepted(run(&log, &of_ada, &keyed("k")).await), first(["ada 1", "bob 1"]));
+    for other in [add(To::Both, 2), add(To::Own, 1)] {
+        let other = run(&log, &other, &keyed("k")).await;
+        let reused = matches!(
+            &other.outcome,
+            Err(CommandError::Log(AggregateError::KeyReused(reused))) if reused.key == "k"
+        );
+        assert!(reused, "{other:?}");
+    }
+    assert_eq!((count(&log, "ada").await, count(&log, "bob").await), (1, 1));
+    // Bob has an event of Ada's command under that key, which is none of his own commands.
+    for (own, places) in [("bob", ["bob 2"]), ("eve", ["eve 1"])] {
+        let command = Add { own, ..add(To::Own, 1) };
+        assert_eq!(accepted(run(&log, &command, &keyed("k")).await), first(places));
+        assert_eq!(accepted(run(&log, &command, &keyed("k")).await), repeated(places));
+    }
 }
 
 #[tokio::test]
@@ -252,9 +270,12 @@ async fn events_carry_the_envelopes_metadata_beside_their_own() {
     metadata.insert("principal", "ada").expect("no key of the log");
     let envelope = Envelope { metadata, ..Envelope::default() };
     let carried = async |own: Option<Value>, envelope: &Envelope| {
-        let add = Add { metadata: own, ..Add::new(Way::End, 1) };
+        let add = Add { metadata: own, ..add(To::Both, 1) };
         let executed = run(&log, &add, envelope).await;
-        executed.outcome.map(|events| events[0].metadata.clone())
+        executed.outcome.map(|events| {
+            assert_eq!(events[0].metadata, events[1].metadata);
+            events[0].metadata.clone()
+        })
     };
     let added = carried(None, &envelope).await.expect("pushed");
     assert_eq!(added, Some(json!({ "correlationId": "walk-1", "principal": "ada" })));

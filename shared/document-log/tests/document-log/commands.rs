@@ -16,7 +16,7 @@ use crate::stack::{Stack, events_max, log};
 on_both![
     a_command_says_where_its_events_are,
     a_repeat_is_answered_with_the_events_of_the_first,
-    a_key_belongs_to_one_command_of_a_slice,
+    the_scope_of_a_key_is_the_slice_and_the_stream,
     a_repeat_that_left_no_event_is_decided_anew,
     what_is_pruned_is_forgotten,
     without_events_there_is_no_once,
@@ -144,7 +144,7 @@ async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(sto
     }
 }
 
-async fn a_key_belongs_to_one_command_of_a_slice<S: Store>(store: S) {
+async fn the_scope_of_a_key_is_the_slice_and_the_stream<S: Store>(store: S) {
     let category = baskets(log(store), snapshot(), Cache::none());
     done(&category, &adding(1), Some("k")).await;
     let reused = execute(&category, &adding(2), &keyed("k")).await.expect_err("another command");
@@ -152,6 +152,10 @@ async fn a_key_belongs_to_one_command_of_a_slice<S: Store>(store: S) {
     assert_eq!(done(&category, &ensuring(2), Some("k")).await, accepted(&[1], false), "a slice");
     assert_eq!(done(&category, &adding(1), Some("K")).await, accepted(&[2], false), "a key");
     assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
+    let other = Add { basket: "y".to_owned(), sku: 2 };
+    assert!(!done(&category, &other, Some("k")).await.repeated, "a stream");
+    assert!(done(&category, &other, Some("k")).await.repeated);
+    assert_eq!(state(&category, "y").await.total(), 1);
 }
 
 async fn a_repeat_that_left_no_event_is_decided_anew<S: Store>(store: S) {

@@ -1,0 +1,110 @@
+//! Once: a command's events are the record that it was carried out.
+//!
+//! What a command reads is searched for the events of an earlier run. Each push has events of the
+//! command's own aggregate, which the command alone names. So an earlier run is found there,
+//! whatever else it has pushed to; and since the push requires the version that was searched, check
+//! and effect are one.
+
+use std::sync::{Mutex, MutexGuard};
+
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use ringfence::{CommandRecord, KeyReused};
+use serde_json::Value;
+
+use crate::{AggregateError, AggregateKey, GetEvents, Range, StoredEvent};
+
+/// On events of other aggregates, the command's own aggregate: where the key is used up. A command of
+/// the other aggregate may have the same key.
+const COMMAND_AGGREGATE: &str = "commandAggregate";
+
+/// What an event of `key` carries as metadata, so that a repeat of the command knows it.
+pub(crate) fn marks(
+    record: &CommandRecord,
+    own: &AggregateKey,
+    key: &AggregateKey,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let elsewhere = (key != own).then(|| (COMMAND_AGGREGATE, own.to_string()));
+    record.marks().into_iter().chain(elsewhere)
+}
+
+/// Whether the event is of a command whose own aggregate is `own`.
+fn is_of(event: &StoredEvent, metadata: &Value, own: &AggregateKey) -> bool {
+    match metadata.get(COMMAND_AGGREGATE) {
+        Some(named) => *named == own.to_string(),
+        None => event.key == *own,
+    }
+}
+
+/// A log as one attempt of a command reads it.
+pub(crate) struct Reader<'a, L> {
+    log: &'a L,
+    /// The command's own aggregate.
+    own: &'a AggregateKey,
+    /// Of a command with an idempotency key.
+    record: Option<&'a CommandRecord>,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    /// Events of an earlier run, in the order in which they were read.
+    events: Vec<StoredEvent>,
+    reused: Option<KeyReused>,
+}
+
+impl<'a, L> Reader<'a, L> {
+    pub(crate) fn new(
+        log: &'a L,
+        own: &'a AggregateKey,
+        record: Option<&'a CommandRecord>,
+    ) -> Self {
+        Self { log, own, record, found: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().expect("no code panics while it holds the lock")
+    }
+
+    fn note(&self, event: &StoredEvent) {
+        let Some((record, metadata)) = self.record.zip(event.metadata.as_ref()) else { return };
+        if !is_of(event, metadata, self.own) {
+            return;
+        }
+        let mut found = self.lock();
+        match record.wrote(metadata) {
+            // A command may read one event twice.
+            Ok(true) if !found.events.contains(event) => found.events.push(event.clone()),
+            Ok(_) => {}
+            Err(reused) => found.reused = Some(reused),
+        }
+    }
+}
+
+impl<L: GetEvents> Reader<'_, L> {
+    /// The events of an earlier run as far as the command has read them, those of its own aggregate
+    /// first; none if there was no such run.
+    ///
+    /// # Errors
+    /// The key is another command's, or a read fails.
+    pub(crate) async fn found(&self) -> Result<Vec<StoredEvent>, AggregateError> {
+        let is_own = |event: &StoredEvent| event.key == *self.own;
+        let events = self.lock().events.clone();
+        if !events.is_empty() && !events.iter().any(is_own) {
+            // The earlier run was pushed after the command had read its own aggregate.
+            self.get_events(self.own, Range::default()).try_for_each(async |_| Ok(())).await?;
+        }
+        let Found { mut events, reused } = std::mem::take(&mut *self.lock());
+        events.sort_by_key(|event| !is_own(event));
+        reused.map_or(Ok(events), |reused| Err(reused.into()))
+    }
+}
+
+impl<L: GetEvents> GetEvents for Reader<'_, L> {
+    fn get_events<'a>(
+        &'a self,
+        key: &'a AggregateKey,
+        range: Range,
+    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
+        self.log.get_events(key, range).inspect_ok(|event| self.note(event)).boxed()
+    }
+}
