@@ -1,8 +1,13 @@
 //! Reading the items of one partition, page by page, strongly.
 
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard};
+
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
+use lru::LruCache;
+use ringfence::StoreError;
 use ringfence_dynamo::{Attempts, Failure, Item, Kind};
 
 use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
@@ -11,6 +16,33 @@ use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
 
 /// How often a read looks for events that are missing between others.
 const LOOKS_MAX: u32 = 4;
+/// Gaps that a table remembers, least recently met out first.
+const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
+
+/// Gaps that stayed: what one read has looked for, no later read looks for again.
+#[derive(Clone, Debug)]
+pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
+
+/// An aggregate, the first version that is missing, and the one behind the last.
+type Gap = (AggregateKey, u64, u64);
+
+impl Gaps {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(LruCache::new(GAPS_MAX))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LruCache<Gap, ()>> {
+        self.0.lock().expect("no code panics while it holds the lock")
+    }
+
+    fn has(&self, gap: &Gap) -> bool {
+        self.lock().get(gap).is_some()
+    }
+
+    fn remember(&self, gap: Gap) {
+        self.lock().put(gap, ());
+    }
+}
 
 /// A read that is under way.
 struct Look<'a> {
@@ -26,27 +58,39 @@ struct Look<'a> {
 /// The events of one transaction may become visible one by one, even to a strong read; a decision on a
 /// later one would be made without the earlier. Where a version is missing, a read in the order of
 /// versions therefore looks again. What stays missing was never there: other writers of this layout
-/// leave gaps.
+/// leave gaps. Such a gap is remembered.
 pub(crate) fn events<'a>(
     table: &'a Table,
     key: &'a AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send + 'a {
     let look = move |range| items(table, key.to_string(), range).boxed();
+    let looks = || table.retry.attempts_max(LOOKS_MAX).start();
     let begin = Look {
         items: look(range),
         range,
         next: range.min_version.unwrap_or(1).max(1),
-        looks: table.retry.attempts_max(LOOKS_MAX).start(),
+        looks: looks(),
     };
     try_unfold(begin, move |mut state| async move {
         loop {
             let Some(item) = state.items.try_next().await? else { return Ok(None) };
             let event = item::decode_named(item)?;
             let version = event.version.number();
-            if !range.reverse && version > state.next && state.looks.again().await {
-                state.items = look(Range { min_version: Some(state.next), ..state.range });
-                continue;
+            let gap = || (key.clone(), state.next, version);
+            if !range.reverse && version > state.next && !table.gaps.has(&gap()) {
+                if state.looks.again().await {
+                    state.items = look(Range { min_version: Some(state.next), ..state.range });
+                    continue;
+                }
+                if state.looks.made() < LOOKS_MAX {
+                    let (operation, attempts) = ("reading events", state.looks.made());
+                    let source = format!("no time was left to look for version {}", state.next);
+                    let source = source.into();
+                    return Err(StoreError::Unavailable { operation, attempts, source }.into());
+                }
+                table.gaps.remember(gap());
+                state.looks = looks();
             }
             state.next = version.saturating_add(1);
             state.range.limit = state.range.limit.map(|limit| limit.saturating_sub(1));

@@ -14,12 +14,13 @@ use crate::item::{EVENT_STORE_ID, VERSION, text};
 use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Entry, Prepared, check};
+use crate::read::Gaps;
 use crate::{
     AggregateError, AggregateKey, GetEvents, List, ListAggregateIds, Listed, NewEvent, Place, Push,
     PushEvent, PushEventGroup, Range, StoredEvent, Version, read,
 };
 
-/// Event stores in one DynamoDB table; clones share one meter.
+/// Event stores in one DynamoDB table; clones share one meter, and what is known of gaps.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) client: Client,
@@ -27,6 +28,7 @@ pub struct Table {
     pub(crate) clock: Clock,
     pub(crate) meter: Meter,
     pub(crate) retry: Retry,
+    pub(crate) gaps: Gaps,
 }
 
 impl Table {
@@ -35,7 +37,7 @@ impl Table {
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
         let (name, meter, retry) = (name.into(), Meter::default(), Retry::default());
-        Self { client, name, clock, meter, retry }
+        Self { client, name, clock, meter, retry, gaps: Gaps::new() }
     }
 
     /// The same, trying as often and as long as `retry` says: a deadline comes in here.

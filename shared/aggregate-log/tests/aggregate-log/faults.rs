@@ -235,3 +235,81 @@ async fn a_gap_that_another_writer_left_is_read_over() {
     let range = Range { reverse: true, ..Range::default() };
     assert_eq!(versions(&log, &customer("1"), range).await, [6, 5, 2, 1]);
 }
+
+#[tokio::test]
+async fn a_gap_that_stays_is_looked_for_once() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    for version in [1, 3, 4, 7] {
+        push(&log, Place::Forced(version)).await.expect("pushed");
+    }
+    stack.operations();
+    // Each of the two gaps is looked for three times, and not again, by no clone.
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
+    assert_eq!(stack.operations(), ["Query"; 7]);
+    let clone = log.clone().retrying(Retry::default());
+    assert_eq!(versions(&clone, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
+    assert_eq!(stack.operations(), ["Query"]);
+    // What is missing besides is looked for.
+    stack.wire.inject("Query", 0, without("4"));
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
+    assert_eq!(stack.operations(), ["Query"; 2]);
+    // A gap that another writer fills is none any more.
+    push(&log, Place::Forced(2)).await.expect("pushed");
+    stack.operations();
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 2, 3, 4, 7]);
+    assert_eq!(stack.operations(), ["Query"]);
+}
+
+#[tokio::test]
+async fn an_event_that_is_missing_behind_a_gap_is_looked_for_as_well() {
+    let stack = Stack::start().await;
+    let log = stack.table();
+    for version in [1, 3, 4, 5] {
+        push(&log, Place::Forced(version)).await.expect("pushed");
+    }
+    // The last look for version 2 does not show version 4 yet.
+    stack.wire.inject("Query", 3, without("4"));
+    stack.operations();
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 5]);
+    assert_eq!(stack.operations(), ["Query"; 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_time_to_look_again_a_gap_is_not_believed() {
+    let log = crate::stack::in_process();
+    for version in [1, 3] {
+        push(&log, Place::Forced(version)).await.expect("pushed");
+    }
+    // No pause between two looks is as short as that.
+    let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
+    let read = Customers::get_aggregate(&hasty, "1", None).await.err().expect("it is not known");
+    let AggregateError::Store(StoreError::Unavailable { source, .. }) = read else {
+        panic!("{read:?}");
+    };
+    assert_eq!(source.to_string(), "no time was left to look for version 2");
+    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3]);
+}
+
+#[tokio::test]
+async fn every_send_of_a_group_has_the_token_of_its_push() {
+    let stack = Stack::start().await;
+    for _ in 0..2 {
+        stack.wire.inject("TransactWriteItems", 0, Fault::LostBefore);
+    }
+    let log = stack.table();
+    log.push_event_group(group(NEW)).await.expect("pushed at last");
+    log.push_event_group(group(Place::At(2))).await.expect("pushed");
+    let sent = stack.wire.take().into_iter().filter(|sent| sent.operation == "TransactWriteItems");
+    let tokens: Vec<_> = sent
+        .map(|sent| {
+            let token = sent.request["ClientRequestToken"].as_str().expect("a token").to_owned();
+            let items = sent.request["TransactItems"].as_array().expect("actions").clone();
+            assert!(items.iter().all(|item| item["Put"]["Item"]["pushId"]["S"] == token.as_str()));
+            token
+        })
+        .collect();
+    let [first, second, third, other] = tokens.try_into().expect("four sends");
+    assert_eq!((&first, &first), (&second, &third));
+    assert_ne!(first, other);
+}

@@ -1,5 +1,7 @@
 //! A table in this process, two event stores, and the wire to them.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
@@ -9,6 +11,7 @@ use ringfence_aggregate_log::{
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 use ringfence_local::embedded::{Embedded, StreamReader};
+use ringfence_local::engine::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -64,6 +67,15 @@ impl Stack {
     pub(crate) fn operations(&self) -> Vec<String> {
         self.wire.take().into_iter().map(|exchange| exchange.operation).collect()
     }
+}
+
+/// A table whose requests take no time, for tests that stop the clock.
+pub(crate) fn in_process() -> Table {
+    let engine = Engine::memory().expect("an engine");
+    engine.create_table(&table("eventStoreId", "S"), TABLE).expect("the table");
+    let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
+    let client = Wire::default().client_of(Arc::new(call));
+    Table::new(client, TABLE, Clock::fixed(NOW_MS))
 }
 
 fn table(index_key: &str, index_kind: &str) -> Value {
