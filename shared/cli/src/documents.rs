@@ -53,7 +53,8 @@ struct Report {
     streams: u64,
     events: u64,
     calves: u64,
-    wrong: Vec<(StreamName, Wrong)>,
+    /// By the stream, or what an item has in place of its name.
+    wrong: Vec<(String, Wrong)>,
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
@@ -63,13 +64,18 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     let log = DocumentLog::new(store, Clock::system());
     let envelope = Envelope::default();
     let mut report = Report::default();
-    let looks = log.streams(&envelope).map_err(Error::from).map_ok(|head| async {
-        let looked = look(&log, &head.stream, &envelope).await?;
-        Ok((head.stream, looked))
+    let looks = log.streams(&envelope).map_err(Error::from).map_ok(|listed| async {
+        match listed {
+            Ok(head) => {
+                let looked = look(&log, &head.stream, &envelope).await?;
+                Ok((head.stream.to_string(), looked))
+            }
+            Err(item) => Ok((item.stream().to_owned(), Err(item.to_string()))),
+        }
     });
     let mut looks = looks.try_buffered(STREAMS_AT_ONCE);
     while let Some((stream, looked)) = looks.try_next().await? {
-        report.add(&stream, looked);
+        report.add(stream, looked);
     }
     progress::clear();
     report.end(arguments)
@@ -100,7 +106,13 @@ fn unreadable(error: Error) -> Result<String> {
 }
 
 impl Report {
-    fn add(&mut self, stream: &StreamName, looked: Looked) {
+    fn add(&mut self, stream: String, looked: Looked) {
+        let is_known =
+            |(known, wrong): &(String, Wrong)| *known == stream && matches!(wrong, Wrong::Item(_));
+        // The list may name an item that ends the look at its stream as well.
+        if looked.is_err() && self.wrong.iter().any(is_known) {
+            return;
+        }
         self.streams += 1;
         let wrong = match looked {
             Err(item) => vec![Wrong::Item(item)],
@@ -140,7 +152,7 @@ impl Report {
     }
 }
 
-fn json(stream: &StreamName, wrong: &Wrong) -> Value {
+fn json(stream: &str, wrong: &Wrong) -> Value {
     let mut json = match wrong {
         Wrong::Item(cause) => json!({ "wrong": "item", "cause": cause }),
         Wrong::Problem(problem) => match problem {
@@ -160,6 +172,6 @@ fn json(stream: &StreamName, wrong: &Wrong) -> Value {
             }),
         },
     };
-    json["stream"] = stream.as_str().into();
+    json["stream"] = stream.into();
     json
 }

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 
-use crate::{Body, Recorded, StreamName, StreamNameError};
+use crate::{Body, Head, ItemError, Recorded, StreamName};
 
 /// The sort key of a Tip: above that of any calf.
 pub(crate) const TIP_KEY: i64 = 2_147_483_647;
@@ -60,44 +60,6 @@ pub struct Batch {
     pub events: Vec<StoredEvent>,
     /// `u` (Tip): the unfolds, all of the Tip's version.
     pub unfolds: Vec<Unfold>,
-}
-
-/// Why an item is neither a Tip nor a calf.
-#[derive(Debug, thiserror::Error)]
-pub enum ItemError {
-    /// An attribute is missing or of another type.
-    #[error("attribute {attribute} of item {stream} is not {expected}")]
-    Attribute {
-        /// Its `p`, if it has one.
-        stream: String,
-        /// The attribute.
-        attribute: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// `c` and `e` are parallel.
-    #[error("item {stream} has {types} types for {events} events")]
-    Types {
-        /// Its `p`.
-        stream: String,
-        /// In `c`.
-        types: usize,
-        /// In `e`.
-        events: usize,
-    },
-    /// There are more events than indexes.
-    #[error("item {stream} has {events} events up to version {version}")]
-    Version {
-        /// Its `p`.
-        stream: String,
-        /// In `e`.
-        events: usize,
-        /// `n`.
-        version: u64,
-    },
-    /// The key names no stream.
-    #[error("the item is of no stream")]
-    Name(#[source] StreamNameError),
 }
 
 /// Text as the estimate counts it: in the units of the languages that the format comes from.
@@ -191,8 +153,18 @@ impl Batch {
             appended: optional(&item, "a", &stream)?.unwrap_or(0),
             unfolds: unfolds.collect::<Result<_, _>>()?,
             events,
-            stream: StreamName::try_from(stream).map_err(ItemError::Name)?,
+            stream: named(stream)?,
         })
+    }
+}
+
+impl Head {
+    /// What an item says of its stream: its `p`, `n` and `c` are enough.
+    pub(crate) fn of_item(mut item: Item) -> Result<Self, ItemError> {
+        let stream = required_text(&mut item, "p", "")?;
+        let version: u64 = required(&item, "n", &stream)?;
+        let events = list(item.remove("c"), "c", &stream)?.len() as u64;
+        Ok(Self { stream: named(stream)?, first: version.saturating_sub(events), version })
     }
 }
 
@@ -216,7 +188,7 @@ impl Recorded {
         let index = required(&item, "i", &stream)?;
         let event_type = item.remove("c").unwrap_or(AttributeValue::Null(true));
         let event = parse_event(event_type, AttributeValue::M(item), &stream)?;
-        Ok((StreamName::try_from(stream).map_err(ItemError::Name)?, Self { index, event }))
+        Ok((named(stream)?, Self { index, event }))
     }
 }
 
@@ -226,6 +198,10 @@ pub(crate) fn key(stream: &StreamName, key: i64) -> Item {
         ("p".to_owned(), AttributeValue::S(stream.to_string())),
         ("i".to_owned(), AttributeValue::N(key.to_string())),
     ])
+}
+
+fn named(stream: String) -> Result<StreamName, ItemError> {
+    StreamName::try_from(stream.clone()).map_err(|cause| ItemError::Name { stream, cause })
 }
 
 pub(crate) fn number(number: u64) -> AttributeValue {

@@ -11,7 +11,7 @@ use ringfence_dynamo::{Failure, Item, Kind, Meter};
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
-    Batch, Change, Direction, Expect, Head, Key, Page, Query, Store, StreamName, Streams, Write,
+    Batch, Change, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, Write,
 };
 
 /// What every request asks for: the price.
@@ -160,21 +160,6 @@ fn batch(item: Item) -> Result<Batch, Failure> {
     Batch::of_item(item).map_err(|error| Failure::Permanent { source: error.into() })
 }
 
-fn stream_of(item: &Item) -> Result<StreamName, Failure> {
-    let name = item.get("p").and_then(|name| name.as_s().ok()).cloned().unwrap_or_default();
-    StreamName::try_from(name).map_err(|error| Failure::Permanent { source: error.into() })
-}
-
-fn head_of(item: &Item) -> Result<Head, Failure> {
-    let stream = stream_of(item)?;
-    let no_version =
-        || Failure::Permanent { source: format!("an item of {stream} has no version").into() };
-    let version = item.get("n").and_then(|n| n.as_n().ok()?.parse::<u64>().ok());
-    let version = version.ok_or_else(no_version)?;
-    let events = item.get("c").and_then(|c| c.as_l().ok()).map_or(0, Vec::len) as u64;
-    Ok(Head { stream, first: version.saturating_sub(events), version })
-}
-
 impl Store for DynamoStore {
     fn tip<'a>(
         &'a self,
@@ -255,7 +240,7 @@ impl Store for DynamoStore {
         })
     }
 
-    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+    fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
             self.meter.sent(Kind::Read);
             let answer = self
@@ -264,17 +249,13 @@ impl Store for DynamoStore {
                 .table_name(&self.table)
                 .projection_expression("p, n, c")
                 .consistent_read(true)
-                .set_exclusive_start_key(after.map(|(stream, i)| key(&stream, i)))
+                .set_exclusive_start_key(after)
                 .return_consumed_capacity(CAPACITY)
                 .send()
                 .await?;
             self.consumed(Kind::Read, answer.consumed_capacity());
-            let heads = answer.items().iter().map(head_of).collect::<Result<_, _>>()?;
-            let next = answer.last_evaluated_key().map(|key| {
-                let i = key.get("i").and_then(|i| i.as_n().ok()?.parse().ok()).unwrap_or(TIP_KEY);
-                stream_of(key).map(|stream| (stream, i))
-            });
-            Ok(Streams { heads, next: next.transpose()? })
+            let heads = answer.items.unwrap_or_default().into_iter().map(Head::of_item);
+            Ok(Streams { heads: heads.collect(), next: answer.last_evaluated_key })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Why the log failed.
+//! Why the log failed, and why an item can't be understood.
 
 use ringfence::{KeyReused, LimitExceeded, StoreError};
 
@@ -92,4 +92,60 @@ pub enum DocumentError {
     /// A request failed for good or too often, or an item can't be understood.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why an item is neither a Tip nor a calf.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// An attribute is missing or of another type.
+    #[error("attribute {attribute} of item {stream} is not {expected}")]
+    Attribute {
+        /// Its `p`, if it has one.
+        stream: String,
+        /// The attribute.
+        attribute: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// `c` and `e` are parallel.
+    #[error("item {stream} has {types} types for {events} events")]
+    Types {
+        /// Its `p`.
+        stream: String,
+        /// In `c`.
+        types: usize,
+        /// In `e`.
+        events: usize,
+    },
+    /// There are more events than indexes.
+    #[error("item {stream} has {events} events up to version {version}")]
+    Version {
+        /// Its `p`.
+        stream: String,
+        /// In `e`.
+        events: usize,
+        /// `n`.
+        version: u64,
+    },
+    /// The key names no stream.
+    #[error("item {stream} is of no stream: {cause}")]
+    Name {
+        /// Its `p`.
+        stream: String,
+        /// Why that is no name.
+        cause: StreamNameError,
+    },
+}
+
+impl ItemError {
+    /// The `p` of the item, empty if it has none.
+    #[must_use]
+    pub fn stream(&self) -> &str {
+        match self {
+            Self::Attribute { stream, .. }
+            | Self::Types { stream, .. }
+            | Self::Version { stream, .. }
+            | Self::Name { stream, .. } => stream,
+        }
+    }
 }

@@ -5,7 +5,9 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Clock, Retry};
 
-use crate::{Batch, DocumentError, Encoding, Head, Store, StreamName, Streams, TipLimits};
+use crate::{
+    Batch, DocumentError, Encoding, Head, ItemError, Store, StreamName, Streams, TipLimits,
+};
 
 /// Streams, each one document.
 #[derive(Debug)]
@@ -55,30 +57,37 @@ impl<S: Store> DocumentLog<S> {
         Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
-    /// Every stream that has an item, in no order, each once. Reads the whole table.
+    /// Every stream that has an item, in no order, each once; beside them each item that says nothing
+    /// of a stream. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<Head, DocumentError>> {
+    ) -> BoxStream<'a, Result<Result<Head, ItemError>, DocumentError>> {
         let start = Some((None, None));
         let pages = stream::try_unfold(start, move |state: Option<(_, Option<Head>)>| async move {
             let Some((after, held)) = state else { return Ok::<_, DocumentError>(None) };
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
-            let mut heads: Vec<_> = held.into_iter().chain(heads).collect();
-            heads.reverse();
-            heads.dedup_by(|before, head| {
-                let same = before.stream == head.stream;
-                if same {
-                    head.first = head.first.min(before.first);
-                }
-                same
-            });
-            heads.reverse();
             // The next page may go on with the items of the last stream.
-            let state = next.map(|next| (Some(next), heads.pop()));
-            Ok(Some((stream::iter(heads.into_iter().map(Ok)), state)))
+            let (mut last, mut listed) = (held, Vec::new());
+            for head in heads {
+                match (head, &mut last) {
+                    (Err(error), _) => listed.push(Err(error)),
+                    (Ok(head), Some(last)) if last.stream == head.stream => {
+                        *last = Head { first: last.first.min(head.first), ..head };
+                    }
+                    (Ok(head), last) => listed.extend(last.replace(head).map(Ok)),
+                }
+            }
+            let state = match next {
+                Some(next) => Some((Some(next), last)),
+                None => {
+                    listed.extend(last.map(Ok));
+                    None
+                }
+            };
+            Ok(Some((stream::iter(listed.into_iter().map(Ok)), state)))
         });
         pages.try_flatten().boxed()
     }

@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use ringfence::Consistency;
-use ringfence_dynamo::Failure;
+use ringfence_dynamo::{Failure, Item};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Change, Direction, Head, Key, Page, Query, Store, StreamName, Streams, Write};
+use crate::{Batch, Change, Direction, Head, Page, Query, Store, StreamName, Streams, Write};
+
+/// The key of an item: its stream, and its place in it.
+type Key = (StreamName, i64);
 
 /// Items that are gone with the process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -92,12 +95,12 @@ impl Store for MemoryStore {
         })
     }
 
-    fn streams(&self, _: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+    fn streams(&self, _: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
             let heads = |items: &mut BTreeMap<Key, Batch>| {
                 let head = |item: &Batch| {
                     let (stream, version) = (item.stream.clone(), item.version);
-                    Head { stream, first: item.base(), version }
+                    Ok(Head { stream, first: item.base(), version })
                 };
                 items.values().map(head).collect()
             };

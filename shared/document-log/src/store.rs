@@ -2,9 +2,9 @@
 
 use futures::future::BoxFuture;
 use ringfence::Consistency;
-use ringfence_dynamo::Failure;
+use ringfence_dynamo::{Failure, Item};
 
-use crate::{Batch, Direction, StreamName, Write};
+use crate::{Batch, Direction, ItemError, StreamName, Write};
 
 /// A page of a stream's items, Tip included, in the order of their keys.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +42,14 @@ pub struct Head {
 }
 
 /// Some streams of a table, in no order.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Streams {
-    /// What each item says; those of a stream follow on each other, its Tip last.
-    pub heads: Vec<Head>,
-    /// Where others follow, if they do.
-    pub next: Option<Key>,
+    /// What each item says, or why it says nothing; those of a stream follow on each other, its Tip
+    /// last.
+    pub heads: Vec<Result<Head, ItemError>>,
+    /// The key after which others follow, if they do.
+    pub next: Option<Item>,
 }
-
-/// The key of an item: its stream, and its place in it.
-pub type Key = (StreamName, i64);
 
 /// A table of Tips and calves. Each call is one request; a failed one says what is known about its
 /// effect.
@@ -75,5 +73,5 @@ pub trait Store: Send + Sync {
     -> BoxFuture<'a, Result<(), Failure>>;
 
     /// The streams whose items are on the page of the table that follows the key, strongly consistent.
-    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>>;
+    fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>>;
 }

@@ -60,8 +60,9 @@ pub enum Wrong {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
-    /// An item of the aggregate table is no event, so nothing can be said of it.
-    #[error("{0} is no event")]
+    /// An item of the aggregate table is no event, or one of the document table is of no stream, so
+    /// nothing can be said of it.
+    #[error("{0}")]
     Item(String),
     /// An entry is not behind the entry of its partition before it.
     #[error("{partition}: the entry before checkpoint {checkpoint} is out of order")]
@@ -135,7 +136,7 @@ impl Indexer {
                         let event = FedEvent::from(event);
                         report.stored(&mut known, Partition::of(&event), event.position, progress);
                     }
-                    Err(_) => report.wrong.push(Wrong::Item(name)),
+                    Err(_) => report.wrong.push(Wrong::Item(format!("{name} is no event"))),
                 }
             }
         }
@@ -143,7 +144,10 @@ impl Indexer {
             let envelope = Envelope::default();
             let mut heads = documents.streams(&envelope);
             while let Some(head) = heads.try_next().await? {
-                report.stream(&mut known, &head, progress);
+                match head {
+                    Ok(head) => report.stream(&mut known, &head, progress),
+                    Err(item) => report.wrong.push(Wrong::Item(item.to_string())),
+                }
             }
         }
         for (partition, Known { indexed, stored, .. }) in known {

@@ -106,10 +106,10 @@ async fn aggregates_are_verified() {
 async fn documents_are_verified() {
     let world = World::start().await;
     let verify = ["documents", "verify"];
-    for (id, events) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
+    for (id, events) in [("a", 5), ("b", 1), ("c", 3), ("d", 3), ("e", 3)] {
         cart(&world, id, events).await;
     }
-    let right = "4 streams, 12 events, 4 calves: all in order\n";
+    let right = "5 streams, 15 events, 5 calves: all in order\n";
     assert_eq!(world.run(&verify), (0, right.to_owned()));
 
     delete(&world, DOCUMENTS, [("p", text("carts-a")), ("i", number(2))]).await;
@@ -117,17 +117,28 @@ async fn documents_are_verified() {
     delete(&world, DOCUMENTS, [("p", text("carts-c")), ("i", tip)]).await;
     let odd = world.client.update_item().table_name(DOCUMENTS).key("p", text("carts-d"));
     odd.key("i", number(0)).update_expression("REMOVE e").send().await.unwrap();
+    // Items that say nothing of a stream don't end the check.
+    let odd = world.client.update_item().table_name(DOCUMENTS).key("p", text("carts-e"));
+    let odd = odd.key("i", number(0)).update_expression("REMOVE #n");
+    odd.expression_attribute_names("#n", "n").send().await.unwrap();
+    let odd = world.client.put_item().table_name(DOCUMENTS).item("p", text("nothing"));
+    odd.item("i", number(0)).send().await.unwrap();
 
     let (status, printed) = world.run(&verify);
     let mut lines: Vec<_> = printed.lines().collect();
-    let end = "4 streams, 8 events, 2 calves: not in order";
+    let end = "6 streams, 8 events, 2 calves: not in order";
     assert_eq!((status, lines.pop()), (1, Some(end)), "{printed}");
     lines.sort_unstable();
-    assert_eq!(lines.len(), 4, "{printed}");
+    assert_eq!(lines.len(), 6, "{printed}");
     assert!(lines[0].starts_with("wrong    carts-a: events 2 to 3 are missing"), "{printed}");
     assert!(lines[1].starts_with("wrong    carts-a: the Tip says that "), "{printed}");
     assert_eq!(lines[2], "wrong    carts-c: there is no Tip");
     assert!(lines[3].starts_with("wrong    carts-d: verifying failed: "), "{printed}");
+    assert!(lines[4].starts_with("wrong    carts-e: "), "{printed}");
+    let missing = "attribute n of item carts-e is not a whole number";
+    assert!(lines[4].ends_with(missing), "{printed}");
+    let missing = "attribute n of item nothing is not a whole number";
+    assert_eq!(lines[5], format!("wrong    nothing: {missing}"));
     let (status, report) = world.json(&verify);
     let hole = json!({ "stream": "carts-a", "wrong": "hole", "from": 2, "to": 4 });
     assert_eq!((status, &report["inOrder"]), (1, &json!(false)));

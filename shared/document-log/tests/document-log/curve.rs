@@ -7,10 +7,10 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Append, Appended, Batch, Encoding, Key, MemoryStore, Page, Query, Store, StreamName, Streams,
+    Append, Appended, Batch, Encoding, MemoryStore, Page, Query, Store, StreamName, Streams,
     TipLimits, Write,
 };
-use ringfence_dynamo::{Failure, item_bytes, transact_write_units, write_units};
+use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
 use serde_json::{Value, json};
 
 use crate::stack::{log, name};
@@ -64,7 +64,7 @@ impl Store for Priced {
         self.store.delete(stream, key)
     }
 
-    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+    fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         self.store.streams(after)
     }
 }

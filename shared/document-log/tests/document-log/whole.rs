@@ -1,15 +1,16 @@
 //! `verify` names what is wrong with the items of a stream, and readers refuse a hole.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::Envelope;
 use ringfence_document_log::{
-    Batch, Change, Direction, DocumentError, Expect, Head, Problem, Store, Write,
+    Batch, Change, Direction, DocumentError, DocumentLog, Expect, Head, Problem, Store, Write,
 };
 use ringfence_dynamo::wire::Fault;
 
 use crate::contract::{append, read, written};
 use crate::on_both;
-use crate::stack::{Stack, events_max, log, name};
+use crate::stack::{Stack, TABLE, events_max, log, name};
 
 on_both![
     a_hole_is_named_and_not_read_over,
@@ -26,6 +27,13 @@ async fn nine<S: Store>(store: S) -> Batch {
         tip = Some(written(append(&log, tip.as_ref(), n..n + 1).await));
     }
     tip.expect("nine events")
+}
+
+/// The streams of the table, all of whose items can be read.
+async fn listed<S: Store>(log: &DocumentLog<S>) -> Vec<Head> {
+    let envelope = Envelope::default();
+    let listed: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    listed.into_iter().collect::<Result<_, _>>().expect("items of streams")
 }
 
 async fn problems<S: Store>(store: S) -> Vec<Problem> {
@@ -85,7 +93,7 @@ async fn streams_are_listed<S: Store>(store: S) {
         };
         log.append(append).await.expect("it is settled");
     }
-    let mut streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    let mut streams = listed(&log).await;
     streams.sort_by(|a, b| a.stream.cmp(&b.stream));
     let version = events().len() as u64;
     assert_eq!(streams, ["a", "b", "c"].map(|id| Head { stream: name(id), first: 0, version }));
@@ -95,8 +103,8 @@ async fn a_stream_without_a_tip_is_listed<S: Store + Clone>(store: S) {
     nine(store.clone()).await;
     store.delete(&name("a"), i64::from(i32::MAX)).await.expect("deleted");
     assert_eq!(problems(store.clone()).await, [Problem::NoTip]);
-    let (log, envelope) = (log(store), Envelope::default());
-    let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    let log = log(store);
+    let streams = listed(&log).await;
     assert_eq!(streams, [Head { stream: name("a"), first: 0, version: 8 }]);
 }
 
@@ -107,9 +115,43 @@ async fn a_stream_on_many_pages_is_listed_once() {
     for page in 0..5 {
         stack.wire.inject("Scan", page, Fault::page(1));
     }
-    let (log, envelope) = (log(stack.store()), Envelope::default());
-    let streams: Vec<_> = log.streams(&envelope).try_collect().await.expect("a list");
+    let log = log(stack.store());
+    let streams = listed(&log).await;
     assert_eq!(streams, [Head { stream: name("a"), first: 0, version: 9 }]);
     let scans = stack.operations().iter().filter(|operation| *operation == "Scan").count();
     assert!(scans >= 5, "{scans} pages");
+}
+
+#[tokio::test]
+async fn an_item_of_no_stream_is_listed_beside_the_streams() {
+    let stack = Stack::start().await;
+    nine(stack.store()).await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    for (stream, version) in [("nothing", number(1)), ("Basket-b", text("1"))] {
+        let put = stack.client.put_item().table_name(TABLE).item("p", text(stream));
+        put.item("i", number(0)).item("n", version).send().await.expect("a put");
+    }
+    // Also where a page ends behind it.
+    for page in 0..8 {
+        stack.wire.inject("Scan", page, Fault::page(1));
+    }
+    let (log, envelope) = (log(stack.store()), Envelope::default());
+    let (mut heads, mut odd) = (Vec::new(), Vec::new());
+    for listed in log.streams(&envelope).try_collect::<Vec<_>>().await.expect("a list") {
+        match listed {
+            Ok(head) => heads.push(head),
+            Err(item) => odd.push((item.stream().to_owned(), item.to_string())),
+        }
+    }
+    assert_eq!(heads, [Head { stream: name("a"), first: 0, version: 9 }]);
+    odd.sort();
+    let said = [
+        ("Basket-b", "attribute n of item Basket-b is not a whole number"),
+        (
+            "nothing",
+            r#"item nothing is of no stream: stream name "nothing" has no id; write <category>-<id>"#,
+        ),
+    ];
+    assert_eq!(odd, said.map(|(stream, said)| (stream.to_owned(), said.to_owned())));
 }

@@ -195,6 +195,7 @@ impl World {
         let envelope = Envelope::default();
         let heads = self.documents.streams(&envelope);
         for head in heads.try_collect::<Vec<_>>().await.expect("the streams") {
+            let head = head.expect("an item of a stream");
             let (all, forward) = (0..head.version, Direction::Forward);
             let strong = ringfence::Consistency::Strong;
             let found = self.documents.read(&head.stream, all, forward, strong, &envelope);

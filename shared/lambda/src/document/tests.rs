@@ -11,9 +11,9 @@ use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
 use ringfence::{Consistency, FedEvent};
 use ringfence_document_log::{
-    Batch, Direction, Key, MemoryStore, Page, Query, StreamName, Streams, Write,
+    Batch, Direction, MemoryStore, Page, Query, StreamName, Streams, Write,
 };
-use ringfence_dynamo::Failure;
+use ringfence_dynamo::{Failure, Item};
 use serde_json::{Value, json};
 
 use super::*;
@@ -84,7 +84,7 @@ impl Store for Far {
         self.0.delete(stream, key)
     }
 
-    fn streams(&self, after: Option<Key>) -> BoxFuture<'_, Result<Streams, Failure>> {
+    fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         self.0.streams(after)
     }
 }
