@@ -8,6 +8,7 @@ mod commands;
 mod contract;
 mod costs;
 mod curve;
+mod dotnet;
 mod equinox;
 mod faults;
 mod loads;

@@ -1,0 +1,150 @@
+//! Tips as Equinox.DynamoStore writes them, the original for .NET, known from its source: it leaves an
+//! empty list out, and the number of an encoding that is 0.
+
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::TryStreamExt;
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{
+    Access, Append, Appended, Batch, Cache, Direction, Pruned, Recorded, Span,
+};
+use ringfence_dynamo::Item;
+use serde_json::{Value, json};
+
+use crate::basket::{Basket, Event, State, add, added, baskets, rolling, snapshot, state};
+use crate::contract::events;
+use crate::stack::{Stack, TABLE, log, name};
+
+fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn number(number: u64) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+fn map<const N: usize>(attributes: [(&str, AttributeValue); N]) -> Item {
+    attributes.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The type of an event, and the event without it.
+fn written(event: &Event) -> (AttributeValue, Item) {
+    let json = serde_json::to_value(event).expect("JSON");
+    let (event_type, data) = json.as_object().and_then(|map| map.iter().next()).expect("a payload");
+    let time = text("2024-06-23T02:00:00.0000000+02:00");
+    let data = AttributeValue::B(Blob::new(data.to_string()));
+    (text(event_type), map([("t", time), ("d", data)]))
+}
+
+/// A Tip with these events and this unfold.
+fn tip(version: u64, appended: u64, events: &[Event], unfold: Option<&Event>) -> Item {
+    let mut item = map([
+        ("p", text("Basket-x")),
+        ("i", AttributeValue::N(i32::MAX.to_string())),
+        ("n", number(version)),
+        ("a", number(appended)),
+        ("b", number(0)),
+        ("etag", text("0f8fad5bd9cb469fa16570867728950e")),
+    ]);
+    let (types, events): (Vec<_>, Vec<_>) = events.iter().map(written).unzip();
+    let unfolds = unfold.map(|unfold| {
+        let (event_type, mut unfold) = written(unfold);
+        unfold.extend(map([("i", number(version)), ("c", event_type)]));
+        unfold
+    });
+    let maps = |items: Vec<Item>| items.into_iter().map(AttributeValue::M).collect();
+    for (name, list) in [("c", types), ("e", maps(events)), ("u", maps(Vec::from_iter(unfolds)))] {
+        if !list.is_empty() {
+            item.insert(name.to_owned(), AttributeValue::L(list));
+        }
+    }
+    item
+}
+
+async fn with(item: Item) -> Stack {
+    let stack = Stack::start().await;
+    let put = stack.client.put_item().table_name(TABLE).set_item(Some(item));
+    put.send().await.expect("a put");
+    stack
+}
+
+/// A state with this many things.
+fn things(count: u32) -> Event {
+    Event::Snapshot(State { items: [(1, count)].into(), closed: false })
+}
+
+/// Adds one thing, and says how many things there are then, and the stream's version.
+async fn one_more(stack: &Stack, access: fn() -> Access<Basket>) -> (u32, u64) {
+    let category = baskets(log(stack.store()), access(), Cache::none());
+    let version = add(&category, "x", 9).await;
+    let report = category.log().verify(&name("x"), &Envelope::default()).await;
+    let report = report.expect("an answer");
+    assert_eq!((report.version, report.problems), (version, vec![]));
+    (state(&category, "x").await.total(), version)
+}
+
+#[tokio::test]
+async fn a_tip_of_unfolds_alone_is_read_and_appended_to() {
+    for (access, expected) in [
+        (snapshot as fn() -> Access<Basket>, (8, 1)),
+        (rolling, (8, 0)),
+        // Without unfolds the stream is empty.
+        (|| Access::Unoptimized, (1, 1)),
+    ] {
+        let stack = with(tip(0, 0, &[], Some(&things(7)))).await;
+        assert_eq!(one_more(&stack, access).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_tip_whose_events_are_all_pruned_is_read_and_appended_to() {
+    // Its trim leaves the count of the last append as it was.
+    let pruned = tip(5, 2, &[], Some(&things(7)));
+    assert_eq!(Span::of_image(pruned.clone()).expect("a Tip"), None);
+    for (access, expected) in [(snapshot as fn() -> Access<Basket>, (8, 6)), (rolling, (8, 5))] {
+        let stack = with(pruned.clone()).await;
+        assert_eq!(one_more(&stack, access).await, expected);
+        let (log, envelope) = (log(stack.store()), Envelope::default());
+        let done = log.prune(&name("x"), 5, &envelope).await.expect("pruned");
+        assert_eq!(done, Pruned { deleted: 0, deferred: 0, first: 5 });
+    }
+}
+
+#[tokio::test]
+async fn unfolds_alone_are_appended_to_a_tip_without_events_and_nothing_else_passes_for_one() {
+    let stack = with(tip(5, 2, &[], None)).await;
+    let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
+    let append = async |known: &Batch, new: std::ops::Range<u64>| {
+        let unfolds = vec![("Snapshot".to_owned(), Some(Value::from(1)))];
+        let (known, events) = (Some(known), events(new));
+        let append =
+            Append { stream: &stream, known, by_etag: false, events, unfolds, envelope: &envelope };
+        log.append(append).await.expect("it is settled")
+    };
+    let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
+    let known = known.expect("a Tip");
+    let Appended::Written(unfolded) = append(&known, 5..5).await else { panic!("a conflict") };
+    let Appended::Written(appended) = append(&unfolded, 5..6).await else { panic!("a conflict") };
+    assert_eq!((appended.version, appended.base()), (6, 5));
+    // As if the event had been trimmed away.
+    let trimmed = Batch { events: vec![], ..appended };
+    assert!(matches!(append(&trimmed, 6..7).await, Appended::Conflict(Some(_))));
+}
+
+#[tokio::test]
+async fn a_tip_without_unfolds_is_read_and_appended_to() {
+    let first = [added(1), added(2)];
+    let image = tip(2, 2, &first, None);
+    let span = Span::of_image(image.clone()).expect("a Tip").expect("an append");
+    assert_eq!((span.index, span.events.len()), (0, 2));
+    let fed = span.events[0].fed(&span.stream).expect("readable");
+    assert_eq!(fed.recorded_at, "2024-06-23T00:00:00.000Z");
+    let stack = with(image).await;
+    assert_eq!(one_more(&stack, || Access::Unoptimized).await, (3, 3));
+    let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
+    let read = log.read(&stream, 0..9, Direction::Forward, Consistency::Strong, &envelope);
+    let read: Vec<Recorded> = read.try_collect().await.expect("whole");
+    let skus = read.iter().map(|recorded| recorded.event.data.json().expect("JSON"));
+    let skus: Vec<_> = skus.map(|data| data.expect("a payload")["sku"].clone()).collect();
+    assert_eq!(skus, [json!(1), json!(2), json!(9)]);
+}
