@@ -62,3 +62,36 @@ impl<T> Loaded<T> {
         self.tip.as_ref()?.etag.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(version: u64) -> Arc<Loaded<u64>> {
+        let stream = StreamName::new("A", "1").expect("a name");
+        let tip = Batch {
+            stream,
+            key: crate::batch::TIP_KEY,
+            version,
+            etag: None,
+            calved_bytes: 0,
+            appended: 0,
+            events: vec![],
+            unfolds: vec![],
+        };
+        Arc::new(Loaded { state: version, tip: Some(tip) })
+    }
+
+    #[test]
+    fn an_older_state_does_not_replace_a_newer_one() {
+        let cache = Cache::of(NonZeroUsize::MIN);
+        let stream = StreamName::new("A", "1").expect("a name");
+        let known = || cache.get(&stream).map(|(state, at_ms)| (state.state, at_ms));
+        for (version, at_ms, expected) in
+            [(2, 1, (2, 1)), (1, 2, (2, 1)), (2, 3, (2, 3)), (3, 4, (3, 4))]
+        {
+            cache.put(&stream, &state(version), at_ms);
+            assert_eq!(known(), Some(expected), "version {version}");
+        }
+    }
+}

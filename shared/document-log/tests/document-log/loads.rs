@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use ringfence::Envelope;
-use ringfence_document_log::{Access, Cache, DocumentLog, DynamoStore, Load, Outcome};
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{
+    Access, Body, Cache, Change, DocumentLog, DynamoStore, Encoding, Expect, Load, MemoryStore,
+    Outcome, Store, Unfold, Write,
+};
 use ringfence_dynamo::Clock;
+use serde_json::json;
 
 use crate::basket::{
     Closed, Event, State, add, added, baskets, snapshot, some_cache, state, transact,
 };
-use crate::stack::{NOW_MS, Stack, events_max, log};
+use crate::stack::{NOW_MS, Stack, events_max, log, name};
 
 #[tokio::test]
 async fn a_cached_state_is_only_asked_after() {
@@ -108,4 +112,27 @@ async fn a_refusal_rests_on_what_is_acknowledged() {
     assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
     let nothing = transact(&cached, "x", Load::Strong, |state| state.ensure(1)).await;
     assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
+}
+
+#[tokio::test]
+async fn an_unfold_of_another_version_than_the_tips_is_not_taken() {
+    let store = MemoryStore::default();
+    let category = baskets(log(store.clone()), snapshot(), Cache::none());
+    for sku in 1..3 {
+        add(&category, "x", sku).await;
+    }
+    let envelope = Envelope::default();
+    let tip = category.log().tip(&name("x"), Consistency::Strong, &envelope).await;
+    let mut tip = tip.expect("an answer").expect("a Tip");
+    assert_eq!(tip.unfolds[0].version, 2);
+    // It says what the state was before the last event.
+    tip.unfolds[0] = Unfold {
+        version: 1,
+        data: Body::of_json(&json!({ "items": { "1": 1 }, "closed": false }), Encoding::Raw),
+        ..tip.unfolds[0].clone()
+    };
+    let expect = Expect::Etag(tip.etag.clone().expect("an etag"));
+    let write = Write { calf: None, tip, change: Change::Replace, expect };
+    store.write(&write).await.expect("written");
+    assert_eq!(state(&category, "x").await.total(), 2);
 }

@@ -4,7 +4,8 @@ use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
     Access, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
 };
-use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::wire::{Edit, Fault};
+use serde_json::Value;
 
 use crate::basket::{add, baskets, snapshot, state};
 use crate::contract::{append, read, written};
@@ -16,6 +17,22 @@ on_both![
     a_snapshot_outlives_its_events,
     a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back,
 ];
+
+#[tokio::test]
+async fn events_that_the_prune_has_not_seen_are_not_trimmed() {
+    let stack = Stack::start().await;
+    let (log, envelope) = (log(stack.store()).with_limits(events_max(3)), Envelope::default());
+    let before = written(append(&log, None, 0..3).await);
+    written(append(&log, Some(&before), 3..4).await);
+    // The Tip calves after the prune has looked for calves and before it reads the Tip.
+    let before = crate::requests::json(&before.to_item());
+    let stale = Edit::new(move |answer| answer["Items"] = Value::from(vec![before.clone()]));
+    stack.wire.inject("Query", 0, Fault::Reply(stale));
+    let pruned = log.prune(&name("a"), 2, &envelope).await.expect("pruned");
+    assert_eq!(pruned, Pruned { deleted: 0, deferred: 2, first: 0 });
+    assert!(stack.wire.is_spent());
+    assert_eq!(read(&log, 0..9, Direction::Forward).await.expect("whole"), [0, 1, 2, 3]);
+}
 
 async fn calves_go_whole_and_the_tip_goes_by_the_event<S: Store>(store: S) {
     let (log, envelope) = (log(store).with_limits(events_max(3)), Envelope::default());
