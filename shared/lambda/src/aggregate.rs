@@ -107,7 +107,9 @@ impl Explain for Unsettled {
                 let code = json!({ "code": "AggregateNotFound" });
                 Problem::rejected(error.to_string(), code, false)
             }
-            AggregateError::Unstorable { source, .. } => Problem::too_large(source.to_string()),
+            AggregateError::Unstorable { source, .. } => {
+                Problem::malformed(&source.path, &source.problem)
+            }
             AggregateError::Gap { .. }
             | AggregateError::Invalid(_)
             | AggregateError::Undecodable { .. } => Problem::internal(request_id),

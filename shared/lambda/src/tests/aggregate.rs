@@ -137,7 +137,7 @@ fn what_the_log_refuses_is_said_with_its_limit() {
     let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };
     check(
         AggregateError::Unstorable { key: key(), source },
-        413,
+        400,
         "payload.points: the number has 40",
     );
     check(AggregateError::Invalid("its author's mistake".to_owned()), 500, "request r");
