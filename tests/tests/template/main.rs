@@ -56,15 +56,22 @@ fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alar
     for (id, function) in resources(&template, "AWS::Serverless::Function") {
         for (name, mapping) in mappings(&function) {
             // Counted for each mapping; what follows below is counted for the function.
-            let gave_up = match name.as_str() {
-                "Stream" => format!("{id}GaveUp"),
-                name => format!("{id}GaveUp{name}"),
-            };
-            let dimension = &alarms[&gave_up]["Dimensions"][0];
-            let expected = json!({
-                "Name": "EventSourceMappingUUID", "Value": { "!Ref": format!("{id}{name}") },
-            });
-            assert_eq!(*dimension, expected, "{gave_up}");
+            let table = if name == "Stream" { "" } else { name };
+            for (alarm, metric) in [
+                (format!("{id}GaveUp{table}"), "OnFailureDestinationDeliveredEventCount"),
+                (format!("{id}Stopped{table}"), "PolledEventCount"),
+            ] {
+                let found = alarms.get(&alarm).unwrap_or_else(|| {
+                    panic!("template.yaml lacks the alarm {alarm}, of {metric} of {id}{name}")
+                });
+                assert_eq!(found["MetricName"], metric, "{alarm}");
+                let expected = json!({
+                    "Name": "EventSourceMappingUUID", "Value": { "!Ref": format!("{id}{name}") },
+                });
+                assert_eq!(found["Dimensions"][0], expected, "{alarm}");
+            }
+            // Without it Lambda counts neither.
+            assert_eq!(mapping["MetricsConfig"]["Metrics"], json!(["EventCount"]), "{id}{name}");
             check_kept(&id, mapping);
             readers.insert(id.clone());
         }
@@ -87,6 +94,59 @@ fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alar
     }
     for (id, alarm) in alarms {
         assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
+        assert_eq!(alarm["TreatMissingData"], silence(&alarm), "{id}");
+    }
+}
+
+/// What it means when a metric has no value.
+fn silence(alarm: &Value) -> &'static str {
+    match alarm["MetricName"].as_str().unwrap() {
+        // Lambda counts each poll. One that is off polls nothing, and nothing else tells of it.
+        "PolledEventCount" => "breaching",
+        // SQS stops counting a queue that rests; its letters are still there.
+        "ApproximateNumberOfMessagesVisible" => "ignore",
+        // These are counted when something happens.
+        _ => "notBreaching",
+    }
+}
+
+#[test]
+fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
+    let template = template();
+    let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
+    let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
+    let runbook = fs::read_to_string(workspace_root().join("docs/runbook.md")).unwrap();
+    let table = runbook.split("| alarm | go to |").nth(1).unwrap().split("\n\n").next().unwrap();
+    // `…Fails` stands for what ends so, `PublishEventsGaveUp…` for what begins so.
+    let named: Vec<&str> = table.split('`').skip(1).step_by(2).collect();
+    let is_named = |alarm: &str| {
+        named.iter().any(|name| match (name.strip_prefix('…'), name.strip_suffix('…')) {
+            (Some(end), _) => alarm.ends_with(end),
+            (_, Some(begin)) => alarm.starts_with(begin),
+            _ => alarm == *name,
+        })
+    };
+    for alarm in resources(&template, "AWS::CloudWatch::Alarm").into_keys() {
+        assert!(body.contains(&format!("${{{alarm}.Arn}}")), "the dashboard lacks {alarm}");
+        assert!(is_named(&alarm), "docs/runbook.md: its table of alarms lacks `{alarm}`");
+    }
+}
+
+/// By these `ringfence --stack` finds what it works on.
+#[test]
+fn the_outputs_name_every_table_queue_and_bucket() {
+    let template = template();
+    for (kind, end) in [
+        ("AWS::DynamoDB::Table", "Name"),
+        ("AWS::Events::EventBus", "Name"),
+        ("AWS::S3::Bucket", "Name"),
+        ("AWS::SQS::Queue", "Url"),
+    ] {
+        for id in resources(&template, kind).into_keys() {
+            let value = &template["Outputs"][format!("{id}{end}")]["Value"];
+            let lacking = format!("template.yaml: Outputs lacks {id}{end} with `Value: !Ref {id}`");
+            assert_eq!(*value, json!({ "!Ref": id }), "{lacking}");
+        }
     }
 }
 
