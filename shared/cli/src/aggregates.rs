@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::layout::Layout;
 use crate::progress;
+use crate::stack::name;
 use crate::tables::Dynamo;
 
 /// Progress is shown after so many events.
@@ -25,7 +26,7 @@ Examples:
   ringfence aggregates verify --json")]
 pub(crate) struct Arguments {
     /// The table of the aggregate log.
-    #[arg(long, env = "AGGREGATE_TABLE")]
+    #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
     aggregate_table: String,
     #[command(flatten)]
     dynamo: Dynamo,

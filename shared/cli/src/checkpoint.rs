@@ -39,6 +39,9 @@ pub(crate) struct Set {
     reader: String,
     /// Where to: a number, `start` or `end`.
     checkpoint: Place,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -89,7 +92,7 @@ fn behind(at: Checkpoint, end: Checkpoint) -> String {
 }
 
 pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
-    let Set { tables, reader, checkpoint } = arguments;
+    let Set { tables, reader, checkpoint, json } = arguments;
     if let Some((view, _)) = reader.split_once('#') {
         // Rows folded twice, or never, would be wrong for ever.
         anyhow::bail!(
@@ -103,6 +106,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     let from = checkpoints.load(reader).await?;
     checkpoints.set(reader, to).await?;
     match from {
+        _ if *json => println!("{}", json!({ "reader": reader, "from": from, "to": to })),
         Some(from) => println!("{reader}: {from} -> {to}"),
         None => println!("{reader}: new -> {to}"),
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::layout::Layout;
 use crate::progress;
+use crate::stack::name;
 use crate::tables::Dynamo;
 
 /// A stream that is written while it is read can look wrong; one that does so many times is.
@@ -32,7 +33,7 @@ Examples:
   ringfence documents verify --json")]
 pub(crate) struct Arguments {
     /// The table of the document log.
-    #[arg(long, env = "DOCUMENT_TABLE")]
+    #[arg(long, env = "DOCUMENT_TABLE", value_parser = name)]
     document_table: String,
     #[command(flatten)]
     dynamo: Dynamo,

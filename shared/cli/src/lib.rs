@@ -13,14 +13,16 @@ mod place;
 mod progress;
 mod redrive;
 mod replay;
+mod stack;
 mod tables;
 mod tail;
 mod topic;
 mod view;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::FutureExt;
 
 /// The status of a command that could not do its work.
@@ -28,12 +30,17 @@ const FAILED: u8 = 2;
 
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
-/// Tables and bus come from flags or from the variables that the functions have (EVENT_TABLE,
-/// INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS); Region, credentials and
-/// endpoints from the environment, as for every AWS tool. For the stack that `cargo local` runs, source the file that it names.
+/// Tables and bus come from flags, from the outputs of `--stack`, or from the variables that the functions
+/// have (EVENT_TABLE, INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS). Region,
+/// credentials and endpoints come from the environment, as for every AWS tool. For the stack that
+/// `cargo local` runs, source the file that it names.
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
 struct Arguments {
+    /// The CloudFormation stack whose outputs name tables, bus, queues and buckets. With it the variables
+    /// EVENT_TABLE and so on do not count.
+    #[arg(long, global = true, value_name = "NAME", value_parser = stack::name)]
+    stack: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -104,7 +111,11 @@ enum Checkpoint {
 
 /// Does what the command line asks for.
 pub async fn run() -> ExitCode {
-    let command = Arguments::parse().command;
+    let arguments = match parse().await {
+        Ok(arguments) => arguments,
+        Err(error) => return failed(&error),
+    };
+    let command = arguments.command;
     // Boxed: together they nest deeper than the compiler computes layouts.
     let ended = match &command {
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
@@ -128,8 +139,19 @@ pub async fn run() -> ExitCode {
     };
     let ended = ended.await;
     progress::clear();
-    ended.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::from(FAILED)
-    })
+    ended.unwrap_or_else(|error| failed(&error))
+}
+
+/// The command line, with the outputs of the stack that it names. What is wrong with it ends the program.
+async fn parse() -> anyhow::Result<Arguments> {
+    let mut command = Arguments::command();
+    if let Some(name) = stack::named(std::env::args()) {
+        command = Arc::new(stack::Outputs::of(name).await?).fill(command);
+    }
+    Ok(Arguments::from_arg_matches(&command.get_matches())?)
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::from(FAILED)
 }

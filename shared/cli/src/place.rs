@@ -1,11 +1,17 @@
 //! Where to begin in the index, and which events.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
+
+/// Names that are more alike than this are near each other; equal ones are 1.
+const NEAR: f64 = 0.85;
+/// Near names to show, at most.
+const NAMES_MAX: usize = 2;
 
 /// A checkpoint, or a name for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +60,31 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Says on standard error which of the types no context of this build has. It is no error: the index
+    /// keeps the types of earlier versions and of other programs.
+    pub(crate) fn warn(&self) -> Result<()> {
+        let known = ringfence_stack::event_types()?;
+        for unknown in self.types.iter().filter(|wanted| !known.contains(wanted.as_str())) {
+            eprintln!(
+                "warning: no context of this build has an event type {unknown}{}",
+                near(unknown, &known)
+            );
+        }
+        Ok(())
+    }
+
     pub(crate) fn filter(&self) -> Filter {
         Filter { types: self.types.iter().cloned().collect(), tags: self.tags.clone() }
     }
+}
+
+/// The names that are most like one that is not known.
+fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
+    let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
+    let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
+    like.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<_> = like.into_iter().take(NAMES_MAX).map(|(_, name)| name).collect();
+    if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) }
 }
 
 fn tag(text: &str) -> Result<Tag, &'static str> {

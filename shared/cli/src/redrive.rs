@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::kept::{Kept, Store};
 use crate::letter::{Stored, To, Work};
 use crate::progress;
+use crate::stack;
 use crate::tables::{self, Dynamo, StreamTables};
 use crate::topic::{send, topic};
 
@@ -26,6 +27,8 @@ Remove the cause first. A message or object is deleted after its work is done; w
 its cause printed. Nothing is lost or done twice by running it again: consumers know events by their id,
 and the index takes each event once.
 
+`--queue` and `--bucket` take the name of a function with `--stack`, else a URL and a bucket's name.
+
 A queue of publish-events or index-events, and the queue of an automation: each message says what it
 asks for. Events of an automation's queue go to the bus again as they were, so that every rule that takes
 them gets them. Messages that stay are hidden from others for 30 seconds.
@@ -34,30 +37,31 @@ A bucket of failed batches: `--to bus` for those of publish-events, `--to index`
 index-events. Batches of project-views hold nothing that the next event would not bring: delete them.
 
 Examples:
-  ringfence redrive --queue-url \"$QUEUE_URL\" --dry-run
-  ringfence redrive --queue-url \"$QUEUE_URL\"
-  ringfence redrive --bucket \"$BUCKET\" --to bus")]
+  ringfence redrive --stack ringfence-prod --queue place-order --dry-run
+  ringfence redrive --stack ringfence-prod --queue place-order
+  ringfence redrive --stack ringfence-prod --bucket publish-events --to bus")]
 #[group(id = "store", required = true)]
 pub(crate) struct Arguments {
-    /// A dead-letter queue.
-    #[arg(long, group = "store", value_name = "URL")]
-    queue_url: Option<String>,
-    /// A bucket of failed batches.
-    #[arg(long, group = "store", value_name = "NAME", requires = "to")]
+    /// A dead-letter queue: its URL, or with --stack the name of its function.
+    #[arg(long, group = "store", value_name = "URL|FUNCTION", value_parser = stack::queue)]
+    queue: Option<String>,
+    /// A bucket of failed batches: its name, or with --stack the name of its function.
+    #[arg(long, group = "store", value_name = "NAME|FUNCTION", value_parser = stack::name)]
+    #[arg(requires = "to")]
     bucket: Option<String>,
     /// Where the records of failed batches go.
-    #[arg(long, conflicts_with = "queue_url")]
+    #[arg(long, conflicts_with = "queue")]
     to: Option<To>,
     /// The bus, for what goes there.
-    #[arg(long, env = "EVENT_BUS")]
+    #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: Option<String>,
     /// The table of the events, for what goes into the index.
-    #[arg(long, env = "EVENT_TABLE")]
+    #[arg(long, env = "EVENT_TABLE", value_parser = stack::name)]
     table: Option<String>,
     #[command(flatten)]
     streams: StreamTables,
     /// The table of the index, for what goes there.
-    #[arg(long, env = "INDEX_TABLE")]
+    #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
     #[command(flatten)]
     dynamo: Dynamo,
@@ -79,7 +83,7 @@ struct Stays {
 }
 
 pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
-    let mut store = match (&arguments.queue_url, &arguments.bucket, arguments.to) {
+    let mut store = match (&arguments.queue, &arguments.bucket, arguments.to) {
         (Some(url), ..) => Store::queue(url).await,
         (None, Some(bucket), Some(to)) => Store::bucket(bucket, to).await?,
         _ => bail!("name a queue, or a bucket and where its records go"),
@@ -186,7 +190,7 @@ impl<'a> Does<'a> {
 
     /// Sends the entries there are, and fails if one of them can't be sent.
     async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
-        let missing = "it goes to the bus: --bus (or EVENT_BUS) is missing";
+        let missing = "it goes to the bus: give --bus, EVENT_BUS or --stack";
         let topic = self.topic.as_ref().context(missing)?;
         let (mut entries, mut failed) = (Vec::new(), None);
         for entry in all {
@@ -203,7 +207,7 @@ impl<'a> Does<'a> {
     }
 
     async fn index(&self, partitions: BTreeSet<Partition>) -> Result<()> {
-        let missing = "it goes into the index: --table or --index-table is missing";
+        let missing = "it goes into the index: give --table and --index-table, or --stack";
         let indexer = self.indexer.as_ref().context(missing)?;
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.with_context(|| format!("partition {partition}"))?;
@@ -218,7 +222,7 @@ impl<'a> Does<'a> {
             Log::Aggregates => self.arguments.streams.aggregate_table.as_ref(),
             Log::Documents => self.arguments.streams.document_table.as_ref(),
         };
-        let table = table.context("a table has its event: the flag that names it is missing")?;
+        let table = table.context("a table has its event: name it, or give --stack")?;
         let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
         let item = Item::from(item);
         let get = || async {
@@ -237,7 +241,7 @@ impl<'a> Does<'a> {
         events: Range<u64>,
     ) -> Result<Vec<Result<Entry, EntryError>>> {
         let log = self.arguments.streams.documents(&self.client);
-        let log = log.context("a document has its events: --document-table is missing")?;
+        let log = log.context("a document has its events: give --document-table or --stack")?;
         let (forward, strong) = (Direction::Forward, Consistency::Strong);
         let envelope = Envelope::default();
         let events = log.read(stream, events, forward, strong, &envelope);

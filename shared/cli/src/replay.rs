@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, Wanted};
 use crate::progress;
+use crate::stack;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
@@ -33,7 +34,7 @@ the same command, and at most 100 events are sent twice. `ringfence checkpoint s
 begins it anew.
 
 Example:
-  ringfence replay bus --name new-search --type CatalogProductAdded --from 0 --rate 200")]
+  ringfence replay bus --name new-search --type ProductAdded --from 0 --rate 200")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dynamo: Dynamo,
     /// The bus.
-    #[arg(long, env = "EVENT_BUS")]
+    #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: String,
     /// What the replay is called: 1 to 64 of `A-Z a-z 0-9 . _ -`.
     #[arg(long, value_parser = name)]
@@ -105,6 +106,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     if begun.is_some() {
         eprintln!("replay {} goes on behind checkpoint {from}", arguments.name);
     }
+    arguments.wanted.warn()?;
     let mut replay = Replay {
         arguments,
         topic: topic(&arguments.bus).await,

@@ -10,6 +10,7 @@ use ringfence_dynamo::{Clock, client_at};
 use ringfence_feed::{Index, Log, Logs};
 
 use crate::layout::Layout;
+use crate::stack::name;
 
 /// Which DynamoDB.
 #[derive(Args)]
@@ -29,7 +30,7 @@ impl Dynamo {
 #[derive(Args)]
 pub(crate) struct EventTable {
     /// The table of the events.
-    #[arg(long, env = "EVENT_TABLE")]
+    #[arg(long, env = "EVENT_TABLE", value_parser = name)]
     table: String,
 }
 
@@ -52,10 +53,10 @@ pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
 #[derive(Args)]
 pub(crate) struct StreamTables {
     /// The table of the aggregate log, if the stack has one.
-    #[arg(long, env = "AGGREGATE_TABLE")]
+    #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
     pub(crate) aggregate_table: Option<String>,
     /// The table of the document log, if the stack has one.
-    #[arg(long, env = "DOCUMENT_TABLE")]
+    #[arg(long, env = "DOCUMENT_TABLE", value_parser = name)]
     pub(crate) document_table: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl StreamTables {
     /// The logs of the stack, as far as their tables are named.
     pub(crate) fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
         let documents = self.documents(&client);
-        let table = |name| Table::new(client, name, Clock::system());
+        let table = |table| Table::new(client, table, Clock::system());
         Logs { dcb, aggregates: self.aggregate_table.as_ref().map(table), documents }
     }
 
@@ -96,7 +97,7 @@ impl StreamTables {
 #[derive(Args)]
 pub(crate) struct IndexTable {
     /// The table of the index.
-    #[arg(long, env = "INDEX_TABLE")]
+    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
     pub(crate) index_table: String,
 }
 
@@ -110,6 +111,6 @@ impl IndexTable {
 #[derive(Args)]
 pub(crate) struct ViewTable {
     /// The table of the views, which has the readers' checkpoints.
-    #[arg(long, env = "VIEW_TABLE")]
+    #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     pub(crate) view_table: String,
 }

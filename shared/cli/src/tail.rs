@@ -1,16 +1,19 @@
 //! `ringfence tail`.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
 use ringfence_dynamo::rfc3339;
-use ringfence_feed::{Checkpoint, Checkpoints, Entry, Filter, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use serde_json::json;
 
 use crate::place::{Place, Wanted};
+use crate::progress;
+use crate::stack::name;
 use crate::tables::{Dynamo, IndexTable};
 
 /// Entries after which a named reader keeps its checkpoint, if more wait.
@@ -27,7 +30,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
     /// The table of the readers' checkpoints, for `--reader`.
-    #[arg(long, env = "VIEW_TABLE")]
+    #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
     #[command(flatten)]
     dynamo: Dynamo,
@@ -36,7 +39,7 @@ pub(crate) struct Arguments {
     from: Place,
     /// Goes on where the reader of this name is, and keeps its checkpoint behind what is printed; a new
     /// one begins at the start. An event can be printed twice, after an interruption.
-    #[arg(long, requires = "view_table", conflicts_with = "from", value_parser = reader)]
+    #[arg(long, conflicts_with = "from", value_parser = reader)]
     reader: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
@@ -63,6 +66,22 @@ struct Reader<'a> {
     at: Option<Checkpoint>,
 }
 
+/// How far it is.
+#[derive(Default)]
+struct Done {
+    read: u64,
+    printed: u64,
+    at: Option<Checkpoint>,
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { read, printed, at } = self;
+        write!(f, "{read} events read, {printed} printed")?;
+        at.map_or(Ok(()), |at| write!(f, ", at checkpoint {at}"))
+    }
+}
+
 pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await;
     let index = arguments.index.index(client.clone());
@@ -72,32 +91,45 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
             let at = checkpoints.load(name).await?;
             Some(Reader { name, checkpoints, at })
         }
-        _ => None,
+        (Some(name), None) => bail!(
+            "--reader {name} keeps its checkpoint in the table of the views: give --view-table, \
+             VIEW_TABLE or --stack"
+        ),
+        (None, _) => None,
     };
+    arguments.wanted.warn()?;
     let from = match &reader {
         Some(reader) => reader.at.unwrap_or(Checkpoint::START),
         None => arguments.from.checkpoint(&index).await?,
     };
     let until = if arguments.until_present { Until::Present } else { Until::Forever };
     let filter = arguments.wanted.filter();
+    let mut done = Done::default();
     // What waits is printed, and kept, together.
     let mut entries = index.read(from, until).ready_chunks(KEEP_ENTRIES);
     while let Some(chunk) = entries.next().await {
-        let mut behind = None;
         let mut failed = None;
+        progress::clear();
         for entry in chunk {
             match entry {
                 Ok(entry) => {
-                    behind = Some(entry.checkpoint);
-                    if !print(&entry, &filter, arguments.json)? {
-                        return Ok(ExitCode::SUCCESS);
+                    done.read += 1;
+                    done.at = Some(entry.checkpoint);
+                    if filter.matches(&entry.event) {
+                        if !print(&entry, arguments.json)? {
+                            return Ok(ExitCode::SUCCESS);
+                        }
+                        done.printed += 1;
                     }
                 }
                 Err(error) => failed = Some(error),
             }
         }
         stdout().flush()?;
-        if let (Some(reader), Some(to)) = (&mut reader, behind) {
+        progress::show(&done);
+        if let (Some(reader), Some(to)) = (&mut reader, done.at)
+            && reader.at != Some(to)
+        {
             reader.checkpoints.advance(reader.name, reader.at, to).await?;
             reader.at = Some(to);
         }
@@ -109,10 +141,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// False when nobody reads any more, as behind `| head`.
-fn print(entry: &Entry, filter: &Filter, as_json: bool) -> Result<bool> {
-    if !filter.matches(&entry.event) {
-        return Ok(true);
-    }
+fn print(entry: &Entry, as_json: bool) -> Result<bool> {
     let line = if as_json { json_line(entry) } else { line(entry) };
     match writeln!(stdout(), "{line}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

@@ -72,6 +72,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
         }],
         queues: Vec::new(),
         buckets: Vec::new(),
+        outputs: BTreeMap::new(),
     };
     let queues = Queues::new(["failed".to_owned(), "undelivered".to_owned()]);
     let notices = Notices::default();

@@ -11,6 +11,7 @@ pub mod api;
 pub mod buckets;
 pub mod bus;
 mod clock;
+mod cloudformation;
 pub mod demo;
 pub mod destinations;
 pub mod embedded;

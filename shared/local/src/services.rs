@@ -1,5 +1,5 @@
-//! The endpoint that AWS clients talk to in the place of EventBridge, SQS and S3, and the page that
-//! shows the topic.
+//! The endpoint that AWS clients talk to in the place of EventBridge, SQS, S3 and CloudFormation, and the
+//! page that shows the topic.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     buckets::Buckets,
     bus::{Bus, Entry},
+    cloudformation,
     invoke::Invoke,
     notices::{Notice, Notices},
     queues::{Queues, UnknownQueue},
@@ -58,8 +59,10 @@ pub struct Services<I> {
     pub notices: Notices,
     /// The API's routes, for the page.
     pub routes: Vec<Route>,
-    /// The API's URL, for the page.
+    /// The API's URL, for the page and in the outputs.
     pub api: String,
+    /// The stack's outputs, for CloudFormation.
+    pub outputs: BTreeMap<String, String>,
 }
 
 /// The endpoint's routes.
@@ -130,6 +133,9 @@ async fn call<I: Invoke>(
     body: Bytes,
 ) -> Response {
     let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
+    if target.is_none() {
+        return cloudformation::answer(&body, &services.outputs, &services.api);
+    }
     let answer = match target {
         Some("AWSEvents.PutEvents") => put_events(&services, &body),
         Some("AmazonSQS.SendMessage") => send_message(&services, &body),

@@ -28,6 +28,7 @@ async fn start_with(buckets: Buckets) -> String {
         rules: Vec::new(),
         queues: Vec::new(),
         buckets: Vec::new(),
+        outputs: BTreeMap::new(),
     };
     let queues = Queues::new(["dead".to_owned()]);
     let notices = Notices::default();
@@ -38,8 +39,13 @@ async fn start_with(buckets: Buckets) -> String {
         path: "/ordering/place-order".to_owned(),
         function: "place-order".to_owned(),
     }];
-    let router =
-        router(Services { bus, queues, buckets, notices, routes, api: "http://api".to_owned() });
+    let outputs = [
+        ("ApiUrl", "https://x.execute-api.us-east-1.amazonaws.com"),
+        ("EventTableName", "ringfence-local-EventTable"),
+    ];
+    let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let api = "http://api".to_owned();
+    let router = router(Services { bus, queues, buckets, notices, routes, api, outputs });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -215,4 +221,27 @@ async fn troubles_are_told_before_and_after_the_page_opened() {
     };
     assert_eq!(text(&history[0]), "there is no function broken");
     assert_eq!(text(&live.recv().await.expect("a notice")), "there is no function later");
+}
+
+#[tokio::test]
+async fn cloudformation_describes_the_outputs_of_the_one_stack() {
+    let url = start().await;
+    let describe = async |form: &str| {
+        let form = form.to_owned();
+        let answer = reqwest::Client::new().post(&url).body(form).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
+    };
+    let form = "Action=DescribeStacks&Version=2010-05-15&StackName=";
+    let (status, described) = describe(&format!("{form}ringfence-local")).await;
+    assert_eq!(status, 200, "{described}");
+    for (name, value) in
+        [("ApiUrl", "http://api"), ("EventTableName", "ringfence-local-EventTable")]
+    {
+        let output = format!("<OutputKey>{name}</OutputKey><OutputValue>{value}</OutputValue>");
+        assert!(described.contains(&output), "{described}");
+    }
+    let (status, refused) = describe(&format!("{form}shop")).await;
+    assert_eq!(status, 400);
+    assert!(refused.contains("Stack with id shop does not exist"), "{refused}");
+    assert_eq!(describe("Action=DeleteStack&StackName=shop").await.0, 400);
 }

@@ -93,6 +93,7 @@ impl Stack {
             notices: notices.clone(),
             routes: model.routes.clone(),
             api: api.clone(),
+            outputs: model.outputs.clone(),
         });
         serve(&mut tasks, services_listener, router);
         for mapping in &model.mappings {
@@ -130,7 +131,7 @@ impl Stack {
         &self.api
     }
 
-    /// The URL in the place of EventBridge, SQS and S3; a browser gets the page there.
+    /// The URL in the place of EventBridge, SQS, S3 and CloudFormation; a browser gets the page there.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -238,6 +239,7 @@ fn common_environment(dynamo: &Embedded, services: &str) -> BTreeMap<String, Str
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
         ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

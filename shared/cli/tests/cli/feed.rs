@@ -62,8 +62,10 @@ async fn a_named_reader_goes_on_where_it_was() {
     assert_eq!(checkpoints(&world, audit), [4]);
     assert_eq!(checkpoints(&world, &["--reader", "other"]), [1, 2, 3, 4]);
 
-    let set = world.run(&["checkpoint", "set", "audit", "1"]);
-    assert_eq!(set, (0, "audit: 4 -> 1\n".to_owned()));
+    let set = world.run(&["checkpoint", "set", "audit", "2"]);
+    assert_eq!(set, (0, "audit: 4 -> 2\n".to_owned()));
+    let set = world.json(&["checkpoint", "set", "audit", "1"]);
+    assert_eq!(set, (0, json!({ "reader": "audit", "from": 2, "to": 1 })));
     let (_, shown) = world.json(&["checkpoint", "show"]);
     let readers = shown["readers"].as_array().unwrap();
     let readers: Vec<_> = readers.iter().map(|r| (&r["reader"], &r["checkpoint"])).collect();
@@ -83,8 +85,35 @@ async fn checkpoints_that_would_lose_events_are_refused() {
     assert_eq!(world.error(&["tail", "--from", "4"]), format!("error: {beyond}"));
     let view = world.error(&["checkpoint", "set", "product-demand#1", "0"]);
     assert!(view.contains("ringfence replay view product-demand\n"), "{view}");
+    let unnamed =
+        world.command(&["tail", "--reader", "a"]).env_remove("VIEW_TABLE").output().unwrap();
+    let unnamed = String::from_utf8(unnamed.stderr).unwrap();
+    assert!(unnamed.contains("give --view-table, VIEW_TABLE or --stack"), "{unnamed}");
     let nobody = world.error(&["checkpoint", "show", "audit"]);
     assert_eq!(nobody, "error: no reader audit has kept a checkpoint\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_type_that_no_context_has_is_told_with_those_that_are_like_it() {
+    let world = three_events().await;
+    let warnings = |wanted: &str| {
+        let tail = ["tail", "--until-present", "--from", "0", "--type", wanted];
+        let output = world.command(&tail).output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let warned = "warning: no context of this build has an event type ";
+    assert_eq!(
+        warnings("ProductDemandRecordet"),
+        format!(
+            "{warned}ProductDemandRecordet; it has ProductDemandRecorded, ProductDemandRevoked\n"
+        )
+    );
+    assert_eq!(warnings("NoSuchType"), format!("{warned}NoSuchType\n"));
+    // Of each of the three logs.
+    for known in ["OrderPlaced", "CustomerRenamed", "CheckedOut"] {
+        assert_eq!(warnings(known), "");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,7 +29,7 @@ fn wrong_flags_are_named() {
         ("tail", "--index-table <INDEX_TABLE>"),
         ("tail --index-table i --from -1", "'-1'"),
         ("tail --index-table i --from soon", "a checkpoint is a whole number"),
-        ("tail --index-table i --reader a", "--view-table"),
+        ("tail --index-table i --reader a", "give --view-table, VIEW_TABLE or --stack"),
         ("tail --index-table i --view-table v --reader a --from 1", "cannot be used with"),
         ("tail --index-table i --view-table v --reader orders#1", "256 bytes and no #"),
         ("tail --index-table i --tag order", "a tag is KEY:VALUE, such as orderId:ord-1"),
@@ -43,14 +43,77 @@ fn wrong_flags_are_named() {
         ),
         ("replay view order --index-table i --view-table v", "the views are catalog-products, "),
         ("checkpoint set a --index-table i --view-table v", "<CHECKPOINT>"),
-        ("redrive", "<--queue-url <URL>|--bucket <NAME>>"),
+        ("redrive", "<--queue <URL|FUNCTION>|--bucket <NAME|FUNCTION>>"),
         ("redrive --bucket b", "--to <TO>"),
-        ("redrive --queue-url q --bucket b --to bus", "cannot be used with"),
-        ("redrive --queue-url q --to bus", "cannot be used with"),
+        ("redrive --queue place-order", "give the URL of a queue, or with --stack the name of its"),
+        ("redrive --queue http://q --bucket b --to bus", "cannot be used with"),
+        ("redrive --queue http://q --to bus", "cannot be used with"),
     ] {
         let said = refused(arguments);
         assert!(said.starts_with("error: ") && said.contains(expected), "{arguments}: {said}");
     }
+}
+
+/// A variable of the shell that is not set leaves nothing.
+#[test]
+fn an_empty_value_is_refused_by_the_name_of_its_flag() {
+    for (flag, rest) in [
+        ("queue", &["redrive"][..]),
+        ("bucket", &["redrive", "--to", "bus"]),
+        ("table", &["verify"]),
+        ("index-table", &["tail"]),
+        ("bus", &["replay", "bus"]),
+        ("aggregate-table", &["aggregates", "verify"]),
+        ("document-table", &["documents", "verify"]),
+        ("stack", &["tail", "--index-table", "i"]),
+    ] {
+        let mut ringfence = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        let output = ringfence.args(rest).args([&format!("--{flag}"), ""]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
+        assert!(said.contains(&format!("--{flag} <")) && said.contains("--stack"), "{said}");
+    }
+}
+
+/// The lines of a text that call the command, with their variables as they are.
+fn calls(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("ringfence "));
+    lines.map(|line| line.split(['#', '|', '>']).next().unwrap_or_default().trim())
+}
+
+/// Asks for the help of what the line calls, and looks for each of its flags there.
+#[track_caller]
+fn check_call(line: &str) {
+    let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let is_name = |word: &&&str| !word.starts_with('-');
+    let command: Vec<_> = words.iter().take_while(is_name).take(2).collect();
+    let mut ringfence = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+    let help = ringfence.args(&command).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    for flag in words.iter().filter(|word| word.starts_with("--")) {
+        assert!(
+            help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+            "{line}"
+        );
+    }
+    let types = ringfence_stack::event_types().unwrap();
+    for pair in words.windows(2).filter(|pair| pair[0] == "--type") {
+        assert!(types.contains(pair[1]), "{line}: no event type {}", pair[1]);
+    }
+}
+
+#[test]
+fn the_pages_call_the_command_as_it_is() {
+    let root = ringfence_local::workspace_root();
+    let mut found = 0;
+    for page in ["README.md", "docs/runbook.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        for line in calls(&text) {
+            check_call(line);
+            found += 1;
+        }
+    }
+    assert!(found > 20, "finds {found} calls");
 }
 
 #[test]
@@ -73,5 +136,6 @@ fn every_command_shows_an_example() {
         let help = ringfence.args(command.split(' ')).arg("--help").output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
         assert!(help.contains(&format!("  ringfence {command}")), "{command}: {help}");
+        calls(&help).for_each(check_call);
     }
 }

@@ -55,7 +55,7 @@ async fn a_queue_is_emptied_of_what_succeeds_now() {
         world.queues.send(QUEUE, letter.to_string()).unwrap();
     }
     let url = world.queue_url();
-    let redrive = ["redrive", "--queue-url", &url];
+    let redrive = ["redrive", "--queue", &url];
     let (status, printed) = world.run(&redrive);
     assert_eq!(status, 1, "{printed}");
     let lines: Vec<_> = printed.lines().collect();
@@ -81,7 +81,7 @@ async fn a_dry_run_only_shows() {
     world.demand("p1", "o1").await;
     let letter = json!({ "cause": "why", "record": world.records()[0] });
     world.queues.send(QUEUE, letter.to_string()).unwrap();
-    let (status, shown) = world.json(&["redrive", "--dry-run", "--queue-url", &world.queue_url()]);
+    let (status, shown) = world.json(&["redrive", "--dry-run", "--queue", &world.queue_url()]);
     assert_eq!((status, &shown["done"]), (0, &json!(0)));
     assert_eq!(shown["left"][0]["kept"], "why");
     assert_eq!(shown["left"][0]["cause"], Value::Null);
@@ -137,10 +137,57 @@ async fn a_letter_stays_when_a_flag_that_it_needs_is_missing() {
     let letter = json!({ "cause": "why", "partition": "productId:p1" }).to_string();
     world.queues.send(QUEUE, letter).unwrap();
     let url = world.queue_url();
-    let mut redrive = world.command(&["redrive", "--queue-url", &url]);
+    let mut redrive = world.command(&["redrive", "--queue", &url]);
     let printed = redrive.env_remove("INDEX_TABLE").output().unwrap().stdout;
     let printed = String::from_utf8(printed).unwrap();
-    let missing = "it goes into the index: --table or --index-table is missing";
+    let missing = "it goes into the index: give --table and --index-table, or --stack";
     assert!(printed.contains(missing), "{printed}");
     assert_eq!(world.queues.messages()[QUEUE].len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_names_tables_bus_queues_and_buckets() {
+    let mut world = World::start().await;
+    for order in ["o1", "o2"] {
+        world.demand("p1", order).await;
+    }
+    let records = world.records();
+    let run = |world: &World, arguments: &[&str]| {
+        let mut command = world.command(&[arguments, &["--stack", "ringfence-local"]].concat());
+        // These are of another stack, and do not count.
+        let variables = ["EVENT_TABLE", "INDEX_TABLE", "VIEW_TABLE", "EVENT_BUS"];
+        let output = command.envs(variables.map(|name| (name, "of-another-stack"))).output();
+        let output = output.unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    };
+    let index = json!({ "cause": "why", "partition": "productId:p1" });
+    let publish = json!({ "cause": "why", "record": records[0] });
+    for (name, letter) in [("place-order", index), ("PlaceOrder", publish)] {
+        world.queues.send(QUEUE, letter.to_string()).unwrap();
+        let done = run(&world, &["redrive", "--queue", name]);
+        assert_eq!(done, (0, "1 done, 0 left\n".to_owned()));
+    }
+    assert_eq!(orders(&world.on_the_bus()), ["o1"]);
+    let payload = json!({ "Records": &records[1..] }).to_string();
+    let object = json!({ "payload": payload }).to_string();
+    world.buckets.put(BUCKET, "aws/a", object.as_bytes()).unwrap();
+    let done = run(&world, &["redrive", "--bucket", "publish-events", "--to", "bus"]);
+    assert_eq!(done, (0, "1 done, 0 left\n".to_owned()));
+    assert_eq!(orders(&world.on_the_bus()), ["o2"]);
+
+    let tail = ["tail", "--until-present", "--reader", "audit"];
+    let (status, printed) = run(&world, &tail);
+    assert_eq!((status, printed.lines().count()), (0, 2), "{printed}");
+    // A flag counts more than the stack.
+    let (status, said) = run(&world, &[&tail[..], &["--index-table", "nowhere"]].concat());
+    assert!(status == 2 && said.contains("ResourceNotFoundException"), "{said}");
+    let (status, said) = run(&world, &["redrive", "--queue", "add-product"]);
+    assert!(
+        status == 2 && said.contains("stack ringfence-local has them for PlaceOrder\n"),
+        "{said}"
+    );
+    let unknown = world.error(&["verify", "--stack", "shop"]);
+    let expected = "error: reading the outputs of --stack shop: ";
+    assert!(unknown.starts_with(expected) && unknown.contains("shop does not exist"), "{unknown}");
 }

@@ -167,7 +167,7 @@ async fn letters_of_all_logs_are_done_again() {
         world.queues.send(QUEUE, letter.to_string()).unwrap();
     }
     let url = world.queue_url();
-    let done = world.run(&["redrive", "--queue-url", &url]);
+    let done = world.run(&["redrive", "--queue", &url]);
     assert_eq!(done, (0, "6 done, 0 left\n".to_owned()));
     let cart = |n: u64| format!("{CART_PARTITION}/{n}");
     let sent = ids(&world.on_the_bus());

@@ -1,5 +1,6 @@
 //! The tables, the bus, a queue and a bucket, and the command beside them.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub(crate) const AGGREGATES: &str = "aggregates";
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const QUEUE: &str = "dead";
 pub(crate) const BUCKET: &str = "lost";
+/// SQS takes a queue by the last part of its URL.
+const QUEUE_URL: &str = "https://sqs.invalid/000000000000/dead";
 
 /// No rule invokes anybody here.
 struct Nobody;
@@ -93,6 +96,7 @@ impl World {
             ("AWS_ENDPOINT_URL_EVENTBRIDGE", &self.services),
             ("AWS_ENDPOINT_URL_SQS", &self.services),
             ("AWS_ENDPOINT_URL_S3", &self.services),
+            ("AWS_ENDPOINT_URL_CLOUDFORMATION", &self.services),
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("VIEW_TABLE", VIEWS),
@@ -213,6 +217,21 @@ pub(crate) fn demand(product: &str, order: &str) -> Vec<NewEvent> {
     events![ProductDemandRecorded { product_id, order_id }]
 }
 
+/// The outputs of the stack.
+fn outputs() -> BTreeMap<String, String> {
+    let outputs = [
+        ("EventTableName", EVENTS),
+        ("IndexTableName", INDEX),
+        ("ViewTableName", VIEWS),
+        ("AggregateTableName", AGGREGATES),
+        ("DocumentTableName", DOCUMENTS),
+        ("EventTopicName", "topic"),
+        ("PlaceOrderDeadLettersUrl", QUEUE_URL),
+        ("PublishEventsFailedBatchesName", BUCKET),
+    ];
+    outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     let model = Model {
         tables: Vec::new(),
@@ -223,6 +242,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         rules: Vec::new(),
         queues: Vec::new(),
         buckets: Vec::new(),
+        outputs: BTreeMap::new(),
     };
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
     let router = services::router(Services {
@@ -232,6 +252,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         notices,
         routes: Vec::new(),
         api: String::new(),
+        outputs: outputs(),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

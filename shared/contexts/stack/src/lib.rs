@@ -1,5 +1,7 @@
 //! The contexts of the stack and their catalog. A new context has its line here.
 
+mod names;
+
 use std::collections::BTreeSet;
 
 use ringfence::{Catalog, CatalogError};
@@ -7,6 +9,8 @@ use ringfence_aggregate_log::EventStore;
 use ringfence_carts::Cart;
 use ringfence_customers::Customers;
 use ringfence_document_log::Decider;
+
+use crate::names::names;
 
 /// The event stores of the aggregate log; each is a context of its own.
 pub const EVENT_STORES: [&str; 1] = [Customers::ID];
@@ -22,6 +26,18 @@ pub fn contexts() -> Result<BTreeSet<&'static str>, CatalogError> {
     let catalog = catalog()?;
     let declared = catalog.schemas().filter_map(|schema| catalog.context(schema.name));
     Ok(declared.chain(EVENT_STORES).chain(CATEGORIES).collect())
+}
+
+/// The name of every event type, of whichever log.
+///
+/// # Errors
+/// As [`catalog`].
+pub fn event_types() -> Result<BTreeSet<&'static str>, CatalogError> {
+    let catalog = catalog()?;
+    let declared = catalog.schemas().map(|schema| schema.name);
+    let of_streams =
+        [names::<<Customers as EventStore>::Event>(), names::<<Cart as Decider>::Event>()];
+    Ok(declared.chain(of_streams.concat()).collect())
 }
 
 /// Every event type of the DCB log.

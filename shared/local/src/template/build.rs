@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    Function, Mapping, Model, Retries, Route, Rule, Table, Target, TemplateError, View,
+    Function, Mapping, Model, Place, Retries, Route, Rule, Table, Target, TemplateError, View,
     shapes::{
         ArnConfig, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, StreamEvent,
@@ -39,6 +39,7 @@ impl Model {
             rules: Vec::new(),
             queues: names(view, "AWS::SQS::Queue")?,
             buckets: names(view, "AWS::S3::Bucket")?,
+            outputs: outputs(view)?,
         };
         for (id, body) in view.resources("AWS::Serverless::Function") {
             let function = function(view, id, body)?;
@@ -98,6 +99,15 @@ impl Model {
         }
         Ok(())
     }
+}
+
+fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
+    let outputs = view.resolver.document["Outputs"].as_object().into_iter().flatten();
+    let text = |(name, output): (&String, &Value)| {
+        let place = Place { resource: "Outputs", property: name };
+        Ok((name.clone(), view.resolver.text(place, &output["Value"])?))
+    };
+    outputs.map(text).collect()
 }
 
 fn tables(view: &View<'_>) -> Result<Vec<Table>, TemplateError> {

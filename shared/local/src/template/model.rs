@@ -24,6 +24,8 @@ pub struct Model {
     pub queues: Vec<String>,
     /// Names of the buckets.
     pub buckets: Vec<String>,
+    /// The stack's outputs.
+    pub outputs: BTreeMap<String, String>,
 }
 
 impl Model {

@@ -1,0 +1,124 @@
+//! `--stack`: the names of tables, bus, queues and buckets, from the outputs of a stack.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use aws_config::BehaviorVersion;
+use clap::builder::Resettable;
+use clap::{Arg, Command};
+
+/// The variables of flags, and the outputs that have their values.
+const OUTPUTS: [(&str, &str); 6] = [
+    ("AGGREGATE_TABLE", "AggregateTableName"),
+    ("DOCUMENT_TABLE", "DocumentTableName"),
+    ("EVENT_BUS", "EventTopicName"),
+    ("EVENT_TABLE", "EventTableName"),
+    ("INDEX_TABLE", "IndexTableName"),
+    ("VIEW_TABLE", "ViewTableName"),
+];
+/// Ends of the outputs that name what a function keeps.
+const QUEUE: &str = "DeadLettersUrl";
+const BUCKET: &str = "FailedBatchesName";
+
+/// The outputs of a stack.
+pub(crate) struct Outputs {
+    stack: String,
+    values: BTreeMap<String, String>,
+}
+
+/// The stack that the command line names. The rest of it can only be understood with the stack's outputs.
+pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut arguments = arguments.into_iter();
+    let name = loop {
+        let argument = arguments.next()?;
+        match argument.strip_prefix("--stack") {
+            Some("") => break arguments.next()?,
+            Some(value) if value.starts_with('=') => break value[1..].to_owned(),
+            _ => {}
+        }
+    };
+    // The command line's own check says what is wrong with an empty one.
+    Some(name).filter(|name| !name.is_empty())
+}
+
+impl Outputs {
+    pub(crate) async fn of(stack: String) -> Result<Self> {
+        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+        let client = aws_sdk_cloudformation::Client::new(&config);
+        let described = client.describe_stacks().stack_name(&stack).send().await;
+        let reading = || format!("reading the outputs of --stack {stack}");
+        let stacks = described.with_context(reading)?.stacks.unwrap_or_default();
+        let outputs = stacks.into_iter().flat_map(|stack| stack.outputs.unwrap_or_default());
+        let values: BTreeMap<_, _> =
+            outputs.filter_map(|output| output.output_key.zip(output.output_value)).collect();
+        let is_one = OUTPUTS.iter().any(|(_, output)| values.contains_key(*output));
+        ensure!(
+            is_one,
+            "--stack {stack} has no output such as EventTableName: is it another stack?"
+        );
+        Ok(Self { stack, values })
+    }
+
+    /// The command, whose flags take their values from here unless they are given. The environment,
+    /// which may be that of another stack, does not count.
+    pub(crate) fn fill(self: &Arc<Self>, command: Command) -> Command {
+        let command = command.mut_args(|arg| self.fill_flag(arg));
+        command.mut_subcommands(|command| self.fill(command))
+    }
+
+    fn fill_flag(self: &Arc<Self>, flag: Arg) -> Arg {
+        let outputs = self.clone();
+        match flag.get_id().as_str() {
+            "queue" => return flag.value_parser(move |text: &str| outputs.queue(text)),
+            "bucket" => return flag.value_parser(move |text: &str| outputs.bucket(text)),
+            _ => {}
+        }
+        let is_of = |(variable, _): &&(&str, &str)| flag.get_env() == Some(OsStr::new(variable));
+        let Some((_, output)) = OUTPUTS.iter().find(is_of) else { return flag };
+        let flag = flag.env(Resettable::Reset);
+        match self.values.get(*output) {
+            // A command is made once and lives as long as the program.
+            Some(value) => flag.required(false).default_value(&*value.clone().leak()),
+            None => flag,
+        }
+    }
+
+    fn queue(&self, text: &str) -> Result<String, String> {
+        queue(text).or_else(|_| self.kept(text, QUEUE))
+    }
+
+    fn bucket(&self, text: &str) -> Result<String, String> {
+        let is_one = self.values.values().any(|value| value == text);
+        if is_one { Ok(text.to_owned()) } else { self.kept(text, BUCKET) }
+    }
+
+    /// What is kept for the function of this name, in kebab case or as in the template.
+    fn kept(&self, function: &str, what: &str) -> Result<String, String> {
+        let all = self.values.iter();
+        let all = all.filter_map(|(output, value)| Some((output.strip_suffix(what)?, value)));
+        let wanted = function.replace('-', "");
+        match all.clone().find(|(name, _)| name.eq_ignore_ascii_case(&wanted)) {
+            Some((_, value)) => Ok(value.clone()),
+            None => {
+                let names: Vec<_> = all.map(|(name, _)| name).collect();
+                let stack = &self.stack;
+                Err(format!("stack {stack} has them for {}", names.join(", ")))
+            }
+        }
+    }
+}
+
+/// The URL of a queue; without a stack nothing else names one.
+pub(crate) fn queue(text: &str) -> Result<String, String> {
+    let is_url = text.starts_with("https://") || text.starts_with("http://");
+    let wrong = "give the URL of a queue, or with --stack the name of its function";
+    if is_url { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
+}
+
+/// A name that a variable of a shell has not lost.
+pub(crate) fn name(text: &str) -> Result<String, &'static str> {
+    let wrong = "it is empty: give a name, or name the stack with --stack";
+    if text.is_empty() { Err(wrong) } else { Ok(text.to_owned()) }
+}
