@@ -99,13 +99,12 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     let until = arguments.until.unwrap_or(end);
     ensure!(until <= end, "--until {until} lies behind the end of the index, {end}");
     let begun = checkpoints.load(&reader).await?;
-    let from = match begun {
-        Some(at) => at,
-        None => arguments.from.checkpoint(&index).await?,
-    };
-    if begun.is_some() {
-        eprintln!("replay {} goes on behind checkpoint {from}", arguments.name);
+    let begin = arguments.from.checkpoint(&index).await?;
+    if let Some(at) = begun {
+        ensure_same(arguments, begin, at, until)?;
+        eprintln!("replay {} goes on after checkpoint {at}", arguments.name);
     }
+    let from = begun.unwrap_or(begin);
     arguments.wanted.warn()?;
     let mut replay = Replay {
         arguments,
@@ -131,6 +130,24 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         progress::show(format_args!("{read} of {total} events read, {sent} sent"));
     }
     Ok(replay.end(at.unwrap_or(from)))
+}
+
+/// Fails if a replay of this name has been elsewhere: that was another one, and going on where it is
+/// would send what nobody has asked for.
+fn ensure_same(
+    arguments: &Arguments,
+    begin: Checkpoint,
+    at: Checkpoint,
+    until: Checkpoint,
+) -> Result<()> {
+    let name = &arguments.name;
+    ensure!(
+        begin <= at && at <= until,
+        "--name {name} was used before, for a replay that is at checkpoint {at}, which is not between \
+         --from {begin} and --until {until}; take another --name, or begin this one anew: \
+         ringfence checkpoint set replay.{name} {begin}"
+    );
+    Ok(())
 }
 
 impl Replay<'_> {

@@ -90,6 +90,30 @@ async fn events_that_never_reached_the_bus_are_sent_as_new() {
     assert_eq!(events[0]["detail"].get("replay"), None);
 }
 
+/// It would go on where the earlier one is, and send as new what has been on the bus.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_another_replay_has_is_refused() {
+    let mut world = World::start().await;
+    for order in ["o1", "o2", "o3", "o4"] {
+        world.indexed_demand("p1", order).await;
+    }
+    let as_new = |from, until| {
+        ["replay", "bus", "--name", "outage", "--as-new", "--from", from, "--until", until]
+    };
+    assert_eq!(world.run(&as_new("0", "1")).0, 0);
+    assert_eq!(world.on_the_bus().len(), 1);
+    let refused = world.error(&as_new("3", "4"));
+    let expected = "error: --name outage was used before, for a replay that is at checkpoint 1, which \
+                    is not between --from 3 and --until 4; take another --name, or begin this one \
+                    anew: ringfence checkpoint set replay.outage 3\n";
+    assert_eq!(refused, expected);
+    assert!(world.on_the_bus().is_empty());
+    world.run(&["checkpoint", "set", "replay.outage", "3"]);
+    assert_eq!(world.run(&as_new("3", "4")).0, 0);
+    assert_eq!(world.on_the_bus().len(), 1);
+    assert!(world.error(&as_new("0", "2")).contains("which is not between --from 0 and --until 2"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_bus_refuses_is_named() {
     let mut world = World::start().await;
