@@ -140,6 +140,14 @@ pub enum LogError {
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+    /// A value that the store has no form for; nothing is written.
+    #[error("{field}: {reason}")]
+    Unstorable {
+        /// The path of the field, as `data.items[2].price`.
+        field: String,
+        /// What is wrong with its value, and the way out.
+        reason: String,
+    },
     /// An event can't be filed; nothing is written.
     #[error(transparent)]
     Filing(#[from] FilingError),

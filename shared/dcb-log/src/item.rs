@@ -2,11 +2,10 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    BoundaryId, Catalog, Filing, LimitExceeded, LogError, Metadata, MetadataError, Position,
-    PositionError, SequencedEvent, StoreError, Tag,
+    BoundaryId, Catalog, Filing, LogError, Metadata, MetadataError, Position, PositionError,
+    SequencedEvent, StoreError, Tag,
 };
-use ringfence_dynamo::{CodecError, Item, LEVELS_MAX, Problem, from_attribute, to_attribute};
-use serde_json::Value;
+use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 /// Partition key of the table.
 pub(crate) const ID: &str = "id";
@@ -67,26 +66,6 @@ pub(crate) fn count(fence: Option<&Item>, event_type: &str) -> u64 {
     count.and_then(|count| count.as_n().ok()).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// An attribute from JSON; what DynamoDB can't hold is refused with the path of the field.
-pub(crate) fn attribute(root: &str, value: &Value) -> Result<AttributeValue, LogError> {
-    to_attribute(root, value).map_err(|error| {
-        let (found, limit, unit, advice) = match error.problem {
-            Problem::Digits(digits) => (digits as u64, 38, "significant digits", "round it"),
-            Problem::Range(order @ ..0) => (order.unsigned_abs(), 130, "decimals", "round it"),
-            Problem::Range(order) => (order.unsigned_abs(), 125, "zeros", "store it as text"),
-            Problem::Depth => {
-                let limit = LEVELS_MAX as u64;
-                (limit + 1, limit, "levels of nesting or more", "nest less")
-            }
-            Problem::Conversion(_) => {
-                let source = error.into();
-                return StoreError::Failed { operation: "encoding an item", source }.into();
-            }
-        };
-        LimitExceeded { subject: error.path, found, limit, unit, advice }.into()
-    })
-}
-
 /// The item of an event.
 pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, LogError> {
     let mut item = key(filing.partition.as_str(), event.position.as_str());
@@ -97,7 +76,7 @@ pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, Lo
             let source = format!("metadata key {name:?} is reserved for the log").into();
             return Err(StoreError::Failed { operation: "encoding an item", source }.into());
         }
-        item.insert(name.to_owned(), attribute(name, value)?);
+        item.insert(name.to_owned(), to_attribute(name, value)?);
     }
     let tags = event.tags.iter().map(|tag| {
         let pair = [("key", text(&*tag.key)), ("value", text(&tag.value))];
@@ -106,7 +85,7 @@ pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, Lo
     item.extend([
         (EVENT.to_owned(), text(&event.event_type)),
         (CONTEXT.to_owned(), text(&event.context)),
-        (DATA.to_owned(), attribute(DATA, &event.data)?),
+        (DATA.to_owned(), to_attribute(DATA, &event.data)?),
         (RECORDED_AT.to_owned(), text(&event.recorded_at)),
         (TAGS.to_owned(), AttributeValue::L(tags.collect())),
     ]);

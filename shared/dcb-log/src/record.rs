@@ -6,10 +6,12 @@ use aws_sdk_dynamodb::types::{
 use ringfence::{
     CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, escape,
 };
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, from_attribute, item_bytes, rfc3339};
+use ringfence_dynamo::{
+    Failure, GaveUp, Item, Kind, from_attribute, item_bytes, rfc3339, to_attribute,
+};
 use serde_json::json;
 
-use crate::item::{ID, RECORDED_AT, attribute, key, number, text};
+use crate::item::{ID, RECORDED_AT, key, number, text};
 use crate::limits;
 use crate::log::DcbLog;
 
@@ -41,7 +43,7 @@ pub(crate) fn put(
     let now = now_ms / 1_000;
     item.extend([
         (COMMAND_HASH.to_owned(), text(record.sha256())),
-        (OUTCOME.to_owned(), attribute(OUTCOME, &json!(outcome))?),
+        (OUTCOME.to_owned(), to_attribute(OUTCOME, &json!(outcome))?),
         (RECORDED_AT.to_owned(), text(rfc3339(now_ms))),
         (EXPIRES_AT.to_owned(), number(now + COMMAND_KEPT_SECONDS)),
     ]);

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{LogError, StoreError};
 use serde_json::{Number, Value};
 
 /// A number has at most this many significant digits.
@@ -13,6 +14,8 @@ const NUMBER_EXPONENTS: std::ops::RangeInclusive<i64> = -130..=125;
 /// Lists and maps may nest this deep, the value inside counted as a level: two levels less than
 /// DynamoDB takes, because a page of the index has each event as a map in a list.
 pub const LEVELS_MAX: usize = 30;
+/// The name of a field, in bytes.
+const NAME_BYTES_MAX: usize = 65_535;
 
 /// A value that DynamoDB cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,23 +31,44 @@ pub struct CodecError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Too many significant digits.
-    #[error("the number has {0} significant digits, at most {NUMBER_DIGITS_MAX} are held")]
+    #[error(
+        "the number has {0} significant digits, at most {NUMBER_DIGITS_MAX} are stored; round it"
+    )]
     Digits(usize),
     /// Too large or too small.
-    #[error("the number is of the order 1E{0}, held are 1E-130 to 9.99E+125")]
+    #[error("the number is of the order 1E{0}, stored are 1E-130 to 9.99E+125; send it as text")]
     Range(i64),
     /// Too deep.
-    #[error("the value nests deeper than {LEVELS_MAX} levels")]
+    #[error("the value nests deeper than {LEVELS_MAX} levels; nest it less")]
     Depth,
+    /// A field of an object has no name.
+    #[error("a field in it has an empty name; give it a name")]
+    EmptyName,
+    /// The name of a field of an object is too long.
+    #[error(
+        "a field in it has a name of {0} bytes, the limit is {NAME_BYTES_MAX}; use a shorter name"
+    )]
+    LongName(usize),
     /// The bridge to the SDK's types failed.
     #[error("the value cannot be converted: {0}")]
     Conversion(String),
 }
 
+impl From<CodecError> for LogError {
+    fn from(error: CodecError) -> Self {
+        match error.problem {
+            Problem::Conversion(_) => {
+                StoreError::Failed { operation: "encoding an item", source: error.into() }.into()
+            }
+            problem => Self::Unstorable { field: error.path, reason: problem.to_string() },
+        }
+    }
+}
+
 /// The attribute that holds `value`; `root` begins the path in an error.
 ///
 /// # Errors
-/// A number or a depth that DynamoDB refuses.
+/// A number, a depth or the name of a field that DynamoDB refuses.
 pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecError> {
     check(&mut root.to_owned(), value, 1)?;
     serde_dynamo::to_attribute_value(value).map_err(|error| conversion(root, &error))
@@ -84,6 +108,11 @@ fn check(path: &mut String, value: &Value, level: usize) -> Result<(), CodecErro
         }
         Value::Object(fields) => {
             for (name, value) in fields {
+                match name.len() {
+                    0 => return refuse(path, Problem::EmptyName),
+                    1..=NAME_BYTES_MAX => {}
+                    bytes => return refuse(path, Problem::LongName(bytes)),
+                }
                 path.push('.');
                 path.push_str(name);
                 check(path, value, level + 1)?;
@@ -155,6 +184,19 @@ mod tests {
         ] {
             assert_eq!(problem(&json!(number)).is_none(), fits, "{number}");
         }
+    }
+
+    #[test]
+    fn a_field_whose_name_can_not_be_stored_is_refused_with_the_path_of_its_object() {
+        let check = |bytes: usize, expected: Option<Problem>| {
+            let value = json!({ "rows": [{ "x".repeat(bytes): 1 }] });
+            let expected = expected.map(|problem| ("data.rows[0]".to_owned(), problem));
+            assert_eq!(problem(&value), expected, "{bytes} bytes");
+        };
+        check(0, Some(Problem::EmptyName));
+        check(1, None);
+        check(NAME_BYTES_MAX, None);
+        check(NAME_BYTES_MAX + 1, Some(Problem::LongName(NAME_BYTES_MAX + 1)));
     }
 
     #[test]

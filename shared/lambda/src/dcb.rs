@@ -102,8 +102,29 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::Store(error) => Problem::of_store(error, request_id),
         LogError::KeyReused(error) => Problem::key_reused(error),
         LogError::Filing(error) => Problem::malformed("tags", error),
+        LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
         LogError::Position(_) | LogError::Corrupt(_) | LogError::Undecodable { .. } => {
             Problem::internal(request_id)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_can_not_be_stored_is_the_callers_to_mend() {
+        let [field, reason] =
+            ["data.rows[0]", "a field in it has an empty name"].map(str::to_owned);
+        let error = HandleError::Log(LogError::Unstorable { field, reason });
+        let problem = error.problem("r");
+        assert_eq!((problem.status, problem.kind), (400, "malformed"));
+        let errors = problem.document()["errors"].take();
+        let expected =
+            json!([{ "field": "data.rows[0]", "message": "a field in it has an empty name" }]);
+        assert_eq!(errors, expected);
     }
 }

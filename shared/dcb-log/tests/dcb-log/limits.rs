@@ -35,7 +35,10 @@ async fn check(at: Vec<NewEvent>, above: Vec<NewEvent>) -> String {
     stack.seed(at).await;
     let _ = stack.wire.take();
     let error = append(&stack.log(), above, &envelope()).await.expect_err("above the limit");
-    assert!(matches!(error, LogError::Limit(_) | LogError::Filing(_)), "{error:?}");
+    assert!(
+        matches!(error, LogError::Limit(_) | LogError::Filing(_) | LogError::Unstorable { .. }),
+        "{error:?}"
+    );
     assert!(stack.wire.take().is_empty(), "something was sent");
     error.to_string()
 }
@@ -214,11 +217,32 @@ async fn levels_and_numbers_of_a_payload() {
     let error = check(data(json!({ "deep": nested(29) })), data(json!({ "deep": nested(30) })));
     let error = error.await;
     assert!(error.starts_with("data.deep[0][0]"), "{error}");
-    assert!(error.ends_with("31 levels of nesting or more, limit 30; nest less"), "{error}");
+    let expected = "the value nests deeper than 30 levels; nest it less";
+    assert!(error.ends_with(expected), "{error}");
 
     let number = |n: f64| data(json!({ "price": [n] }));
     let error = check(number(9e125), number(1e126)).await;
-    assert_eq!(error, "data.price[0]: 126 zeros, limit 125; store it as text");
+    assert_eq!(
+        error,
+        "data.price[0]: the number is of the order 1E126, stored are 1E-130 to 9.99E+125; \
+         send it as text"
+    );
+}
+
+#[tokio::test]
+async fn a_field_of_a_payload_has_a_name() {
+    let data = |name: &str| {
+        let event = NewEvent { data: json!({ "rows": [{ name: 1 }] }), ..written("p", 1).into() };
+        vec![event]
+    };
+    let error = check(data("x"), data("")).await;
+    assert_eq!(error, "data.rows[0]: a field in it has an empty name; give it a name");
+    let error = check(data(&"x".repeat(65_535)), data(&"x".repeat(65_536))).await;
+    assert_eq!(
+        error,
+        "data.rows[0]: a field in it has a name of 65536 bytes, the limit is 65535; \
+         use a shorter name"
+    );
 }
 
 #[tokio::test]
