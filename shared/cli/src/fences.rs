@@ -94,6 +94,12 @@ fn print(report: &Report) {
     for (index, entries) in &report.unindexed {
         println!("lacking  {entries} entries of {index}");
     }
+    for (item, why) in &report.broken {
+        println!("broken   {item}: {why}");
+    }
+    if report.broken.len() == Report::BROKEN_MAX {
+        println!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
+    }
     let (events, fences) = (report.events, report.fences);
     let end = if report.in_order() { "all in order" } else { "not in order" };
     println!("{events} events, {fences} fences: {end}");
@@ -105,6 +111,7 @@ fn json(report: &Report) -> Value {
         "events": report.events,
         "fences": report.fences,
         "inOrder": report.in_order(),
+        "broken": report.broken,
         "differences": all(&report.differences),
         "unindexed": report.unindexed,
         "mended": all(&report.mended),
@@ -123,6 +130,7 @@ fn difference(differs: &Difference) -> Value {
             json!({ "wrong": "newest", "type": event_type, "says": says, "found": found })
         }
         Wrong::Head { says, found } => json!({ "wrong": "head", "says": says, "found": found }),
+        Wrong::Undecided => json!({ "wrong": "undecided" }),
     });
     json!({ "boundary": differs.boundary.as_str(), "wrong": wrong.collect::<Value>() })
 }

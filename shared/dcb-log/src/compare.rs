@@ -110,15 +110,27 @@ impl Found {
         (before.count(event_type), found)
     }
 
-    /// The same for a head that may have been set back. What was found was committed before the
-    /// fence was read again, so that one must count it; if it does not, that is the difference.
-    fn least(&self, before: &Counts, after: &Counts, event_type: &str) -> (u64, u64) {
-        let now = after.count(event_type);
-        let all = self.all.count(event_type);
-        if all > now || before.repaired != after.repaired {
-            return (now, all.max(now));
-        }
-        self.cut(before, event_type)
+    /// What the fence counts of a type after the scan, and how many events there are at least:
+    /// every event that the scan found was committed before the fence was read again.
+    fn least(&self, after: &Counts, event_type: &str) -> (u64, u64) {
+        let counted = after.count(event_type);
+        (counted, self.all.count(event_type).max(counted))
+    }
+}
+
+/// The types of events whose boundaries can't be told. `None` stands for an event whose type can't be
+/// read, which may be of any type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unfiled(BTreeSet<Option<String>>);
+
+impl Unfiled {
+    pub(crate) fn add(&mut self, event_type: Option<&str>) {
+        self.0.insert(event_type.map(str::to_owned));
+    }
+
+    /// Whether a fence may count events of the type that no scan can assign to it.
+    fn holds(&self, event_type: &str) -> bool {
+        self.0.contains(&None) || self.0.contains(&Some(event_type.to_owned()))
     }
 }
 
@@ -154,6 +166,8 @@ pub enum Wrong {
         /// The newest event.
         found: Option<Position>,
     },
+    /// The fence changed each time that it was examined, so nothing is known of its counts.
+    Undecided,
 }
 
 /// A fence that does not agree with its events.
@@ -163,13 +177,12 @@ pub struct Difference {
     pub boundary: BoundaryId,
     /// What is wrong, at least one thing.
     pub wrong: Vec<Wrong>,
-    /// What to add to the counts, where that is known exactly; right whatever is appended
-    /// meanwhile.
+    /// What to add to the counts, if the examination is exact; right whatever is appended meanwhile.
     add: BTreeMap<String, i64>,
     /// The newest positions that were found.
     found: Counts,
-    /// The fence, if nothing was appended from before the scan until after it: `found` is then
-    /// exactly what it has to say.
+    /// The fence, if nothing was appended from before the scan until after it and every event could
+    /// be filed: `found` is then exactly what it has to say.
     at_rest: Option<Counts>,
     /// The last repair of the fence that was judged; another one makes `add` void.
     pub(crate) repaired: Option<String>,
@@ -178,58 +191,67 @@ pub struct Difference {
 impl Difference {
     /// Compares the fence, as it was `before` the scan and is `after` it, with the events that the
     /// scan `found`. `ordered` says that the head before the scan is known to be no lower than any
-    /// event committed until then.
+    /// event committed until then. `None` says that the fence is right; an examination that is not
+    /// exact never says that.
     pub(crate) fn judge(
         boundary: &BoundaryId,
         before: &Counts,
         after: &Counts,
         found: &Found,
         ordered: bool,
+        unfiled: &Unfiled,
     ) -> Option<Self> {
         let rest = before == after;
-        let ordered = ordered && before.repaired == after.repaired;
+        let exact = rest || (ordered && before.repaired == after.repaired);
+        // What a fence says too much is known only if every event could be filed.
+        let whole = rest && unfiled.0.is_empty();
         let mut wrong = Vec::new();
         let mut add = BTreeMap::new();
         if after.head.is_none() && after.types.is_empty() && found.all.head.is_some() {
             wrong.push(Wrong::NoFence);
         }
-        if found.all.head.is_none() && (after.head.is_some() || !after.types.is_empty()) {
+        let empty = found.all.head.is_none();
+        if whole && empty && (after.head.is_some() || !after.types.is_empty()) {
             wrong.push(Wrong::NoEvents);
         }
         let types = [before, after, &found.all].into_iter().flat_map(|counts| counts.types.keys());
-        for event_type in types.collect::<BTreeSet<_>>() {
-            let (counted, count) = match (rest, ordered) {
+        let types: BTreeSet<_> = types.filter(|event_type| !unfiled.holds(event_type)).collect();
+        for event_type in types {
+            let (counted, count) = match (rest, exact) {
                 (true, _) => (before.count(event_type), found.all.count(event_type)),
-                (_, true) => found.cut(before, event_type),
-                _ => found.least(before, after, event_type),
+                (false, true) => found.cut(before, event_type),
+                (false, false) => found.least(after, event_type),
             };
             // A writer that has seen none requires that the count is not there.
             let zero = after.types.get(event_type).is_some_and(|counted| counted.count == 0);
             if counted != count || zero {
                 let event_type = event_type.clone();
                 let difference = count.cast_signed() - counted.cast_signed();
-                if rest || ordered {
+                if exact {
                     add.insert(event_type.clone(), difference);
                 }
                 wrong.push(Wrong::Count { event_type, counted, found: count });
             }
             let (says, newest) = (after.newest(event_type), found.all.newest(event_type));
-            if newest > says || (rest && newest != says) {
+            if newest > says || (whole && newest != says) {
                 let event_type = event_type.clone();
                 let (says, found) = (says.cloned(), newest.cloned());
                 wrong.push(Wrong::Newest { event_type, says, found });
             }
         }
-        if found.all.head > after.head || (rest && found.all.head != after.head) {
+        if found.all.head > after.head || (whole && found.all.head != after.head) {
             let (says, found) = (after.head.clone(), found.all.head.clone());
             wrong.push(Wrong::Head { says, found });
+        }
+        if wrong.is_empty() && !exact {
+            wrong.push(Wrong::Undecided);
         }
         (!wrong.is_empty()).then(|| Self {
             boundary: boundary.clone(),
             wrong,
             add,
             found: found.all.clone(),
-            at_rest: rest.then(|| before.clone()),
+            at_rest: whole.then(|| before.clone()),
             repaired: after.repaired.clone(),
         })
     }
@@ -255,6 +277,11 @@ impl Difference {
         next
     }
 
+    /// Whether nothing is known to be wrong, and nothing to be right.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.wrong == [Wrong::Undecided]
+    }
+
     /// The newest event of the boundary that was found.
     pub(crate) fn newest(&self) -> Option<&Position> {
         self.found.head.as_ref()
@@ -277,6 +304,7 @@ impl fmt::Display for Wrong {
                 write!(f, "newest {event_type} is {}, found {}", at(says), at(found))
             }
             Self::Head { says, found } => write!(f, "head is {}, found {}", at(says), at(found)),
+            Self::Undecided => write!(f, "changed each time that it was examined"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
 use ringfence_dynamo::{Item, Retry};
 
-use crate::get::get_together;
+use crate::get::get_committed;
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
@@ -43,9 +43,9 @@ pub(crate) fn difference<'a>(
 
 /// Compares the counts with the fences, after the reads (rule 6).
 ///
-/// More fences than one transaction reads take several. That is as good as one snapshot: what was
-/// seen was committed before the first of them, and counts only grow, so a count found equal by a
-/// later one was equal at the time of the first as well.
+/// Several transactions may read them. That is as good as one snapshot: what was seen was committed
+/// before the first of them, and counts only grow, so a count found equal by a later one was equal at
+/// the time of the first as well.
 pub(crate) async fn verify(
     log: &DcbLog,
     seen: &Seen,
@@ -64,11 +64,12 @@ pub(crate) async fn verify(
     Ok(conflict)
 }
 
-/// The fences at one moment, in the order of `boundaries`; at most [`TRANSACTION_ACTIONS_MAX`].
+/// The fences, each as of a moment after the call, in the order of `boundaries`; at most
+/// [`TRANSACTION_ACTIONS_MAX`].
 pub(crate) async fn snapshot(
     log: &DcbLog,
     retry: Retry,
     boundaries: impl Iterator<Item = &BoundaryId>,
 ) -> Result<Vec<Option<Item>>, LogError> {
-    get_together(log, retry, boundaries.map(fence_key)).await
+    get_committed(log, retry, boundaries.map(fence_key)).await
 }

@@ -1,4 +1,4 @@
-//! Items by their keys: as they come, or all at one moment.
+//! Items by their keys: as they come, or with all that was committed before.
 
 use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, ReturnConsumedCapacity, TransactGetItem};
 use ringfence::{LogError, StoreError};
@@ -55,9 +55,12 @@ async fn batch(
     Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
 }
 
-/// The items at one moment, in the order of `keys`: at most as many as a transaction has actions,
-/// and 4 MB of them.
-pub(crate) async fn get_together(
+/// The items, in the order of `keys`, each as of a moment after the call: what was committed before it
+/// shows. At most as many keys as a transaction has actions, and 4 MB of items.
+///
+/// They are read in one transaction if possible. `DynamoDB` rejects it as a whole while one of the
+/// items is being written; then each half is read by itself, so that a busy item stops no other.
+pub(crate) async fn get_committed(
     log: &DcbLog,
     retry: Retry,
     keys: impl Iterator<Item = Item>,
@@ -66,13 +69,25 @@ pub(crate) async fn get_together(
         let get = Get::builder().table_name(&log.table).set_key(Some(key)).build();
         TransactGetItem::builder().get(get.expect("table and key are set")).build()
     };
-    let gets: Vec<TransactGetItem> = keys.map(get).collect();
-    let items = retry.run(|| together(log, gets.clone())).await;
-    let items = items.map_err(|gave_up| gave_up.during(OPERATION))?;
-    if items.len() != gets.len() {
-        // What lacks at the end would pass for items that are not there.
-        let source = format!("{} answers to {} keys", items.len(), gets.len()).into();
-        return Err(StoreError::Failed { operation: OPERATION, source }.into());
+    let mut open: Vec<Vec<TransactGetItem>> = vec![keys.map(get).collect()];
+    let mut items = Vec::new();
+    while let Some(mut gets) = open.pop() {
+        let found = retry.run(async || match together(log, gets.clone()).await {
+            Err(failure) if gets.len() > 1 && failure.is_contention() => Ok(None),
+            found => found.map(Some),
+        });
+        let found = found.await.map_err(|gave_up| gave_up.during(OPERATION))?;
+        let Some(found) = found else {
+            let second = gets.split_off(gets.len() / 2);
+            open.extend([second, gets]);
+            continue;
+        };
+        if found.len() != gets.len() {
+            // What lacks at the end would pass for items that are not there.
+            let source = format!("{} answers to {} keys", found.len(), gets.len()).into();
+            return Err(StoreError::Failed { operation: OPERATION, source }.into());
+        }
+        items.extend(found);
     }
     Ok(items)
 }

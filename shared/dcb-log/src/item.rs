@@ -167,6 +167,26 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     })
 }
 
+/// Names an item in an error: its partition and its position.
+pub(crate) fn name(item: &Item) -> String {
+    let [id, position] = key_texts(item);
+    format!("{id} {position}")
+}
+
+/// The key of an item, as two texts.
+pub(crate) fn key_texts(item: &Item) -> [String; 2] {
+    [ID, POSITION]
+        .map(|name| item.get(name).and_then(|v| v.as_s().ok()).cloned().unwrap_or_default())
+}
+
+/// An event's item without its payload and metadata: what is needed to file the event.
+pub(crate) fn unloaded(item: &Item) -> Item {
+    let mut item = item.clone();
+    item.retain(|name, _| matches!(name.as_str(), ID | POSITION | EVENT | TAGS));
+    item.insert(DATA.to_owned(), AttributeValue::Null(true));
+    item
+}
+
 fn take_text(item: &mut Item, name: &'static str) -> Result<String, DecodeError> {
     match item.remove(name) {
         Some(AttributeValue::S(text)) => Ok(text),

@@ -24,6 +24,7 @@ mod outcome;
 mod query;
 mod read;
 mod record;
+mod report;
 mod scan;
 mod transaction;
 mod unindexed;
@@ -36,4 +37,4 @@ pub use limits::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX
 pub use log::DcbLog;
 pub use news::{Counts, Mark, News, NewsError, Progress};
 pub use record::COMMAND_KEPT_SECONDS;
-pub use verify::{Options, Report, Stage};
+pub use report::{Options, Report, Stage};

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::{Filing, LogError};
 use ringfence_dynamo::{Item, Retry};
 
-use crate::get::{KEYS_MAX, get_all, get_together};
-use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key, tag_index, text};
+use crate::get::{KEYS_MAX, get_all, get_committed};
+use crate::item::{COMPOSITE_INDEX, index_item, items_id, key, key_texts, tag_index, text};
 use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
 
@@ -71,8 +71,8 @@ impl<'a> Unindexed<'a> {
         let mut items = std::mem::take(&mut self.items);
         let keys = items.iter().map(|(_, item)| key_of(item)).collect();
         let there = get_all(self.log, Retry::default(), keys, true).await?;
-        let there: BTreeSet<_> = there.iter().map(names).collect();
-        items.retain(|(_, item)| !there.contains(&names(item)));
+        let there: BTreeSet<_> = there.iter().map(key_texts).collect();
+        items.retain(|(_, item)| !there.contains(&key_texts(item)));
         for some in items.chunks(TOGETHER_MAX) {
             for index in self.absent(some).await? {
                 *self.lacking.entry(index).or_default() += 1;
@@ -91,7 +91,7 @@ impl<'a> Unindexed<'a> {
             return Ok(absent);
         }
         let keys = items.iter().map(|(_, item)| key_of(item));
-        let found = get_together(self.log, Retry::default(), keys).await?;
+        let found = get_committed(self.log, Retry::default(), keys).await?;
         for ((index, _), found) in items.iter().zip(found) {
             absent.extend(found.is_none().then(|| index.clone()));
         }
@@ -99,14 +99,8 @@ impl<'a> Unindexed<'a> {
     }
 }
 
-/// The key of an item, as two texts.
-fn names(item: &Item) -> [String; 2] {
-    [ID, POSITION]
-        .map(|name| item.get(name).and_then(|v| v.as_s().ok()).cloned().unwrap_or_default())
-}
-
 fn key_of(item: &Item) -> Item {
-    let [id, position] = names(item);
+    let [id, position] = key_texts(item);
     key(id, &position)
 }
 

@@ -1,22 +1,38 @@
 //! `verify` recomputes every fence from the events; `repair` mends those that differ.
 //!
-//! **How a difference is found on a table that is written to.** The fences are scanned first, then
-//! the events, strongly, then the fences that do not agree are read again, in a transaction. Under
-//! one fence commit order is position order: a fence that counts `n` and says `head` counts
-//! exactly the events that are not after `head`, whatever is appended later. So the events are
-//! *cut* at the head that the fence had before the scan. What does not agree is a suspect. Suspects
-//! are examined again, together: their fences in a transaction, a wait of [`Options::settle`], a
-//! strong scan of the events, the fences in a transaction. The wait is for what a transactional
-//! read may show before a scan does: the items of one transaction become visible one by one.
+//! **How a difference is found on a table that is written to.** Two things make it hard. A scan takes
+//! time: it misses events that are committed behind its back and finds others that are committed ahead
+//! of it. And the items of one transaction become visible one by one. Against the second, each scan of
+//! the events begins only [`Options::settle`] after the fences were read, so that every event that these
+//! fences can count is visible.
 //!
-//! What this second examination says is exact in two cases. *At rest*: the fence is the same before
-//! and after, so nothing was appended (every append changes the head to a position never used
-//! before), and the fence has to say what the events say. *In order*: the head before the scan is
-//! not below any event that an earlier scan found, so it can't have been set back; the cut is right
-//! and the fence's error, `found - counted`, is the same before and after every append, because an
-//! append adds as much to the one as to the other. In any other case a difference is reported and
-//! only the head is raised, which is always allowed: it makes writers mint later. The next
-//! examination of the fence is in order.
+//! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan
+//! found is right. For a scan that comes after the fence finds every event that was committed before
+//! it, so a fence that counts too few differs; and an event that was committed later lies above the
+//! fence's `head`, so finding it differs too. Every other fence is a suspect, also if it differs only
+//! because somebody appended meanwhile.
+//!
+//! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a
+//! strong scan of the events, and their fences again. An examination is exact in two cases. *At rest*:
+//! the fence is the same before and after. So nothing was appended, for every append sets `head` to a
+//! position that was never used before, and the fence has to say what the events say. *In order*: the
+//! head before the scan is not below any event that an earlier scan found. Whatever the earlier scan
+//! did not find was committed after it began, and its append raised the head. So no event that was
+//! committed before the fence was read lies above its head. Under one fence commit order is position
+//! order, so none that was committed later lies below it. The events up to that head (the *cut*) are
+//! therefore exactly those that the fence had to count. Its error, `found - counted`, stays the same
+//! through every append, because an append adds as much to the one as to the other.
+//!
+//! An examination that is neither at rest nor in order **clears no suspect**. It can't: a scan that
+//! found one older event that nobody counted, and missed one that was appended meanwhile, agrees with a
+//! fence that counts one. All it can say is that a count is below the number of events found, or the
+//! head below one of them; then a repair raises the head, which is always allowed, since it only makes
+//! writers mint later. Otherwise the suspect is undecided. In both cases the next examination is in
+//! order: the head was raised, or it was not below any event found. So a second examination decides,
+//! unless another repair works on the same fence.
+//!
+//! `shared/proof` explores this beside writers and a second repair. It finds the lost update if an
+//! examination clears a suspect too early, and if the survey does not wait.
 //!
 //! **Why no concurrent writer commits unchecked.** A fence is mended by one conditional put. It
 //! adds the error to the counts that the fence has now, and requires the `head` and the last repair
@@ -29,6 +45,11 @@
 //! the fence is examined again or known to be mended. A put that arrives late fails in the same way.
 //! So a repair can be broken off and started again at any time, and can run twice at once.
 //!
+//! **Events that can't be read** do not stop the check; the report names them. Type and tags suffice to
+//! file an event, so one whose payload is broken still counts. If these can't be read either, or the
+//! catalog does not declare the type, nobody can say which fences count the event. Then no count of its
+//! type is compared, and no fence loses a position, whether or not it is the one.
+//!
 //! A count that is too high can only come from events that were removed, which the log never does.
 //! A warm function may remember such an event, so start the functions anew before lowering a count.
 //!
@@ -37,27 +58,29 @@
 //! the index's attribute or their index items. `repair` adds both. It is right as soon as no writer of the old version
 //! runs, for such a one files without counting; slices may condition on the boundary afterwards.
 //!
-//! **Cost.** The table is read once eventually and once strongly (1.5 read units for each 4 KB), and
-//! once more when there are suspects; index items are read once more, strongly. Memory: about 1 KB for each boundary; with
-//! [`Options::passes`] it is divided by as many as the scans are multiplied.
+//! **Cost.** The table is read once eventually and once strongly (1.5 read units for each 4 KB), and once
+//! more (1 unit) when there are suspects, which a table that is written to always has; a repair that
+//! mends reads it once more to see that it did. Index items are read once more, strongly. Memory: about
+//! 1 KB for each boundary; with [`Options::passes`] it is divided by as many as the scans are multiplied.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
-use std::time::Duration;
 
-use futures::TryStreamExt;
-use ringfence::{BoundaryId, Filing, LogError, NewEvent, Position};
+use futures::{Stream, TryStreamExt};
+use ringfence::{BoundaryId, Catalog, Filing, FilingError, LogError, NewEvent, Position};
 use ringfence_dynamo::{Item, Retry};
 
-use crate::compare::{Counts, Difference, Found};
+use crate::compare::{Counts, Difference, Found, Unfiled};
 use crate::fence::{FENCE_ID, snapshot};
-use crate::item::ID;
+use crate::item::{ID, event_type, name, unloaded};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
+use crate::report::{Options, Report, Stage};
 use crate::scan::Of;
 use crate::unindexed::Unindexed;
 
@@ -65,71 +88,13 @@ use crate::unindexed::Unindexed;
 /// and once more for a repair that ran at the same time.
 const EXAMINATIONS_MAX: usize = 4;
 
-/// How to go through the table.
-pub struct Options<'a> {
-    /// How long after a transaction took effect all of its items are in strong reads. DynamoDB
-    /// names no bound; it is a matter of milliseconds.
-    pub settle: Duration,
-    /// How many times the table is gone through, each time for a part of the boundaries.
-    pub passes: u64,
-    /// Is told how many items of a stage are done, after each.
-    pub progress: &'a (dyn Fn(Stage, u64) + Send + Sync),
-}
-
-impl Default for Options<'_> {
-    /// Five seconds to settle, one pass, no progress.
-    fn default() -> Self {
-        Self { settle: Duration::from_secs(5), passes: 1, progress: &|_, _| {} }
-    }
-}
-
-/// What is being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Fences are read.
-    Fences,
-    /// Events are counted.
-    Events,
-    /// Events are counted once more, for the fences that seem to differ.
-    Confirming,
-    /// Fences are mended.
-    Mending,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
-    /// Events that were counted.
-    pub events: u64,
-    /// Fences that were compared.
-    pub fences: u64,
-    /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
-    /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). What lacks can't be read by it.
-    pub unindexed: BTreeMap<String, u64>,
-    /// Fences that differ.
-    pub differences: Vec<Difference>,
-    /// By index, how many entries were lacking and are there now.
-    pub indexed: BTreeMap<String, u64>,
-    /// Fences that differed and are right now.
-    pub mended: Vec<Difference>,
-}
-
-impl Report {
-    /// Whether nothing is wrong any more.
-    #[must_use]
-    pub fn in_order(&self) -> bool {
-        self.differences.is_empty() && self.unindexed.is_empty()
-    }
-}
-
 impl DcbLog {
     /// Compares every fence with the events, and the events with the indexes that they are in.
     ///
     /// # Errors
-    /// A request that fails for good, an event that can't be decoded or whose type the catalog does
-    /// not declare.
+    /// A request that fails for good.
     pub async fn verify_fences(&self, options: &Options<'_>) -> Result<Report, LogError> {
-        Check { log: self, options, repair: false, report: Report::default() }.run().await
+        Check::new(self, options, false).run().await
     }
 
     /// The same, and mends what differs. No event is changed but for the attributes of
@@ -138,7 +103,7 @@ impl DcbLog {
     /// # Errors
     /// As [`DcbLog::verify_fences`]; what was mended until then stays mended.
     pub async fn repair_fences(&self, options: &Options<'_>) -> Result<Report, LogError> {
-        Check { log: self, options, repair: true, report: Report::default() }.run().await
+        Check::new(self, options, true).run().await
     }
 }
 
@@ -152,9 +117,14 @@ struct Check<'a> {
     options: &'a Options<'a>,
     repair: bool,
     report: Report,
+    unfiled: Unfiled,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(log: &'a DcbLog, options: &'a Options<'a>, repair: bool) -> Self {
+        Self { log, options, repair, report: Report::default(), unfiled: Unfiled::default() }
+    }
+
     async fn run(mut self) -> Result<Report, LogError> {
         for pass in 0..self.options.passes.max(1) {
             let suspects = self.survey(pass).await?;
@@ -176,44 +146,42 @@ impl Check<'_> {
         let found = self.survey_events(&before, pass).await?;
         let boundaries = before.keys().chain(found.keys().filter(|b| !before.contains_key(*b)));
         let (none, nothing) = (Counts::default(), Found::default());
-        let differs = |boundary: &&BoundaryId| {
-            let fence = before.get(*boundary).unwrap_or(&none);
-            let found = &found.get(*boundary).unwrap_or(&nothing).all;
-            fence.types != found.types || fence.head != found.head
+        let suspect = |boundary: &BoundaryId| {
+            let fence = before.get(boundary).unwrap_or(&none);
+            let found = &found.get(boundary).unwrap_or(&nothing).all;
+            let differs = fence.types != found.types || fence.head != found.head;
+            differs.then(|| (boundary.clone(), found.head.clone()))
         };
-        let differing: Vec<_> = boundaries.filter(differs).cloned().collect();
-        let judged = self.judge(&differing, &before, &found, |_| None).await?;
-        let suspect = |differs: Difference| (differs.boundary.clone(), differs.newest().cloned());
-        Ok(judged.into_iter().map(suspect).collect())
+        Ok(boundaries.filter_map(suspect).collect())
     }
 
-    /// Examines the suspects until none is left or, without repair, once.
+    /// Examines the suspects until each is decided and, by a repair, mended.
     async fn examine(&mut self, mut suspects: Suspects) -> Result<(), LogError> {
         let mut first: BTreeMap<BoundaryId, Difference> = BTreeMap::new();
-        let mut left = Vec::new();
+        // What the last examination of each says, if it is not right.
+        let mut left: BTreeMap<BoundaryId, Difference> = BTreeMap::new();
         for examination in 1..=EXAMINATIONS_MAX {
             if suspects.is_empty() {
                 break;
             }
-            left = self.confirm(&suspects).await?;
-            for differs in &left {
+            let judged = self.confirm(&suspects).await?;
+            left.retain(|boundary, _| !suspects.contains_key(boundary));
+            left.extend(judged.into_iter().map(|differs| (differs.boundary.clone(), differs)));
+            for differs in left.values().filter(|differs| !differs.is_undecided()) {
                 first.entry(differs.boundary.clone()).or_insert_with(|| differs.clone());
             }
-            if !self.repair || examination == EXAMINATIONS_MAX {
-                break;
+            let again = left.values().filter(|differs| self.repair || differs.is_undecided());
+            suspects = again.map(|d| (d.boundary.clone(), d.newest().cloned())).collect();
+            if self.repair && examination < EXAMINATIONS_MAX {
+                let differ = left.values().filter(|differs| !differs.is_undecided());
+                for (differs, n) in differ.zip(1..) {
+                    mend(self.log, differs).await?;
+                    (self.options.progress)(Stage::Mending, n);
+                }
             }
-            for (differs, n) in left.iter().zip(1..) {
-                mend(self.log, differs).await?;
-                (self.options.progress)(Stage::Mending, n);
-            }
-            let suspect =
-                |differs: &Difference| (differs.boundary.clone(), differs.newest().cloned());
-            suspects = left.iter().map(suspect).collect();
         }
-        for differs in &left {
-            first.remove(&differs.boundary);
-        }
-        self.report.differences.extend(left);
+        first.retain(|boundary, _| !left.contains_key(boundary));
+        self.report.differences.extend(left.into_values());
         if self.repair {
             self.report.mended.extend(first.into_values());
         }
@@ -221,42 +189,34 @@ impl Check<'_> {
     }
 
     /// One examination of the suspects: their fences, their events, their fences.
-    async fn confirm(&self, suspects: &Suspects) -> Result<Vec<Difference>, LogError> {
+    async fn confirm(&mut self, suspects: &Suspects) -> Result<Vec<Difference>, LogError> {
         let boundaries: Vec<_> = suspects.keys().cloned().collect();
         let before = self.snapshots(&boundaries).await?;
-        tokio::time::sleep(self.options.settle).await;
+        let mut items = pin!(self.settled_events().await);
         let mut found = HashMap::new();
         let mut events = 0;
-        let mut items = pin!(self.log.scan_items(Of::EventsStrong));
         while let Some(item) = items.try_next().await? {
-            let (event, position, filing) = self.filed(item)?;
-            count(&mut found, &before, event.event_type, &position, &filing, |boundary| {
-                suspects.contains_key(boundary)
-            });
+            let Some(filed) = self.file(&item) else { continue };
+            count(&mut found, &before, &filed, |boundary| suspects.contains_key(boundary));
             events += 1;
             (self.options.progress)(Stage::Confirming, events);
         }
-        self.judge(&boundaries, &before, &found, |boundary| suspects.get(boundary)).await
-    }
-
-    /// Judges `boundaries`, whose fences are read now. `newest` is what an earlier scan found.
-    async fn judge<'s>(
-        &self,
-        boundaries: &[BoundaryId],
-        before: &Fences,
-        found: &HashMap<BoundaryId, Found>,
-        newest: impl Fn(&BoundaryId) -> Option<&'s Option<Position>>,
-    ) -> Result<Vec<Difference>, LogError> {
-        let after = self.snapshots(boundaries).await?;
+        let after = self.snapshots(&boundaries).await?;
         let (none, nothing) = (Counts::default(), Found::default());
-        let judge = |boundary| {
+        let judge = |(boundary, newest): (&BoundaryId, &Option<Position>)| {
             let before = before.get(boundary).unwrap_or(&none);
             let after = after.get(boundary).unwrap_or(&none);
-            let ordered = newest(boundary).is_some_and(|newest| before.head >= *newest);
             let found = found.get(boundary).unwrap_or(&nothing);
-            Difference::judge(boundary, before, after, found, ordered)
+            let ordered = before.head >= *newest;
+            Difference::judge(boundary, before, after, found, ordered, &self.unfiled)
         };
-        Ok(boundaries.iter().filter_map(judge).collect())
+        Ok(suspects.iter().filter_map(judge).collect())
+    }
+
+    /// Every event, read strongly; those that fences counted when they were read are visible.
+    async fn settled_events(&self) -> impl Stream<Item = Result<Item, LogError>> + use<'a> {
+        tokio::time::sleep(self.options.settle).await;
+        self.log.scan_items(Of::EventsStrong)
     }
 
     async fn fences(&mut self, pass: u64) -> Result<Fences, LogError> {
@@ -284,16 +244,14 @@ impl Check<'_> {
         let mut found = HashMap::new();
         let mut unindexed = Unindexed::new(self.log, self.repair);
         let mut events = 0;
-        let mut items = pin!(self.log.scan_items(Of::EventsStrong));
+        let mut items = pin!(self.settled_events().await);
         while let Some(item) = items.try_next().await? {
-            let (event, position, filing) = self.filed(item.clone())?;
-            count(&mut found, before, event.event_type, &position, &filing, |boundary| {
-                self.is_due(boundary, pass)
-            });
+            let Some(filed) = self.file(&item) else { continue };
+            count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
             events += 1;
             (self.options.progress)(Stage::Events, events);
-            if pass == 0 {
-                unindexed.event(&item, &filing).await?;
+            if pass == 0 && filed.is_whole {
+                unindexed.event(&item, &filed.filing).await?;
             }
         }
         if pass == 0 {
@@ -305,17 +263,20 @@ impl Check<'_> {
         Ok(found)
     }
 
-    /// An event and where the catalog files it.
-    fn filed(&self, item: Item) -> Result<(NewEvent, Position, Filing), LogError> {
+    /// Where the catalog files the event of `item`; `None` if that can't be told. Whatever can't be
+    /// understood is noted.
+    fn file(&mut self, item: &Item) -> Option<Filed> {
         let catalog = &self.log.catalog;
-        let event = decode_named(catalog, item)?;
-        let schema = catalog.schema(&event.event_type);
-        let unknown = || ringfence::FilingError::UnknownType(event.event_type.clone());
-        let event_type = schema.ok_or_else(unknown)?.name;
-        let position = event.position;
-        let event = NewEvent { event_type, tags: event.tags, data: event.data };
-        let filing = catalog.filing(&event)?;
-        Ok((event, position, filing))
+        let error = match Filed::new(catalog, item.clone(), true) {
+            Ok(filed) => return Some(filed),
+            Err(error) => error,
+        };
+        self.report.note_broken(name(item), || causes(&error));
+        let filed = Filed::new(catalog, unloaded(item), false).ok();
+        if filed.is_none() {
+            self.unfiled.add(event_type(item));
+        }
+        filed
     }
 
     /// The fences of `boundaries` now.
@@ -330,18 +291,50 @@ impl Check<'_> {
     }
 }
 
+/// An event that a scan found, and where the catalog files it.
+struct Filed {
+    event_type: &'static str,
+    position: Position,
+    filing: Filing,
+    /// Whether its payload can be read.
+    is_whole: bool,
+}
+
+impl Filed {
+    fn new(catalog: &Catalog, item: Item, is_whole: bool) -> Result<Self, LogError> {
+        let event = decode_named(catalog, item)?;
+        let schema = catalog.schema(&event.event_type);
+        let event_type = schema.ok_or(FilingError::UnknownType(event.event_type))?.name;
+        let position = event.position;
+        let event = NewEvent { event_type, tags: event.tags, data: event.data };
+        Ok(Self { event_type, position, filing: catalog.filing(&event)?, is_whole })
+    }
+}
+
 /// Counts an event in those of its boundaries that are due.
 fn count(
     found: &mut HashMap<BoundaryId, Found>,
     before: &Fences,
-    event_type: &str,
-    position: &Position,
-    filing: &Filing,
+    event: &Filed,
     is_due: impl Fn(&BoundaryId) -> bool,
 ) {
     let none = Counts::default();
-    for boundary in filing.boundaries.iter().filter(|boundary| is_due(boundary)) {
+    for boundary in event.filing.boundaries.iter().filter(|boundary| is_due(boundary)) {
         let before = before.get(boundary).unwrap_or(&none);
-        found.entry(boundary.clone()).or_default().add(event_type, position, before);
+        found.entry(boundary.clone()).or_default().add(event.event_type, &event.position, before);
     }
+}
+
+/// What an error and its sources say, without the item, which is named beside it.
+fn causes(error: &LogError) -> String {
+    let mut cause: Option<&dyn Error> = match error {
+        LogError::Undecodable { source, .. } => Some(&**source),
+        error => Some(error),
+    };
+    let mut texts = Vec::new();
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    texts.join(": ")
 }

@@ -82,6 +82,19 @@ impl Failure {
             Self::Condition(_) | Self::Permanent { .. } => false,
         }
     }
+
+    /// Whether nothing but another request on the same items stood in the way.
+    #[must_use]
+    pub fn is_contention(&self) -> bool {
+        match self {
+            Self::Contended { .. } => true,
+            Self::Cancelled(reasons) => {
+                reasons.iter().any(|reason| matches!(reason, Reason::Conflict))
+                    && reasons.iter().all(|r| matches!(r, Reason::None | Reason::Conflict))
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Reason {

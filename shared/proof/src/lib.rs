@@ -6,6 +6,8 @@
 //! visits everything that can happen. [`catalogue`] lists the commands, [`runs`] the bounds,
 //! [`mutants`] the protocols with one switch turned, each with the property that it breaks.
 //!
+//! [`repair`] is a model of its own, of how fences are mended beside writers.
+//!
 //! `docs/no-lost-update.md` has the argument that the model goes with.
 
 pub mod catalogue;
@@ -16,6 +18,7 @@ pub mod judge;
 pub mod mutants;
 pub mod property;
 pub mod protocol;
+pub mod repair;
 pub mod runs;
 pub mod state;
 pub mod step;

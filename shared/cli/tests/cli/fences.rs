@@ -29,6 +29,7 @@ async fn fences_are_verified_and_repaired() {
         "events": 1,
         "fences": 2,
         "inOrder": false,
+        "broken": {},
         "differences": [{ "boundary": "productId:p1", "wrong": [count] }],
         "unindexed": {},
         "mended": [],
@@ -40,6 +41,16 @@ async fn fences_are_verified_and_repaired() {
     assert_eq!(run("repair", &[]), (0, mended));
     assert_eq!(run("repair", &[]), right);
     assert_eq!(run("verify", &[]), right);
+
+    let put = world.client.put_item().table_name(EVENTS).item("id", text("productId:p1"));
+    let put = put.item("position", text("17-x")).item("event", text("Forgotten"));
+    put.send().await.unwrap();
+    for command in ["verify", "repair"] {
+        let (status, said) = run(command, &[]);
+        assert_eq!((status, said.lines().count()), (1, 2), "{said}");
+        assert!(said.starts_with("broken   productId:p1 17-x: "), "{said}");
+        assert!(said.ends_with("1 events, 2 fences: not in order\n"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,16 @@
 //! The log on an embedded DynamoDB: what goes over the wire, what it costs, what holds when
 //! clients race and when requests fail.
 
+mod broken;
 mod cases;
 mod contexts;
 mod costs;
+mod declared;
 mod examples;
 mod faults;
 mod items;
 mod limits;
+mod permissions;
 mod races;
 mod reads;
 mod records;
@@ -16,3 +19,4 @@ mod repair;
 mod stack;
 mod unindexed;
 mod verify;
+mod weather;

@@ -170,7 +170,7 @@ fn counts(fence: &Item) -> Fence {
     counts
 }
 
-fn table(catalog: &Catalog, projection: &Value) -> Value {
+pub(crate) fn table(catalog: &Catalog, projection: &Value) -> Value {
     let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
     let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
     let names: Vec<String> = catalog.indexes().into_iter().collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Event, EventLog, NewEvent, events};
 use ringfence_dcb_log::Report;
-use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_dynamo::wire::{Exchange, Fault, Wire};
 use ringfence_dynamo::{Clock, Item};
 
 use crate::items::{catalog, moved, plan};
@@ -45,14 +45,14 @@ fn entries(depot: u64, all: u64) -> BTreeMap<String, u64> {
     entries.filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
 }
 
-async fn index_items(stack: &Stack) -> Vec<Item> {
+pub(crate) async fn index_items(stack: &Stack) -> Vec<Item> {
     let items = stack.items().await.into_iter();
     let mut items: Vec<_> = items.filter(|item| item.contains_key("indexOf")).collect();
     items.sort_by_key(|item| format!("{:?}", (&item["id"], &item["position"])));
     items
 }
 
-async fn delete(stack: &Stack, item: &Item) {
+pub(crate) async fn delete(stack: &Stack, item: &Item) {
     let mut key = item.clone();
     key.retain(|name, _| name == "id" || name == "position");
     let delete = stack.client.delete_item().table_name(TABLE).set_key(Some(key));
@@ -76,6 +76,21 @@ async fn an_index_item_that_lacks_is_named_and_put_as_it_was() {
         assert_eq!(index_items(&stack).await, all, "item {n}");
     }
     assert_eq!(repair(&stack).await.indexed, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn events_and_index_items_are_read_strongly_and_fences_of_a_survey_are_not() {
+    let stack = Stack::start(catalog()).await;
+    stack.seed(vec![moved("p", "x", "y")]).await;
+    let _ = stack.wire.take();
+    assert!(verify(&stack).await.in_order());
+    let strong = stack.wire.take().into_iter().map(|Exchange { operation, request, .. }| {
+        let of_items = request["RequestItems"][TABLE]["ConsistentRead"] == true;
+        (operation, of_items || request["ConsistentRead"] == true)
+    });
+    let expected = [("Scan", false), ("Scan", true), ("BatchGetItem", true)];
+    let expected = expected.map(|(operation, strong)| (operation.to_owned(), strong));
+    assert_eq!(strong.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

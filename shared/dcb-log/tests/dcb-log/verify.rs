@@ -183,7 +183,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
     stack.check_fences().await;
 }
 
-mod before {
+pub(crate) mod before {
     use super::{Catalog, Event};
 
     /// As [`crate::reads::Noted`] was before decisions asked for readers.

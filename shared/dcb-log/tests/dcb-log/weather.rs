@@ -1,0 +1,142 @@
+//! A store that shows items late or holds them, in this process and with its time paused.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{Position, events};
+use ringfence_dcb_log::{DcbLog, Options, Wrong};
+use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
+use ringfence_dynamo::{Clock, Item, Random};
+use ringfence_local::engine::Engine;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::reads::{catalog, noted};
+use crate::stack::{NOW_MS, TABLE, append, committed, envelope, table};
+use crate::verify::fence_key;
+
+fn start(director: Arc<impl Director + 'static>) -> (Client, DcbLog) {
+    let catalog = catalog().expect("free of contradictions");
+    let engine = Engine::memory().expect("a database in memory");
+    let all = json!({ "ProjectionType": "ALL" });
+    engine.create_table(&table(&catalog, &all), TABLE).expect("a table");
+    let wire = Wire::default();
+    wire.direct(director);
+    let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
+    let client = wire.client_of(Arc::new(call));
+    let log = DcbLog::new(client.clone(), TABLE, catalog, Clock::fixed(NOW_MS));
+    (client, log)
+}
+
+async fn note(log: &DcbLog, book: &str) -> Position {
+    committed(append(log, events![noted(book, "r", "")], &envelope()).await).remove(0).position
+}
+
+async fn set_count(client: &Client, boundary: &str, count: u64) {
+    let update = client.update_item().table_name(TABLE).set_key(Some(fence_key(boundary)));
+    let update = update.update_expression("SET #count = :count");
+    let update = update.expression_attribute_names("#count", "cnt#Noted");
+    let count = AttributeValue::N(count.to_string());
+    update.expression_attribute_values(":count", count).send().await.expect("a fence");
+}
+
+async fn fence(client: &Client, boundary: &str) -> Item {
+    let get = client.get_item().table_name(TABLE).set_key(Some(fence_key(boundary)));
+    get.send().await.expect("an answer").item.expect("a fence")
+}
+
+/// Scans do not show some events until later, although they are committed.
+#[derive(Default)]
+struct Late(Mutex<Vec<(Position, Instant)>>);
+
+impl Late {
+    fn hide(&self, position: Position, seconds: u64) {
+        let until = Instant::now() + Duration::from_secs(seconds);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((position, until));
+    }
+}
+
+impl Director for Late {
+    fn faults(&self, operation: &str, _: &Value) -> Vec<Fault> {
+        if operation != "Scan" {
+            return Vec::new();
+        }
+        let mut hidden = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        hidden.retain(|(_, until)| Instant::now() < *until);
+        let shows = move |item: &Value| {
+            hidden.iter().all(|(position, _)| item["position"]["S"] != position.as_str())
+        };
+        vec![Fault::Reply(Edit::new(move |answer| {
+            answer["Items"].as_array_mut().expect("items").retain(&shows);
+        }))]
+    }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_shows_late_is_not_overlooked_by_the_survey() {
+    let late = Arc::new(Late::default());
+    let (client, log) = start(late.clone());
+    let first = note(&log, "b").await;
+    note(&log, "b").await;
+    set_count(&client, "bookId:b", 1).await;
+    // Without it, the events agree with the fence.
+    late.hide(first, 4);
+    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let wrong: Vec<_> = report.differences.iter().flat_map(|differs| &differs.wrong).collect();
+    let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 1, found: 2 };
+    assert_eq!(wrong, [&count]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_shows_late_is_not_overlooked_by_an_examination() {
+    let late = Arc::new(Late::default());
+    let (client, log) = start(late.clone());
+    note(&log, "b").await;
+    note(&log, "b").await;
+    set_count(&client, "bookId:b", 1).await;
+    let append_during_survey = async {
+        sleep(Duration::from_millis(4_900)).await;
+        late.hide(note(&log, "b").await, 4);
+    };
+    let options = Options::default();
+    let (report, ()) = tokio::join!(log.repair_fences(&options), append_during_survey);
+    assert!(report.as_ref().is_ok_and(|report| report.in_order()), "{report:?}");
+    assert_eq!(fence(&client, "bookId:b").await["cnt#Noted"], AttributeValue::N("3".to_owned()));
+}
+
+/// Each item is being written in one of twenty looks, which rejects the whole look.
+struct Busy(Mutex<Random>);
+
+impl Director for Busy {
+    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
+        if operation != "TransactGetItems" {
+            return Vec::new();
+        }
+        let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gets = request["TransactItems"].as_array().expect("gets");
+        let code = |_| if random.chance(5) { "TransactionConflict" } else { "None" };
+        let codes: Vec<_> = gets.iter().map(code).collect();
+        let busy = codes.contains(&"TransactionConflict");
+        busy.then(|| Fault::cancelled(&codes)).into_iter().collect()
+    }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn fences_that_are_often_written_to_are_verified_and_mended() {
+    let (client, log) = start(Arc::new(Busy(Mutex::new(Random::new(&[1])))));
+    for book in 0..60 {
+        note(&log, &format!("b{book}")).await;
+        set_count(&client, &format!("bookId:b{book}"), 7).await;
+        set_count(&client, &format!("bookId:b{book}#readerId:r"), 7).await;
+    }
+    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    assert_eq!(report.differences.len(), 120);
+    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    assert_eq!((report.mended.len(), report.in_order()), (120, true));
+}
