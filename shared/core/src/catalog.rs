@@ -206,7 +206,7 @@ impl Catalog {
         let event_type = event.event_type;
         let schema = self.schema(event_type);
         let many = |key: &str| {
-            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(s, t));
+            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(s.tags, t));
             schema.is_some_and(has)
         };
         let mut values: BTreeMap<&str, &str> = BTreeMap::new();
@@ -277,14 +277,15 @@ fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, Filin
     })
 }
 
-/// Whether an event of the type can have several values of the tag: a list, or several fields.
-fn has_many(schema: &EventSchema, tag: &TagSchema) -> bool {
-    tag.many || schema.tags.iter().filter(|other| other.key == tag.key).count() > 1
+/// Whether an event or a command with these tags can have several values of this one: a list, or
+/// several fields.
+pub(crate) fn has_many(tags: &[TagSchema], tag: &TagSchema) -> bool {
+    tag.many || tags.iter().filter(|other| other.key == tag.key).count() > 1
 }
 
 /// An attribute of the event holds one value, so what can have several is read by index items.
 fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
-    match (tag.cross_partition, tag.strong || has_many(schema, tag)) {
+    match (tag.cross_partition, tag.strong || has_many(schema.tags, tag)) {
         (false, _) => Scope::Partition,
         (true, false) => Scope::Index,
         (true, true) => Scope::IndexItems,
@@ -293,7 +294,7 @@ fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
 
 fn check(schema: &EventSchema) -> Result<(), CatalogError> {
     let event_type = schema.name;
-    let single = |tag: &TagSchema| tag.required && !has_many(schema, tag);
+    let single = |tag: &TagSchema| tag.required && !has_many(schema.tags, tag);
     for tag in schema.tags {
         let key = tag.key;
         if !is_key(key) {

@@ -60,7 +60,7 @@ pub async fn handle<S: Slice, L: EventLog>(
     command: &S,
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
-    let query = command.query(catalog);
+    let query = S::query(command.shape(), command.tags(), catalog);
     let plan = Plan::new(&query, catalog).map_err(|error| match error {
         // The types have tags to be read by; it is this command that names no value.
         PlanError::TypeAlone(_) if !command.shape().is_empty() && command.tags().is_empty() => {

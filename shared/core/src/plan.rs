@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     BoundaryId, Catalog, EventSchema, FilingError, Query, QueryItem, Scope, SequencedEvent, Tag,
-    catalog::check_length,
+    catalog::{check_length, has_many},
 };
 
 /// A query with its reads. The route of each (clause, type) follows from the catalog and the
@@ -76,6 +76,17 @@ pub enum PlanError {
         /// The tags by which the command asks for it.
         keys: String,
     },
+    /// A clause asks for events with two values of a tag of which each event has one.
+    #[error(
+        "a clause asks for {event_type} with two values of {key}, and each has one; \
+         write a clause for each value"
+    )]
+    SeveralValues {
+        /// The event type.
+        event_type: &'static str,
+        /// The tag key.
+        key: &'static str,
+    },
     /// A type is read without any tag.
     #[error(
         "{0} is read by its type alone: declare it #[event(read_by_type)], which makes one fence \
@@ -120,6 +131,9 @@ impl Plan {
                 if item.tags.is_empty() && !schema.read_by_type {
                     return Err(PlanError::TypeAlone(event_type));
                 }
+                if let Some(key) = contradiction(schema, &item.tags) {
+                    return Err(PlanError::SeveralValues { event_type, key });
+                }
                 let Some((boundary, access)) = route(catalog, schema, &item.tags) else {
                     missing.entry(event_type).or_insert(item);
                     continue;
@@ -163,6 +177,16 @@ impl Read {
             }
         }
     }
+}
+
+/// A key of which `tags` have two values and events of the type have one: no event carries both.
+fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<&'static str> {
+    let mut single = schema.tags.iter().filter(|tag| !has_many(schema.tags, tag));
+    let contradicts = |key: &str| {
+        let mut values = tags.iter().filter(|tag| tag.key == key).map(|tag| &tag.value);
+        values.next().is_some_and(|first| values.any(|value| value != first))
+    };
+    single.find(|tag| contradicts(tag.key)).map(|tag| tag.key)
 }
 
 /// Adds `event_type` to the boundary's read.

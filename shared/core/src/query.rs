@@ -1,6 +1,6 @@
 //! Queries: the DCB specification's, and how one follows from a command.
 
-use crate::{Catalog, Tag, TagSchema};
+use crate::{Catalog, Tag, TagSchema, catalog::has_many};
 
 /// An OR of items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,8 +19,9 @@ pub struct QueryItem {
 }
 
 impl Query {
-    /// The query of a command: scalar tags make one AND clause; a tagged list makes one clause per
-    /// element and one per scalar; a cross-partition tag makes a clause of its own. Each clause
+    /// The query of a command: scalar tags make one AND clause; a cross-partition tag makes a clause
+    /// of its own. If the command can have several values of a key, in a list or in several fields,
+    /// every tag makes a clause of its own, for no event need have all of the values. Each clause
     /// keeps the consumed types that can carry its tags; a clause without any is dropped. A consumed
     /// type that no clause keeps is read alone, if it is declared so: a type that carries one of the
     /// command's tags is read by the tag, and then only its events with that value are.
@@ -32,9 +33,8 @@ impl Query {
     ) -> Self {
         tags.sort_unstable();
         tags.dedup();
-        let apart = |tag: &Tag| {
-            shape.iter().any(|t| t.many) || catalog.is_cross_partition(&tag.key) == Some(true)
-        };
+        let several = shape.iter().any(|tag| has_many(shape, tag));
+        let apart = |tag: &Tag| several || catalog.is_cross_partition(&tag.key) == Some(true);
         let (alone, together): (Vec<Tag>, Vec<Tag>) = tags.into_iter().partition(apart);
         let mut clauses: Vec<Vec<Tag>> = alone.into_iter().map(|tag| vec![tag]).collect();
         if !together.is_empty() || clauses.is_empty() {

@@ -146,10 +146,11 @@ pub trait Slice: Command {
         Ok(None)
     }
 
-    /// The query of a command. A slice that needs another than its tags say, such as every event of a
-    /// type although the command has one of its tags, writes its own.
-    fn query(&self, catalog: &Catalog) -> Query {
-        Query::of_command(self.shape(), self.tags(), Self::Reads::TYPES, catalog)
+    /// The query of a command of this shape with these tags. A slice that needs another, such as every
+    /// event of a type although the command has one of its tags, writes its own. It has the tags and
+    /// not the command, so that [`Slice::check`] can plan, at the start, the query that will run.
+    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
+        Query::of_command(shape, tags, Self::Reads::TYPES, catalog)
     }
 
     /// Checks, when a function starts, that command, events and catalog agree and that every
@@ -202,6 +203,14 @@ pub enum SliceError {
         without: String,
         /// Why there is no plan.
         reason: PlanError,
+    },
+    /// The slice's own query asks for a type that its fold does not know.
+    #[error("{slice}: its query asks for {event_type}; add the type to what the slice reads")]
+    NotRead {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: &'static str,
     },
     /// No read returns a consumed type.
     #[error("{slice}: {source}")]
@@ -265,18 +274,27 @@ fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     sets
 }
 
+/// The plan of a made-up command of this shape without some of its options and lists. Routes depend on
+/// keys and on whether two values of a key differ, and on nothing else of the values.
+fn made_up<S: Slice>(
+    shape: &[TagSchema],
+    omitted: &[usize],
+    catalog: &Catalog,
+) -> Result<Plan, PlanError> {
+    let left = (0..shape.len()).filter(|n| !omitted.contains(n));
+    let tags = left.map(|n| Tag::new(shape[n].key, format!("any-{n}"))).collect();
+    Plan::new(&S::query(shape, tags, catalog), catalog)
+}
+
 /// Plans a made-up command of this shape without some of its options and lists. What is read by a tag
 /// without a value is not read then, but the tags that are left must have a route.
 fn check_omissions<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
     for omitted in omissions(shape) {
-        let left = (0..shape.len()).filter(|n| !omitted.contains(n));
-        let tags: Vec<Tag> = left.map(|n| Tag::new(shape[n].key, "any")).collect();
         // Without any value, the command is refused to its caller.
-        if tags.is_empty() {
+        if omitted.len() == shape.len() {
             continue;
         }
-        let query = Query::of_command(shape, tags, S::Reads::TYPES, catalog);
-        if let Err(reason) = Plan::new(&query, catalog) {
+        if let Err(reason) = made_up::<S>(shape, &omitted, catalog) {
             let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
             let without = without.join(" and no ");
             return Err(SliceError::Omitted { slice: S::NAME, without, reason });
@@ -285,12 +303,16 @@ fn check_omissions<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(
     Ok(())
 }
 
-/// Plans a made-up command of this shape: routes depend on keys, not on values.
+/// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
+/// reads and for no other.
 fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |source| SliceError::Route { slice: S::NAME, source };
-    let tags = shape.iter().map(|tag| Tag::new(tag.key, "any")).collect();
-    let query = Query::of_command(shape, tags, S::Reads::TYPES, catalog);
-    let plan = Plan::new(&query, catalog).map_err(error)?;
+    let slice = S::NAME;
+    let error = |source| SliceError::Route { slice, source };
+    let plan = made_up::<S>(shape, &[], catalog).map_err(error)?;
+    let asked = plan.reads.iter().flat_map(|read| &read.types);
+    if let Some(event_type) = asked.copied().find(|asked| !S::Reads::TYPES.contains(asked)) {
+        return Err(SliceError::NotRead { slice, event_type });
+    }
     for &event_type in S::Reads::TYPES {
         if catalog.schema(event_type).is_none() {
             return Err(error(PlanError::UnknownType(event_type.to_owned())));

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
-use ringfence::{Query, QueryItem};
 
 use crate::account::{Account, AccountEvent, AccountId, Act, Fact, Refusal, Transfer};
 
@@ -157,11 +156,5 @@ impl Slice for Transfer {
     fn decide(accounts: &Accounts, command: &Self, _: &Context) -> Result<Vec<Written>, Refusal> {
         let (from, to) = (account(accounts, &command.from), account(accounts, &command.to));
         Ok(command.decide(&from, &to)?.into_iter().map(Written::from).collect())
-    }
-
-    /// The events of either account. Tags of one clause would have to be on one event.
-    fn query(&self, _: &Catalog) -> Query {
-        let of = |tag| QueryItem { tags: vec![tag], types: Consumed::TYPES.to_vec() };
-        Query { items: self.tags().into_iter().map(of).collect() }
     }
 }

@@ -6,5 +6,6 @@ mod derive;
 mod filtered;
 mod items;
 mod plan;
+mod queries;
 mod shop;
 mod written;

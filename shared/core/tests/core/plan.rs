@@ -162,7 +162,8 @@ fn boundaries_of_a_command_follow_from_its_tags() {
 }
 
 fn book_query() -> Query {
-    crate::shop::book("r1", "g1").query(&catalog().unwrap())
+    let book = crate::shop::book("r1", "g1");
+    Book::query(book.shape(), book.tags(), &catalog().unwrap())
 }
 
 #[test]

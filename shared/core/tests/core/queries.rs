@@ -1,0 +1,204 @@
+//! The query that runs is the one that is planned when a function starts, whoever wrote it.
+
+use futures::executor::block_on;
+use ringfence::{
+    Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, SliceError, Tag,
+    TagSchema, handle, prelude::*,
+};
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Opened {
+    #[tag(partition)]
+    account_id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Stocked {
+    #[tag(partition)]
+    product_id: String,
+}
+
+fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("bank", [Opened::SCHEMA, Stocked::SCHEMA])
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Rejection {
+    #[error("{events} events are there")]
+    Taken { events: usize },
+}
+
+#[derive(Reads)]
+enum Accounts {
+    Opened,
+}
+
+#[derive(Reads)]
+enum Everything {
+    Opened,
+    Stocked,
+}
+
+/// A slice that writes what `$writes` makes of the command, once, with the query `$query`.
+macro_rules! slice {
+    ($command:ident reads $reads:ident, writes $writes:expr $(, query $query:expr)?) => {
+        impl Slice for $command {
+            const NAME: &'static str = stringify!($command);
+            const CONTEXT: &'static str = "bank";
+            type Reads = $reads;
+            type State = usize;
+            type Writes = Opened;
+            type Rejection = Rejection;
+
+            fn catalog() -> Result<Catalog, CatalogError> {
+                catalog()
+            }
+
+            fn evolve(events: usize, _: $reads) -> usize {
+                events + 1
+            }
+
+            fn decide(
+                events: &usize,
+                command: &Self,
+                _: &Context,
+            ) -> Result<Vec<Opened>, Rejection> {
+                match *events {
+                    0 => Ok($writes(command)),
+                    events => Err(Rejection::Taken { events }),
+                }
+            }
+
+            $(fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+                Query { items: $query(tags) }
+            })?
+        }
+    };
+}
+
+fn opened(account_id: &str) -> Opened {
+    Opened { account_id: account_id.to_owned() }
+}
+
+/// A clause of each tag, for events of one type.
+fn clause(tag: &Tag, event_type: &'static str) -> QueryItem {
+    QueryItem { tags: vec![tag.clone()], types: vec![event_type] }
+}
+
+/// Two accounts, both of which must be new.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct OpenTwo {
+    #[tag(key = "accountId", partition)]
+    first: String,
+    #[tag(key = "accountId", partition)]
+    second: String,
+}
+
+slice!(OpenTwo reads Accounts, writes |it: &OpenTwo| vec![opened(&it.first), opened(&it.second)]);
+
+fn run<S: Slice>(log: &MemoryLog, command: &S) -> Outcome {
+    let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
+    S::check(&catalog).unwrap();
+    let decisions = Decisions::new(0);
+    let handled = handle(log, &catalog, &decisions, command, &envelope);
+    block_on(handled).unwrap().outcome
+}
+
+#[test]
+fn each_value_of_two_fields_with_one_key_is_read() {
+    let log = MemoryLog::new(catalog().unwrap());
+    let two = |first: &str, second: &str| OpenTwo { first: first.into(), second: second.into() };
+    let accepted = run(&log, &two("a", "b"));
+    assert!(matches!(&accepted, Outcome::Accepted(events) if events.len() == 2), "{accepted:?}");
+    for again in [two("a", "b"), two("c", "a"), two("b", "c"), two("a", "a")] {
+        let refused = run(&log, &again);
+        assert!(matches!(refused, Outcome::Rejected { .. }), "{again:?}: {refused:?}");
+    }
+    assert_eq!(log.events().len(), 2);
+}
+
+#[test]
+fn a_clause_that_no_event_can_match_is_refused() {
+    let tags = ["a", "b"].map(|value| Tag::new("accountId", value)).to_vec();
+    let query = Query { items: vec![QueryItem { tags, types: vec!["Opened"] }] };
+    let error = Plan::new(&query, &catalog().unwrap()).unwrap_err();
+    assert_eq!(error, PlanError::SeveralValues { event_type: "Opened", key: "accountId" });
+    let fix = "write a clause for each value";
+    assert!(error.to_string().ends_with(fix), "{error}");
+}
+
+/// An account and a product, read by a query that is written by hand.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct OpenWith {
+    #[tag(partition)]
+    account_id: String,
+    product_id: String,
+}
+
+slice!(
+    OpenWith reads Everything, writes |it: &OpenWith| vec![opened(&it.account_id)],
+    query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened"), clause(&tags[1], "Stocked")]
+);
+
+#[test]
+fn a_slice_starts_if_its_own_query_can_be_planned() {
+    let log = MemoryLog::new(catalog().unwrap());
+    let open = OpenWith { account_id: "a".to_owned(), product_id: "p".to_owned() };
+    assert!(matches!(run(&log, &open), Outcome::Accepted(_)));
+    assert!(matches!(run(&log, &open), Outcome::Rejected { .. }));
+}
+
+/// As [`OpenWith`], with a query that forgets a type.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Forgets {
+    #[tag(partition)]
+    account_id: String,
+}
+
+slice!(
+    Forgets reads Everything, writes |it: &Forgets| vec![opened(&it.account_id)],
+    query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened")]
+);
+
+/// With a query that asks for a type that the fold does not know.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AsksForMore {
+    #[tag(partition)]
+    account_id: String,
+    product_id: String,
+}
+
+slice!(
+    AsksForMore reads Accounts, writes |it: &AsksForMore| vec![opened(&it.account_id)],
+    query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened"), clause(&tags[1], "Stocked")]
+);
+
+/// With a query that no event can match.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AsksForBoth {
+    #[tag(key = "accountId", partition)]
+    first: String,
+    #[tag(key = "accountId", partition)]
+    second: String,
+}
+
+slice!(
+    AsksForBoth reads Accounts, writes |it: &AsksForBoth| vec![opened(&it.first)],
+    query |tags: Vec<Tag>| vec![QueryItem { tags, types: vec!["Opened"] }]
+);
+
+#[test]
+fn a_slice_does_not_start_whose_own_query_is_wrong() {
+    let catalog = catalog().unwrap();
+    let keys = "accountId".to_owned();
+    let source = PlanError::NoRoute { event_type: "Stocked", keys };
+    let error = SliceError::Route { slice: "Forgets", source };
+    assert_eq!(Forgets::check(&catalog), Err(error));
+    let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked" };
+    assert_eq!(AsksForMore::check(&catalog), Err(error));
+    let source = PlanError::SeveralValues { event_type: "Opened", key: "accountId" };
+    let error = SliceError::Route { slice: "AsksForBoth", source };
+    assert_eq!(AsksForBoth::check(&catalog), Err(error));
+}
