@@ -132,8 +132,8 @@ pub struct LimitExceeded {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The condition does not hold.
-    #[error("conflict")]
-    Conflict(#[source] Conflict),
+    #[error("conflict: {0}")]
+    Conflict(Conflict),
     /// Another command was settled under the idempotency key.
     #[error(transparent)]
     KeyReused(#[from] KeyReused),
@@ -154,9 +154,9 @@ pub enum LogError {
     /// No position can be minted; nothing is written.
     #[error(transparent)]
     Position(#[from] PositionError),
-    /// A fence counts fewer events than were read: run `repair`.
-    #[error("corrupt fence")]
-    Corrupt(#[source] Conflict),
+    /// A fence counts fewer events than were read.
+    #[error("corrupt fence: {0}; run `ringfence verify`")]
+    Corrupt(Conflict),
     /// An item can't be understood.
     #[error("item {partition} {position} can't be decoded")]
     Undecodable {
@@ -232,5 +232,21 @@ impl StoreError {
             | Self::OutcomeUnknown { attempts, .. } => *attempts,
             Self::Failed { .. } => 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_says_what_changed() {
+        let boundary = BoundaryId::tag("orderId", "o");
+        let conflict = Conflict { boundary, event_type: "Placed", seen: 2, found: 3 };
+        let error = LogError::Conflict(conflict.clone());
+        assert_eq!(error.to_string(), "conflict: orderId:o holds 3 Placed, seen 2");
+        let error = LogError::Corrupt(Conflict { found: 1, ..conflict });
+        let text = "corrupt fence: orderId:o holds 1 Placed, seen 2; run `ringfence verify`";
+        assert_eq!(error.to_string(), text);
     }
 }
