@@ -112,6 +112,21 @@ async fn exhaustion_says_what_is_known() {
 }
 
 #[tokio::test]
+async fn the_unknown_outcome_of_a_send_that_was_refused_since_is_not_reported() {
+    let stack = shop().await;
+    // The head of the fence lies ahead of the next writer's clock.
+    let fast = stack.log_at(&Clock::fixed(NOW_MS + 10_000));
+    committed(append(&fast, events![renamed("x")], &envelope()).await);
+    // The first send gets no answer. The second, of the same transaction, is refused for the head,
+    // and then the first has come to nothing as well. The third, a new transaction, is refused.
+    stack.wire.inject(ADDED, 0, Fault::LostBefore);
+    stack.wire.inject(ADDED, 2, Fault::error("AccessDeniedException"));
+    let failed = append(&stack.log(), events![renamed("y")], &envelope()).await;
+    assert!(stack.wire.is_spent());
+    assert!(matches!(failed, Err(LogError::Store(StoreError::Failed { .. }))), "{failed:?}");
+}
+
+#[tokio::test]
 async fn no_wait_crosses_the_deadline_of_a_command() {
     let conflict = Fault::cancelled(&["TransactionConflict"]);
     let failed = fails(vec![conflict], Some(NOW_MS)).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, Envelope, Event, EventLog,
-    EventSchema, LogError, NewEvent, Outcome, Plan, Query, QueryItem, Settled, events,
+    EventSchema, LogError, NewEvent, Outcome, Plan, Query, QueryItem, Settled, Tag, events,
 };
 use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 use ringfence_dynamo::item_bytes;
@@ -138,6 +138,61 @@ async fn bytes_of_a_transaction() {
         "the command's transaction: 4194305 bytes, limit 4194304; \
          write fewer or smaller events in one decision"
     );
+}
+
+#[tokio::test]
+async fn bytes_of_a_transaction_include_the_index_items() {
+    let schema = EventSchema { read_by_type: true, ..Written::SCHEMA };
+    let stack = Stack::start(Catalog::new("library", [schema])).await;
+    let events = |n| (0..n).map(|_| written("p", 300_000).into()).collect();
+    // Each event is there twice: 4.2 MB.
+    let error = append(&stack.log(), events(7), &envelope()).await.expect_err("above the limit");
+    assert!(error.to_string().starts_with("the command's transaction: 42"), "{error}");
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    stack.seed(events(6)).await;
+}
+
+/// A catalog of this many types, read by one tag.
+fn types<const N: usize>() -> (Catalog, [&'static str; N]) {
+    let names = std::array::from_fn(|n| &*String::leak(format!("T{n:03}")));
+    let schema = |name| EventSchema { name, ..Written::SCHEMA };
+    (Catalog::new("library", names.map(schema)).expect("free of contradictions"), names)
+}
+
+#[tokio::test]
+async fn operators_and_bytes_of_the_condition_on_one_boundary() {
+    let (catalog, names) = types::<151>();
+    let stack = Stack::start(Ok(catalog)).await;
+    let event = |page: &str, name| NewEvent { event_type: name, ..written(page, 1).into() };
+    let mut there = Vec::new();
+    for names in names.chunks(90) {
+        there.extend(stack.seed(names.iter().map(|name| event("p", name)).collect()).await);
+    }
+    let _ = stack.wire.take();
+    let append = async |page: &str, types: &[&'static str]| {
+        let tags = vec![Tag::new("pageId", page)];
+        let items = vec![QueryItem { tags, types: types.to_vec() }];
+        let plan = Plan::new(&Query { items }, &stack.catalog).expect("a route");
+        let of_page: Vec<_> = there
+            .iter()
+            .filter(|e| e.partition.as_str() == format!("pageId:{page}"))
+            .cloned()
+            .collect();
+        let seen = seen(&plan, &of_page);
+        let events = vec![event("other", names[0])];
+        let envelope = envelope();
+        let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
+        stack.log().append(append).await.map_err(|error| error.to_string())
+    };
+    // A comparison for each type, joined by AND.
+    let error = append("p", &names).await.expect_err("above the limit");
+    let advice = "read fewer event types in one decision";
+    assert_eq!(error, format!("the condition on pageId:p: 301 operators, limit 300; {advice}"));
+    let error = append("empty", &names).await.expect_err("above the limit");
+    assert_eq!(error, format!("the condition on pageId:empty: 4717 bytes, limit 4096; {advice}"));
+    assert!(stack.wire.take().is_empty(), "something was sent");
+    append("p", &names[..150]).await.expect("at the limit");
+    append("empty", &names[..131]).await.expect("at the limit");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use ringfence::{
     Catalog, CatalogError, Consistency, Event, EventLog, LogError, NewEvent, Plan, Query,
     QueryItem, Seen, SequencedEvent, Tag, events,
 };
-use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
 use crate::stack::{Stack, TABLE, envelope};
@@ -126,6 +126,19 @@ async fn an_index_of_keys_is_completed_from_the_table() {
     }
     assert_eq!(self::read(&stack, &plan).await.expect("a read"), appended);
     assert!(stack.wire.is_spent());
+}
+
+#[tokio::test]
+async fn a_page_of_which_one_item_lacks_the_payload_is_completed() {
+    let stack = Stack::start(catalog()).await;
+    let notes = ["one", "two", "three"].map(|note| noted("b", "r", note).into());
+    let appended = stack.seed(notes.to_vec()).await;
+    let without_payload = Edit::new(|page| {
+        page["Items"][1].as_object_mut().expect("an item").remove("data");
+    });
+    stack.wire.inject("Query", 0, Fault::Reply(without_payload));
+    let read = read(&stack, &plan(&stack, &[&[("readerId", "r")]])).await;
+    assert_eq!(read.expect("a read"), appended);
 }
 
 #[tokio::test]
