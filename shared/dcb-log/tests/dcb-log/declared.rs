@@ -60,7 +60,7 @@ async fn a_repair_beside_writers_counts_every_older_event_of_a_new_boundary() {
     }
     for first in 0..14 {
         for second in first..14 {
-            repair_beside([first, second], 5).await;
+            repair_beside([first, second], 1).await;
         }
     }
 }
