@@ -1,18 +1,20 @@
 //! The rules of the repository that a program can check.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod functions;
+
 use std::{
     collections::BTreeSet,
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
+use ringfence_acceptance::differences;
 use ringfence_local::{
     template::{Model, Template},
     workspace_root,
 };
 use ringfence_stack::{CATEGORIES, EVENT_STORES};
-use serde_json::Value;
 
 /// Most lines of a source file.
 const FILE_LINES_MAX: usize = 400;
@@ -101,119 +103,6 @@ fn model() -> Model {
 }
 
 #[test]
-fn every_function_has_its_template_entry_and_nothing_else_has_one() {
-    let folders: Vec<String> = functions().into_iter().map(|function| function.name).collect();
-    let unique: BTreeSet<String> = folders.iter().cloned().collect();
-    assert_eq!(unique.len(), folders.len(), "a binary is built once: names must be unique");
-    let template: BTreeSet<String> = model().functions.into_iter().map(|f| f.binary).collect();
-    assert_eq!(template, unique);
-}
-
-#[test]
-fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get() {
-    let route = |method: &str, path: &str, function: &Function| {
-        (method.to_owned(), path.to_owned(), function.name.clone())
-    };
-    let routes_of = |function: &Function| match &*function.context {
-        "reactions" => Vec::new(),
-        "views" => ["/{view}", "/{view}/{id+}"].map(|path| route("GET", path, function)).into(),
-        _ => vec![route("POST", &function.path(), function)],
-    };
-    let expected: BTreeSet<_> = functions().iter().flat_map(routes_of).collect();
-    let routes: BTreeSet<_> = model()
-        .routes
-        .into_iter()
-        .map(|route| (route.method, route.path, route.function))
-        .collect();
-    assert_eq!(routes, expected);
-}
-
-#[test]
-fn every_function_has_sample_payloads_that_parse() {
-    let events = workspace_root().join("events");
-    let folders: BTreeSet<String> = entries(&events).iter().map(|path| name(path)).collect();
-    assert_eq!(folders, functions().iter().map(|f| f.name.clone()).collect());
-    for function in functions() {
-        let folder = events.join(&function.name);
-        for sample in function.samples() {
-            assert!(folder.join(sample).exists(), "{}: no {sample}", folder.display());
-        }
-        for sample in files(&folder, "json") {
-            let text = fs::read_to_string(&sample).unwrap();
-            let json: Value = serde_json::from_str(&text)
-                .unwrap_or_else(|error| panic!("{}: {error}", sample.display()));
-            if name(&sample) == "http.json" && function.is_slice() {
-                let path = json["requestContext"]["http"]["path"].as_str();
-                assert_eq!(path, Some(&*function.path()), "{}", sample.display());
-            }
-        }
-    }
-}
-
-#[test]
-fn the_cases_of_every_slice_run_on_dynamodb() {
-    for log in ["aggregate", "dcb", "document"] {
-        let path = workspace_root().join(format!("shared/{log}-log/tests/{log}-log/cases.rs"));
-        let text = fs::read_to_string(&path).unwrap();
-        let list = text.split("slices! {").nth(1).unwrap().split('}').next().unwrap();
-        let listed: BTreeSet<String> =
-            list.split_whitespace().map(|slice| slice.replace('_', "-")).collect();
-        let slices = functions().into_iter().filter(|function| function.runner() == Some(log));
-        assert_eq!(listed, slices.map(|slice| slice.name).collect(), "{}", path.display());
-    }
-}
-
-#[test]
-fn the_readme_lists_the_functions() {
-    let row = |function: &Function, woken: &str| {
-        let (name, path, summary) = (&function.name, function.path(), function.summary());
-        format!("| [`{name}`](functions{path}/src/lib.rs) | {woken} | {summary} |\n")
-    };
-    let functions = functions();
-    let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice());
-    let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
-    let model = model();
-    let woken = |function: &Function| {
-        let table = |name| &model.tables.iter().find(|table| table.name == name).unwrap().id;
-        let mappings = model.mappings.iter().filter(|mapping| mapping.function == function.name);
-        let streams = mappings.map(|mapping| format!("the stream of `{}`", table(&*mapping.table)));
-        let routes = model.routes.iter().filter(|route| route.function == function.name);
-        let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
-        streams.chain(routes).collect::<Vec<_>>().join(", ")
-    };
-    let others = others.iter().map(|function| row(function, &woken(function)));
-    readme_table("slices", "slice | path", slices.collect());
-    readme_table("functions", "function | woken by", others.collect());
-}
-
-/// Compares a table of the README, between its marks, with what it must be, or writes it.
-fn readme_table(name: &str, columns: &str, rows: String) {
-    let path = workspace_root().join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let begin = readme.find(&format!("<!-- {name}:")).expect("README.md has the table");
-    let begin = begin + readme[begin..].find('\n').unwrap() + 1;
-    let end = readme[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
-    let end = begin + end;
-    let table = format!("| {columns} | what it does |\n|---|---|---|\n{rows}");
-    if env::var_os("UPDATE").is_some() {
-        fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
-    } else {
-        assert_eq!(&readme[begin..end], table, "write it with `UPDATE=1 cargo test --test tidy`");
-    }
-}
-
-#[test]
-fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
-    let catalog = ringfence_stack::catalog().unwrap();
-    let model = model();
-    let table = &model.table("EventTable").unwrap().properties;
-    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();
-    let names: BTreeSet<String> =
-        indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(names, catalog.indexes());
-}
-
-#[test]
 fn a_context_is_on_one_log() {
     let catalog = ringfence_stack::catalog().unwrap();
     let declared: BTreeSet<_> =
@@ -230,36 +119,22 @@ fn a_context_is_on_one_log() {
     }
 }
 
-/// Names in calls such as `required("NAME")` of code that is no test.
-fn variables(source: &str, call: &str) -> BTreeSet<String> {
-    let calls = production(source).split(call).skip(1);
-    calls.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
-}
-
 /// The part of a file before its tests.
 fn production(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
 }
 
 #[test]
-fn the_template_sets_the_variables_that_code_reads() {
-    let runners = workspace_root().join("shared/lambda/src");
-    for function in model().functions {
-        let folder = functions().into_iter().find(|f| f.name == function.binary).unwrap();
-        let mut sources = files(&folder.folder.join("src"), "rs");
-        sources.extend(folder.runner().map(|name| runners.join(name).with_extension("rs")));
-        let text: String = sources
-            .iter()
-            .map(|path| fs::read_to_string(path).unwrap())
-            .fold(String::new(), |all, source| all + production(&source));
-        let required = variables(&text, "required(\"");
-        let known: BTreeSet<_> =
-            required.union(&variables(&text, "optional(\"")).cloned().collect();
-        let set: BTreeSet<String> = function.environment.into_keys().collect();
-        assert!(!required.is_empty(), "{}: finds no variable", folder.name);
-        assert!(required.is_subset(&set), "{}: reads {required:?}, has {set:?}", folder.name);
-        assert!(set.is_subset(&known), "{}: has {set:?}, reads {known:?}", folder.name);
-    }
+fn what_is_forgotten_is_named_alone() {
+    let set = |names: &[&'static str]| BTreeSet::from_iter(names.iter().copied());
+    let told = |found: &[&'static str]| {
+        let expected = set(&["add-product", "cancel-order", "place-order"]);
+        let (add, drop) =
+            (|name: &&str| format!("add {name}"), |name: &&str| format!("drop {name}"));
+        differences(&set(found), &expected, add, drop)
+    };
+    assert_eq!(told(&["add-product", "cancel-order", "place-order"]), [""; 0]);
+    assert_eq!(told(&["add-product", "place-order", "x"]), ["add cancel-order", "drop x"]);
 }
 
 #[test]
