@@ -160,9 +160,15 @@ pub trait Slice: Command {
         for shape in Self::SHAPES {
             check_scopes::<Self>(shape, catalog)?;
             check_routes::<Self>(shape, catalog)?;
-            check_omissions::<Self>(shape, catalog)?;
         }
-        Ok(())
+        Self::plans(catalog).map(drop)
+    }
+
+    /// What a command of this slice can read: the plans of made-up commands, with and without a value for
+    /// each of their options and lists.
+    fn plans(catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+        let shapes = Self::SHAPES.iter().map(|shape| plans::<Self>(shape, catalog));
+        Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 
@@ -286,21 +292,19 @@ fn made_up<S: Slice>(
     Plan::new(&S::query(shape, tags, catalog), catalog)
 }
 
-/// Plans a made-up command of this shape without some of its options and lists. What is read by a tag
-/// without a value is not read then, but the tags that are left must have a route.
-fn check_omissions<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    for omitted in omissions(shape) {
-        // Without any value, the command is refused to its caller.
-        if omitted.len() == shape.len() {
-            continue;
-        }
-        if let Err(reason) = made_up::<S>(shape, &omitted, catalog) {
+/// The plans of made-up commands of this shape, with and without each of its options and lists. What is
+/// read by a tag without a value is not read then, but the tags that are left must have a route.
+fn plans<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+    // Without any value, the command is refused to its caller.
+    let some = omissions(shape).into_iter().filter(|omitted| omitted.len() < shape.len());
+    let plan = |omitted: Vec<usize>| {
+        made_up::<S>(shape, &omitted, catalog).map_err(|reason| {
             let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
             let without = without.join(" and no ");
-            return Err(SliceError::Omitted { slice: S::NAME, without, reason });
-        }
-    }
-    Ok(())
+            SliceError::Omitted { slice: S::NAME, without, reason }
+        })
+    };
+    some.map(plan).collect()
 }
 
 /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice

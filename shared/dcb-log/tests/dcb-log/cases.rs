@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::Slice;
 use ringfence::kit::Case;
-use ringfence_local::template::Template;
+use ringfence::{Access, Slice};
+use ringfence_local::template::{self, Role, Template};
+use serde_json::json;
 
 use crate::stack::{Stack, TABLE};
 
@@ -14,7 +15,7 @@ use crate::stack::{Stack, TABLE};
 async fn check<S: Slice>(cases: Vec<Case<S>>) {
     let template = Template::of_workspace().expect("template.yaml");
     let role = template.role(S::NAME, &[("EventTable", TABLE)]).expect("the slice's role");
-    let mut needed = BTreeSet::new();
+    let mut needed = planned::<S>(&role);
     for case in cases {
         let stack = Stack::start(S::catalog()).await;
         case.check(&stack.log(), |now_ms| stack.clock.set(now_ms)).await;
@@ -25,6 +26,23 @@ async fn check<S: Slice>(cases: Vec<Case<S>>) {
         stack.check_fences().await;
     }
     assert_eq!(role.excess(&needed), BTreeSet::new());
+}
+
+/// What the reads need of whichever command of the slice, also of those that no case has.
+fn planned<S: Slice>(role: &Role) -> BTreeSet<template::Access> {
+    let catalog = S::catalog().expect("the catalog is free of contradictions");
+    let plans = S::plans(&catalog).expect("the slice and its catalog agree");
+    let reads = plans.iter().flat_map(|plan| &plan.reads);
+    let queries = reads.map(|read| {
+        let index = match &read.access {
+            Access::TagIndex(tag) => Some(format!("tag_{}", tag.key)),
+            Access::CompositeIndex(_) => Some("tag_composite".to_owned()),
+            Access::Partition | Access::TagItems(_) | Access::TypeItems(_) => None,
+        };
+        json!({ "TableName": TABLE, "IndexName": index })
+    });
+    let allowed = queries.map(|query| role.allow("Query", &query));
+    allowed.flat_map(|allowed| allowed.unwrap_or_else(|refused| panic!("{refused}"))).collect()
 }
 
 macro_rules! slices {

@@ -9,6 +9,7 @@ mod epochs;
 mod limits;
 mod news;
 mod readers;
+mod roles;
 mod streams;
 mod weather;
 mod world;
