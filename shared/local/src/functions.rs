@@ -26,7 +26,7 @@ use tokio::{
 
 use crate::{
     invoke::{Invoke, InvokeError, PAYLOAD_BYTES_MAX},
-    template::{Function, REGION},
+    template::Function,
 };
 
 /// Processes of one function at most; further invocations wait. Far below the 100 requests a
@@ -191,7 +191,6 @@ fn environment(
         ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{name}")),
         ("AWS_LAMBDA_LOG_STREAM_NAME", "local".to_owned()),
         ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand".to_owned()),
-        ("AWS_REGION", REGION.to_owned()),
         ("TZ", ":UTC".to_owned()),
         ("RUST_BACKTRACE", "1".to_owned()),
     ];

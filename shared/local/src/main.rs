@@ -1,11 +1,12 @@
 //! `ringfence-local demo` walks the shop and ends; `ringfence-local up` stays.
 
-use std::process::ExitCode;
+use std::{fs, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use ringfence_local::{
     demo,
+    environment::Files,
     notices::Notice,
     stack::{Options, Stack},
     template::Template,
@@ -26,7 +27,7 @@ enum Command {
     Demo,
     /// Starts the stack and keeps it until Ctrl-C.
     Up {
-        /// Port of the HTTP API.
+        /// Port of the HTTP API; 0 takes a free one.
         #[arg(long, default_value_t = 3000)]
         port: u16,
     },
@@ -58,34 +59,36 @@ async fn main() -> ExitCode {
 
 async fn run(command: Command) -> Result<()> {
     let root = workspace_root();
-    let template = Template::load(&root.join("template.yaml"))?;
-    // A folder each: a walk beside a stack that stays must not write into its logs.
-    let (data, port) = match command {
-        Command::Demo => (root.join("target/demo"), 0),
-        Command::Up { port } => (root.join("target/local"), port),
-    };
-    let stack = Stack::start(&Options { root, template, data: data.clone(), port }).await?;
+    let template = Template::of_workspace()?;
+    let target = root.join("target");
     match command {
         Command::Demo => {
-            let walked = demo::walk(&stack).await;
-            if walked.is_err() {
-                eprintln!("\nlogs: {}", data.join("logs").display());
+            // Nobody looks at the files of a walk, unless it fails.
+            fs::create_dir_all(&target)?;
+            let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
+            let data = files.path().to_owned();
+            let walked = async {
+                let stack = Stack::start(&Options { root, template, data, port: 0 }).await?;
+                demo::walk(&stack).await
+            };
+            if let Err(error) = walked.await {
+                eprintln!("\nlogs: below {}", files.keep().display());
+                return Err(error);
             }
-            walked?;
             println!("\nAll of it happened.");
             Ok(())
         }
-        Command::Up { .. } => {
-            let file = data.join("env");
-            stack.write_environment(&file)?;
-            describe(&stack, &file);
+        Command::Up { port } => {
+            let data = target.join("local");
+            let stack = Stack::start(&Options { root, template, data, port }).await?;
+            describe(&stack, &stack.write_environment()?);
             follow(&stack).await;
             Ok(())
         }
     }
 }
 
-fn describe(stack: &Stack, file: &std::path::Path) {
+fn describe(stack: &Stack, files: &Files) {
     println!("\nHTTP API    {}", stack.api());
     let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
     routes.sort();
@@ -105,32 +108,16 @@ fn describe(stack: &Stack, file: &std::path::Path) {
     for bucket in stack.buckets().names() {
         println!("            s3://{bucket}");
     }
-    println!("\nTry, in this order:");
-    for (path, command) in [
-        (
-            "/catalog/add-product",
-            r#"{"productId":"lamp","name":"Lamp","description":"","price":{"amount":1250,"currency":"EUR"}}"#,
-        ),
-        (
-            "/ordering/place-order",
-            r#"{"orderId":"ord-1","customerId":"c-1","productIds":["lamp"]}"#,
-        ),
-        (
-            "/customers/register-customer",
-            r#"{"customerId":"ada","name":"Ada","email":"ada@example.com"}"#,
-        ),
-        ("/carts/add-to-cart", r#"{"cartId":"cart-1","productId":"lamp","quantity":2}"#),
-        ("/carts/check-out", r#"{"cartId":"cart-1","customerId":"ada"}"#),
-    ] {
-        println!("  curl {}{path} -d '{command}'", stack.api());
-    }
+    println!("\nA walk through the shop, in another shell:");
+    println!("  scripts/walk {}", stack.api());
     println!("\nFor `ringfence` and AWS clients, in another shell:");
-    println!("  set -a; . {}; set +a", file.display());
-    println!("  cargo ringfence verify --table \"$EVENT_TABLE\"");
+    println!("  set -a; . {}; set +a", files.shell.display());
+    println!("  cargo ringfence verify");
     let cargo_lambda = stack.cargo_lambda().display();
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
     println!("start) and on its data; then invoke one:");
-    println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --env-file {}", file.display());
+    let watch = files.watch.display();
+    println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --config {watch}");
     println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 add-product \\");
     println!("    --data-file events/add-product/direct.json");
     println!("\nCtrl-C ends it.\n");

@@ -19,9 +19,11 @@ use crate::{
     bus::Bus,
     destinations::Destinations,
     embedded::Embedded,
+    environment::{self, Files, Variables},
     functions::Functions,
     invoke::{Invoke, InvokeError},
     notices::{Notice, Notices},
+    port,
     queues::{Message, Queues},
     services::{self, Services},
     stream::Poller,
@@ -35,7 +37,8 @@ pub struct Options {
     pub root: PathBuf,
     /// What the stack is.
     pub template: Template,
-    /// A folder for logs, and for buckets: what is given up is written there.
+    /// Where the stack makes a folder for its files, named by its port: stacks that run at once
+    /// keep their logs, buckets and variables apart.
     pub data: PathBuf,
     /// The API's port on the loopback address; 0 for a free one.
     pub port: u16,
@@ -43,6 +46,7 @@ pub struct Options {
 
 /// A running stack; it ends when it is dropped.
 pub struct Stack {
+    folder: PathBuf,
     api: String,
     services: String,
     cargo_lambda: PathBuf,
@@ -61,12 +65,14 @@ impl Stack {
     /// # Errors
     /// When the template is not understood, a build fails, or something does not start.
     pub async fn start(options: &Options) -> Result<Self> {
-        let cargo_lambda = tools::cargo_lambda(&options.root).await?;
-        let api_listener = listen(options.port).await?;
-        let services_listener = listen(0).await?;
-        let api = format!("http://{}", api_listener.local_addr()?);
+        let api_listener = port::listen(options.port).await?;
+        let services_listener = port::listen(0).await?;
+        let address = api_listener.local_addr()?;
+        let folder = options.data.join(address.port().to_string());
+        let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
         let model = options.template.model(&services)?;
+        let cargo_lambda = tools::cargo_lambda(&options.root).await?;
         tools::build(&options.root, model.functions.iter().map(|f| f.binary.as_str())).await?;
 
         let dynamo = Embedded::start().await?;
@@ -74,17 +80,18 @@ impl Stack {
             dynamo.create_table(&table.properties, &table.name)?;
         }
         let common = common_environment(&dynamo, &services);
-        let logs = options.data.join("logs");
+        let logs = folder.join("logs");
         let functions =
             Functions::start(&options.root, &cargo_lambda, &model.functions, &common, &logs);
         let functions = Arc::new(functions.await?);
 
         let queues = Queues::new(model.queues.iter().cloned());
         let notices = Notices::default();
-        let buckets = empty_buckets(options.data.join("buckets"), &model)?;
+        let buckets = empty_buckets(folder.join("buckets"), &model)?;
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        serve(&mut tasks, api_listener, api::router(&model.routes, &functions, &notices)?);
+        let routes = api::router(&model.routes, &functions, &notices)?;
+        serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
         let router = services::router(Services {
             bus,
@@ -112,6 +119,7 @@ impl Stack {
             });
         }
         Ok(Self {
+            folder,
             api,
             services,
             cargo_lambda,
@@ -208,31 +216,21 @@ impl Stack {
         self.functions.invoke(function, payload).await
     }
 
-    /// The variables with which a function started by hand, or an AWS client, uses this stack.
-    #[must_use]
-    pub fn environment(&self) -> BTreeMap<String, String> {
-        let mut all = common_environment(&self.dynamo, &self.services);
-        all.insert("AWS_REGION".to_owned(), REGION.to_owned());
-        for function in &self.model.functions {
-            all.extend(function.environment.clone());
-        }
-        all
-    }
-
-    /// Writes [`Stack::environment`] as a file for `cargo lambda watch --env-file`.
+    /// Writes the files with which programs started by hand use this stack.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub fn write_environment(&self, path: &Path) -> Result<()> {
-        let lines = self.environment().into_iter().map(|(name, value)| format!("{name}={value}\n"));
-        fs::write(path, lines.collect::<String>())
-            .with_context(|| format!("cannot write {}", path.display()))
+    /// When one cannot be written.
+    pub fn write_environment(&self) -> Result<Files> {
+        let common = common_environment(&self.dynamo, &self.services);
+        environment::write(&self.folder, &common, &self.model.functions)
+            .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 }
 
-/// Endpoints and credentials, the same for every function.
-fn common_environment(dynamo: &Embedded, services: &str) -> BTreeMap<String, String> {
+/// Region, endpoints and credentials, the same for every function.
+fn common_environment(dynamo: &Embedded, services: &str) -> Variables {
     let variables = [
+        ("AWS_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
         ("AWS_ENDPOINT_URL_DYNAMODB", dynamo.endpoint()),
@@ -252,14 +250,6 @@ fn empty_buckets(folder: PathBuf, model: &Model) -> Result<Buckets> {
         }
         _ => Ok(Buckets::new(folder, model.buckets.clone())),
     }
-}
-
-async fn listen(port: u16) -> Result<TcpListener> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let advice = "another `cargo local`? try `cargo local --port 3001`";
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address} ({advice})"))
 }
 
 fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {

@@ -1,0 +1,128 @@
+//! Files for programs that somebody starts by hand on a running stack: a shell, AWS clients, and
+//! functions under `cargo lambda watch`.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use crate::template::Function;
+
+/// Variables by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// Runs a function with the variables of its own file; `$0` is the folder of these files, `$1` the
+/// function's binary.
+const RUNNER: &str = r#"set -a; . "$0/$(basename "$1")"; exec "$@""#;
+
+/// Where the files are.
+pub struct Files {
+    /// Variables for a shell: those that have one value in the whole stack. Where functions
+    /// differ, as each has a dead-letter queue of its own, no value would be right.
+    pub shell: PathBuf,
+    /// A configuration of cargo by which it runs each function with that function's variables:
+    /// `cargo lambda watch --config <file>`. Its own `--env-file` is the same for all functions.
+    pub watch: PathBuf,
+}
+
+/// Writes the files into `folder`; `common` is what each function gets besides its own variables.
+///
+/// # Errors
+/// When one can't be written.
+pub(crate) fn write(
+    folder: &Path,
+    common: &Variables,
+    functions: &[Function],
+) -> io::Result<Files> {
+    let own = folder.join("functions");
+    fs::create_dir_all(&own)?;
+    for function in functions {
+        let all = function.environment.iter().chain(common);
+        fs::write(own.join(&function.binary), assignments(all))?;
+    }
+    let shell = folder.join("env");
+    fs::write(&shell, assignments(agreed(functions).chain(common)))?;
+    let watch = folder.join("watch.toml");
+    // An array of strings is written in TOML as in JSON.
+    let runner = json!(["sh", "-c", RUNNER, own]);
+    fs::write(&watch, format!("[target.'cfg(all())']\nrunner = {runner}\n"))?;
+    Ok(Files { shell, watch })
+}
+
+/// The functions' variables, without those of which two functions have different values.
+fn agreed(functions: &[Function]) -> impl Iterator<Item = (&String, &String)> {
+    let mut values = BTreeMap::<_, Option<_>>::new();
+    for (name, value) in functions.iter().flat_map(|function| &function.environment) {
+        let agreed = values.entry(name).or_insert(Some(value));
+        *agreed = agreed.filter(|agreed| *agreed == value);
+    }
+    values.into_iter().filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// `NAME='value'` lines, as a shell reads them.
+fn assignments<'a>(variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let quoted = |value: &str| value.replace('\'', r"'\''");
+    let line = |(name, value): (&String, &String)| format!("{name}='{}'\n", quoted(value));
+    variables.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, time::Duration};
+
+    use super::*;
+    use crate::template::Retries;
+
+    fn function(binary: &str, variables: &[(&str, &str)]) -> Function {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Function {
+            binary: binary.to_owned(),
+            environment: variables.iter().map(owned).collect(),
+            timeout: Duration::ZERO,
+            memory_mb: 128,
+            log_level: None,
+            retries: Retries { attempts_max: None, age_max: None },
+            on_failure: None,
+        }
+    }
+
+    fn stdout(command: &mut Command) -> String {
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    #[test]
+    fn each_function_has_its_own_variables_and_a_shell_those_on_which_all_agree() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let value = "it's $HOME \"a\" \\ b";
+        let functions = [
+            function("one", &[("QUEUE", "one's"), ("TABLE", "events"), ("TEXT", value)]),
+            function("two", &[("QUEUE", "two's"), ("TABLE", "events")]),
+        ];
+        let common = Variables::from([("REGION".to_owned(), "here".to_owned())]);
+        let files = write(&root.join("its files"), &common, &functions).expect("files");
+
+        let shell = r#"set -a; . "$0"; printf '%s|' "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
+        let mut sh = Command::new("sh");
+        let read = stdout(sh.args(["-c", shell]).arg(&files.shell).env_remove("QUEUE"));
+        assert_eq!(read, format!("here|events|{value}|absent|"));
+
+        // Two functions, as cargo runs them.
+        let manifest = "[package]\nname = \"two-functions\"\nedition = \"2024\"\n[workspace]\n";
+        let source = r#"fn main() { print!("{}", std::env::var("QUEUE").unwrap()) }"#;
+        fs::create_dir_all(root.join("src/bin")).expect("a folder");
+        fs::write(root.join("Cargo.toml"), manifest).expect("a manifest");
+        for name in ["one", "two"] {
+            fs::write(root.join("src/bin").join(name).with_extension("rs"), source)
+                .expect("a source");
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["run", "--quiet", "--offline", "--bin", name, "--config"]);
+            assert_eq!(stdout(cargo.arg(&files.watch).current_dir(root)), format!("{name}'s"));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The port of a stack's API: one stack has it, and whoever wants it too learns which.
+
+use std::{
+    io::ErrorKind,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    process,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use axum::{
+    Router,
+    http::{HeaderValue, header::SERVER},
+    middleware::map_response,
+    response::Response,
+};
+use tokio::net::TcpListener;
+
+/// What a stack's `server` header begins with.
+const NAME: &str = "ringfence-local";
+
+/// Longest wait for an answer of whoever has a port.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Listens at a port of the loopback address; 0 takes a free one.
+///
+/// # Errors
+/// When the port is taken: says by whom.
+pub(crate) async fn listen(port: u16) -> Result<TcpListener> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match TcpListener::bind(address).await {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => bail!(
+            "port {port} is taken by {}: stop it, or start this stack beside it with \
+             `cargo local --port 0`, which takes a free port",
+            occupant(address).await
+        ),
+        bound => bound.with_context(|| format!("cannot listen on {address}")),
+    }
+}
+
+/// An API each of whose answers names this process and its workspace.
+pub(crate) fn named(api: Router, root: &Path) -> Router {
+    let name = format!("{NAME} (process {}, {})", process::id(), root.display());
+    // A path with a control character can't stand in a header.
+    let name = HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static(NAME));
+    api.layer(map_response(move |mut response: Response| {
+        response.headers_mut().insert(SERVER, name.clone());
+        std::future::ready(response)
+    }))
+}
+
+async fn occupant(address: SocketAddr) -> String {
+    let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build();
+    let answer = match client {
+        Ok(client) => client.get(format!("http://{address}/")).send().await.ok(),
+        Err(_) => None,
+    };
+    let Some(answer) = answer else {
+        return "a program that does not answer, as a stack that still builds its functions".into();
+    };
+    let server = answer.headers().get(SERVER).map(|name| String::from_utf8_lossy(name.as_bytes()));
+    match server {
+        Some(name) if name.starts_with(NAME) => format!("the stack of {name}"),
+        _ => "another program".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn taken() -> (TcpListener, u16) {
+        let listener = listen(0).await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        (listener, port)
+    }
+
+    async fn refusal(port: u16) -> String {
+        format!("{:#}", listen(port).await.expect_err("the port is taken"))
+    }
+
+    /// What a second stack is told that wants the port of this API.
+    async fn refusal_beside(api: Router) -> String {
+        let (listener, port) = taken().await;
+        tokio::spawn(async { axum::serve(listener, api).await });
+        refusal(port).await
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_names_the_process_and_the_workspace_of_its_stack() {
+        let refusal = refusal_beside(named(Router::new(), Path::new("/home/ada/shop"))).await;
+        let name = format!("ringfence-local (process {}, /home/ada/shop)", process::id());
+        assert!(refusal.contains(&name), "{refusal}");
+        assert!(refusal.contains("cargo local --port 0"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn a_port_of_another_program_is_said_to_be_so() {
+        let refusal = refusal_beside(Router::new()).await;
+        assert!(refusal.contains("taken by another program"), "{refusal}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_port_that_nobody_answers_at_may_be_that_of_a_stack_that_builds() {
+        let (_listener, port) = taken().await;
+        let refusal = refusal(port).await;
+        assert!(refusal.contains("does not answer"), "{refusal}");
+    }
+}
