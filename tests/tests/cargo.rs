@@ -1,7 +1,7 @@
 //! Every way to build shares one build of the dependencies, and every test is reached by its name.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{collections::BTreeMap, process::Command};
+use std::{collections::BTreeMap, fs, process::Command};
 
 use ringfence_local::workspace_root;
 use serde_json::Value;
@@ -56,4 +56,22 @@ fn every_test_target_has_a_name_of_its_own() {
         }
     }
     assert!(found.contains_key("cargo"), "{found:?}");
+}
+
+#[test]
+fn no_page_script_or_alias_selects_a_package() {
+    let root = workspace_root();
+    let mut pages = vec![root.join("README.md")];
+    for folder in [".cargo", ".ci", "docs", "scripts"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    for page in pages {
+        for line in fs::read_to_string(&page).unwrap().lines() {
+            // Cargo would build the dependencies again, with the features of that package alone.
+            let selects = ["cargo", "run"].iter().any(|word| line.contains(word));
+            let selects = selects && line.contains(" -p ");
+            assert!(!selects, "{}: leave out -p: {line}", page.display());
+        }
+    }
 }

@@ -35,7 +35,8 @@ pub fn http(answer: Result<Value, Problem>) -> Value {
     json!({
         "statusCode": status,
         "headers": headers,
-        "body": body.to_string(),
+        // A terminal shows what follows on a line of its own.
+        "body": format!("{body}\n"),
         "isBase64Encoded": false,
     })
 }

@@ -44,7 +44,7 @@ fn log(id: &str) -> Value {
 }
 
 /// What a slice may do, by the log that its context is on. Which indexes it reads, and whether it pushes
-/// within transactions alone, is in the requests of its cases: the log's `tests/log/cases.rs` compares.
+/// within transactions alone, is in the requests of its cases: the `cases.rs` of the log's tests compares.
 fn slice(id: &str, binary: &str, template: &Value, found: &[Value]) -> Vec<Value> {
     let http = &template["Resources"][id]["Properties"]["Events"]["Http"]["Properties"];
     let path = http["Path"].as_str().unwrap();

@@ -1,0 +1,98 @@
+//! What the README tells a newcomer to do works as it stands there.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{fs, path::Path};
+
+use ringfence_local::{
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+use serde_json::Value;
+use tokio::process::Command;
+
+/// A stack of the template with its files in `data`.
+async fn start(data: &Path) -> Stack {
+    let template = Template::of_workspace().unwrap();
+    let (root, data) = (workspace_root(), data.to_owned());
+    Stack::start(&Options { root, template, data, port: 0 }).await.unwrap()
+}
+
+fn text(path: &str) -> String {
+    let path = workspace_root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn sample(function: &str, name: &str) -> Value {
+    serde_json::from_str(&text(&format!("events/{function}/{name}.json"))).unwrap()
+}
+
+/// The functions whose samples the README sends, in its order.
+fn order_of_samples() -> Vec<String> {
+    let readme = text("README.md");
+    let (_, rest) = readme.split_once("<!-- order of samples").unwrap();
+    let (order, _) = rest.split_once("<!-- end of order of samples -->").unwrap();
+    let (_, order) = order.split_once("-->\n").unwrap();
+    order.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_stack_accepts_the_samples_in_the_readmes_order_and_then_the_walk() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = start(folder.path()).await;
+    let mut function = String::new();
+    for named in order_of_samples() {
+        let name = named.strip_suffix(".json").unwrap_or_else(|| {
+            function.clone_from(&named);
+            "direct"
+        });
+        let answer = stack.invoke(&function, &sample(&function, name)).await.unwrap();
+        assert_eq!(answer["accepted"], true, "{function}/{name}.json: {answer}");
+    }
+
+    let mut walk = Command::new(workspace_root().join("scripts/walk"));
+    let output = walk.arg(stack.api()).env("no_proxy", "127.0.0.1").output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let answers = String::from_utf8(output.stdout).unwrap();
+    // Each answer ends its line, so that a shell's prompt and the next answer begin one.
+    let answers: Vec<Value> =
+        answers.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert_eq!(answers.last().unwrap()["row"]["customerId"], "eve", "{answers:?}");
+}
+
+#[test]
+fn the_readme_has_the_lines_of_the_walk() {
+    let walk = text("scripts/walk");
+    let (_, lines) = walk.split_once("\n\n").unwrap();
+    let block = format!("```sh\napi=http://127.0.0.1:3000\n{lines}```\n");
+    assert!(text("README.md").contains(&block), "README.md lacks:\n{block}");
+}
+
+#[test]
+fn the_readmes_order_has_every_sample_and_http_and_direct_are_the_same_command() {
+    let order = order_of_samples();
+    for folder in fs::read_dir(workspace_root().join("events")).unwrap() {
+        let folder = folder.unwrap();
+        let function = folder.file_name().into_string().unwrap();
+        let both = ["direct.json", "http.json"].map(|name| folder.path().join(name).exists());
+        if both != [true, true] || function == "query-views" {
+            continue;
+        }
+        assert!(order.contains(&function), "README.md: {function} is not among the samples");
+        let body = sample(&function, "http")["body"].as_str().unwrap().to_owned();
+        let command: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(command, sample(&function, "direct"), "{function}: http.json and direct.json");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stacks_that_run_at_once_keep_their_files_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = start(folder.path()).await;
+    let files = one.write_environment().unwrap();
+    let before = fs::read_to_string(&files.shell).unwrap();
+    let two = start(folder.path()).await;
+    assert_ne!(two.write_environment().unwrap().shell, files.shell);
+    assert_eq!(fs::read_to_string(&files.shell).unwrap(), before);
+    assert!(before.contains(one.dynamo()), "{before}");
+}
