@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use anyhow::{Context, Result};
-use aws_config::BehaviorVersion;
+use ringfence_dynamo::sdk_config;
 
 use crate::letter::{Letter, To};
 
@@ -31,15 +31,13 @@ pub(crate) enum Store {
 
 impl Store {
     pub(crate) async fn queue(url: &str) -> Self {
-        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-        let client = aws_sdk_sqs::Client::new(&config);
+        let client = aws_sdk_sqs::Client::new(&sdk_config().await);
         Self::Queue { client, url: url.to_owned(), seen: BTreeSet::new() }
     }
 
     /// The bucket with the objects that it has now, in the order of keys, which is that of time.
     pub(crate) async fn bucket(name: &str, to: To) -> Result<Self> {
-        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-        let client = aws_sdk_s3::Client::new(&config);
+        let client = aws_sdk_s3::Client::new(&sdk_config().await);
         let mut pages = client.list_objects_v2().bucket(name).into_paginator().send();
         let mut keys = VecDeque::new();
         while let Some(page) = pages.next().await {

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use aws_config::BehaviorVersion;
 use clap::builder::Resettable;
 use clap::{Arg, Command};
+use ringfence_dynamo::sdk_config;
 
 /// The variables of flags, and the outputs that have their values.
 const OUTPUTS: [(&str, &str); 6] = [
@@ -45,8 +45,7 @@ pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<Strin
 
 impl Outputs {
     pub(crate) async fn of(stack: String) -> Result<Self> {
-        let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-        let client = aws_sdk_cloudformation::Client::new(&config);
+        let client = aws_sdk_cloudformation::Client::new(&sdk_config().await);
         let described = client.describe_stacks().stack_name(&stack).send().await;
         let reading = || format!("reading the outputs of --stack {stack}");
         let stacks = described.with_context(reading)?.stacks.unwrap_or_default();

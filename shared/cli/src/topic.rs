@@ -6,18 +6,16 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use aws_config::BehaviorVersion;
 use futures::future::join;
 use publish_events::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
-use ringfence_dynamo::Retry;
+use ringfence_dynamo::{Retry, sdk_config};
 
 /// How often a call is sent: half a minute in all, after which somebody should look.
 const SENDS_MAX: u32 = 30;
 
 /// The bus of this name.
 pub(crate) async fn topic(bus: &str) -> Topic {
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-    Topic::new(aws_sdk_eventbridge::Client::new(&config), bus.to_owned())
+    Topic::new(aws_sdk_eventbridge::Client::new(&sdk_config().await), bus.to_owned())
 }
 
 /// Entries that the bus refuses for good, by their place among those sent, and why.

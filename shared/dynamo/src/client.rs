@@ -1,11 +1,12 @@
-//! The SDK client: everything from the environment, retries left to [`crate::Retry`].
+//! SDK clients: everything from the environment. DynamoDB's leaves retries to [`crate::Retry`].
 
 use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 /// A connection within one Region is up in a few milliseconds; more is a broken path.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -14,6 +15,29 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// One attempt as a whole, a page of 1 MB included.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the environment says for the clients of all services: Region, credentials, endpoints.
+pub async fn sdk_config() -> SdkConfig {
+    #[expect(clippy::disallowed_methods, reason = "the one place that loads it")]
+    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    without_empty_endpoints(config)
+}
+
+/// A variable for an endpoint that is empty, as a template leaves it where nothing is to be set, counts
+/// as absent. The SDK would take the empty text for a URL, and panic at the first request.
+fn without_empty_endpoints(config: SdkConfig) -> SdkConfig {
+    config.clone().into_builder().service_config(NotEmpty(config)).build()
+}
+
+/// What is set for one service and is not empty.
+#[derive(Debug)]
+struct NotEmpty(SdkConfig);
+
+impl LoadServiceConfig for NotEmpty {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        self.0.service_config()?.load_config(key).filter(|value| !value.is_empty())
+    }
+}
 
 /// A client from the environment: Region, credentials, and `AWS_ENDPOINT_URL_DYNAMODB` if it is
 /// set. The SDK's own retries are off, so that every attempt is counted once.
@@ -28,12 +52,9 @@ pub async fn client_at(endpoint: Option<&str>) -> Client {
         .read_timeout(READ_TIMEOUT)
         .operation_attempt_timeout(ATTEMPT_TIMEOUT)
         .build();
-    let config = aws_config::defaults(BehaviorVersion::latest())
+    let config = aws_sdk_dynamodb::config::Builder::from(&sdk_config().await)
         .retry_config(RetryConfig::disabled())
-        .timeout_config(timeouts)
-        .load()
-        .await;
-    let config = aws_sdk_dynamodb::config::Builder::from(&config);
+        .timeout_config(timeouts);
     let config = match endpoint {
         Some(endpoint) => config.endpoint_url(endpoint),
         None => config,
@@ -47,5 +68,35 @@ pub async fn open(client: &Client) {
     if let Err(error) = client.describe_endpoints().send().await {
         let known = error.raw_response().is_some();
         tracing::debug!(answered = known, "the connection was opened without an answer to use");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is set for every service.
+    #[derive(Debug)]
+    struct Set(&'static str);
+
+    impl LoadServiceConfig for Set {
+        fn load_config(&self, _: ServiceConfigKey<'_>) -> Option<String> {
+            Some(self.0.to_owned())
+        }
+    }
+
+    #[test]
+    fn an_empty_endpoint_counts_as_absent() {
+        for (set, expected) in [("", None), ("http://127.0.0.1:1", Some("http://127.0.0.1:1"))] {
+            let config = SdkConfig::builder().service_config(Set(set)).build();
+            let key = ServiceConfigKey::builder()
+                .service_id("SQS")
+                .env("AWS_ENDPOINT_URL")
+                .profile("endpoint_url");
+            let key = key.build().expect("a key");
+            let config = without_empty_endpoints(config);
+            let found = config.service_config().and_then(|set| set.load_config(key));
+            assert_eq!(found.as_deref(), expected);
+        }
     }
 }

@@ -13,7 +13,7 @@ mod size;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
-pub use client::{client_at, client_from_env, open};
+pub use client::{client_at, client_from_env, open, sdk_config};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339, rfc3339};

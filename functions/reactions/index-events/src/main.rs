@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, sdk_config};
 use ringfence_feed::{EpochEntries, Indexer, Logs};
 use ringfence_lambda::{
     Variables,
@@ -33,8 +33,8 @@ async fn serve() -> Result<(), Error> {
     let epoch_entries = variables.optional("EPOCH_ENTRIES", EpochEntries::MAX);
     let (index, queue) = variables.finish((index, queue))?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
-    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
-    let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config.load().await), queue);
+    let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
+    let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
     let clock = &Clock::system();
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, timeout::TimeoutConfig};
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use publish_events::{Publisher, Topic};
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, sdk_config};
 use ringfence_lambda::{
     Variables,
     reactions::{LetterQueue, answer, records, time_for},
@@ -26,8 +26,7 @@ async fn serve() -> Result<(), Error> {
     let queue = variables.required("DEAD_LETTER_QUEUE_URL");
     let (bus, queue) = variables.finish((bus, queue))?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
-    let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
-    let config = config.load().await;
+    let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
     let topic = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
     topic.open().await;
     let publisher = &Publisher {

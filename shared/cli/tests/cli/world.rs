@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) queues: Queues,
     pub(crate) buckets: Buckets,
     topic: Receiver<Notice>,
-    services: String,
+    pub(crate) services: String,
     _folder: TempDir,
 }
 
