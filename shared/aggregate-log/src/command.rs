@@ -42,6 +42,13 @@ pub trait Command: Serialize + Sync + Sized {
     fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         Ok(None)
     }
+
+    /// The thing that a command of an event is about. An event leads to one command about a thing, and
+    /// that takes effect once, also when a later version of [`Command::react`] makes another command
+    /// about it. Unless this says more, an event leads to one command.
+    fn about(&self) -> String {
+        String::new()
+    }
 }
 
 /// A [`Command`] that is a decision on one aggregate.
@@ -71,6 +78,11 @@ pub trait Decide: Serialize + Sync + Sized {
     fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         Ok(None)
     }
+
+    /// As [`Command::about`]: the aggregate, unless this says more.
+    fn about(&self) -> String {
+        self.aggregate_id()
+    }
 }
 
 impl<D: Decide> Command for D {
@@ -94,6 +106,10 @@ impl<D: Decide> Command for D {
 
     fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         D::react(event)
+    }
+
+    fn about(&self) -> String {
+        D::about(self)
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Envelope {
     pub metadata: Metadata,
     /// With a key, the command takes effect once, however often it is sent.
     pub idempotency_key: Option<String>,
+    /// With a key: whether a record is left only where events are appended. A refusal, and an answer
+    /// without events, is then decided anew by a repeat, and a record says that something took effect.
+    pub records_effects_only: bool,
     /// The event that caused the command: its effects get later positions.
     pub cause: Option<Position>,
     /// When to give up, in milliseconds since 1970; `None` leaves it to the log's own bounds.
@@ -41,8 +44,7 @@ impl CommandRecord {
     /// SHA-256 of the command, in hexadecimal.
     #[must_use]
     pub fn sha256(&self) -> String {
-        let digest = Sha256::digest(self.command.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(&self.command)
     }
 
     /// What the command's events carry as metadata where they are its only record, in a log of single
@@ -77,6 +79,19 @@ const COMMAND_ID: &str = "commandId";
 /// Keys of different slices do not meet.
 const SLICE: &str = "slice";
 const COMMAND_SHA256: &str = "commandSha256";
+
+/// The key of the command that the event with this id leads to and that is about this thing. It has a
+/// length of its own, however long the two are, and a `/`, which no key of a caller has.
+#[must_use]
+pub fn reaction_key(event_id: &str, about: &str) -> String {
+    // As JSON, so that no other pair has the same text.
+    let pair = canonical_json(&[event_id, about]);
+    format!("reaction/{}", sha256(&pair))
+}
+
+fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Another command was settled under the idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +145,17 @@ mod tests {
         for without in [json!({}), json!(null), json!({ "commandId": "k" })] {
             assert_eq!(mine.wrote(&without), Ok(false), "{without}");
         }
+    }
+
+    #[test]
+    fn the_key_of_a_reaction_is_short_and_of_one_event_and_thing() {
+        let key = reaction_key("e/1", "productId:lamp");
+        assert_eq!(key, reaction_key("e/1", "productId:lamp"));
+        assert_ne!(key, reaction_key("e/2", "productId:lamp"));
+        assert_ne!(key, reaction_key("e/1", "productId:desk"));
+        assert_ne!(reaction_key("e", "1a"), reaction_key("e1", "a"));
+        let long = reaction_key(&"p".repeat(2_048), &"t".repeat(2_048));
+        assert_eq!((key.len(), long.len()), (73, 73));
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
         if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
             return Ok(Err(conflict));
         }
-        let settled = match self.record {
+        let settled = match self.record.filter(|_| !self.envelope.records_effects_only) {
             None => Settled::Now,
             Some(record) => self.log.settle(record, &outcome, self.envelope).await?,
         };

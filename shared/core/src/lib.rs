@@ -34,7 +34,7 @@ mod value;
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
-pub use command::{CommandRecord, Envelope, KeyReused, canonical_json};
+pub use command::{CommandRecord, Envelope, KeyReused, canonical_json, reaction_key};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use event::{
     Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
@@ -93,12 +93,17 @@ pub mod __private {
         let mut fields = Map::deserialize(json)?;
         match fields.remove("type") {
             Some(Value::String(variant)) => Ok((variant, Value::Object(fields))),
-            Some(_) => Err(Error::custom("type: a string names the variant")),
+            Some(_) => Err(Error::custom("type: must be a text")),
             None => Err(Error::missing_field("type")),
         }
     }
 
-    /// The fields of a variant; an error names the field.
+    /// The type has no such variant; as all errors of variants, it begins with the field.
+    pub fn unknown_variant<E: Error>(variant: &str, variants: &'static [&'static str]) -> E {
+        E::custom(format_args!("type: {}", E::unknown_variant(variant, variants)))
+    }
+
+    /// The fields of a variant; an error begins with the field.
     pub fn from_fields<T: DeserializeOwned, E: Error>(fields: Value) -> Result<T, E> {
         serde_path_to_error::deserialize(fields).map_err(|error| {
             match error.path().to_string().as_str() {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Catalog, CatalogError, Consistency, EventError, EventSchema, FedEvent, NewEvent, Place, Plan,
-    PlanError, Query, Sequence, SequencedEvent, Tag, TagSchema,
+    BoundaryId, Catalog, CatalogError, Consistency, EventError, EventSchema, FedEvent, NewEvent,
+    Place, Plan, PlanError, Query, Sequence, SequencedEvent, Tag, TagSchema,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -144,6 +144,15 @@ pub trait Slice: Command {
     /// to its type. An error says that the payload is not what the type promises.
     fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         Ok(None)
+    }
+
+    /// The thing that a command of an event is about: the command's tags that have one value. An event
+    /// leads to one command about a thing, and that takes effect once, also when a later version of
+    /// [`Slice::react`] makes another command about it.
+    fn about(&self) -> String {
+        let is_list = |tag: &Tag| self.shape().iter().any(|of| of.many && of.key == tag.key);
+        let tags: Vec<Tag> = self.tags().into_iter().filter(|tag| !is_list(tag)).collect();
+        BoundaryId::composite(&tags).to_string()
     }
 
     /// The query of a command of this shape with these tags. A slice that needs another, such as every

@@ -208,7 +208,7 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Vec<TaggedField>)]) -> Tok
             let (variant, fields) = ::ringfence::__private::variant(deserializer)?;
             match variant.as_str() {
                 #(#arms)*
-                other => Err(__serde::de::Error::unknown_variant(other, &[#(#names),*])),
+                other => Err(::ringfence::__private::unknown_variant(other, &[#(#names),*])),
             }
         },
     );

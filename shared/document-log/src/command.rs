@@ -38,6 +38,13 @@ pub trait Command: Serialize + DeserializeOwned + Send + Sync {
     fn react(_event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         Ok(None)
     }
+
+    /// The thing that a command of an event is about: the stream, unless this says more. An event leads
+    /// to one command about a thing, and that takes effect once, also when a later version of
+    /// [`Command::react`] makes another command about it.
+    fn about(&self) -> String {
+        self.stream_id()
+    }
 }
 
 /// Settles `command` on the state that the category's cache has, else on the one in the store.

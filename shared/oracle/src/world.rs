@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
-use ringfence::{Catalog, Context, Envelope, HandleError, Handled, Metadata, Outcome, Position};
+use ringfence::{Catalog, Envelope, HandleError, Handled, Metadata, Outcome, Position};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Random, seed_thread};
@@ -154,11 +154,11 @@ impl World {
         let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
         let cause = random.chance(30).then(|| self.weather.newest()).flatten();
         let envelope = Envelope {
-            context: Context::default(),
             metadata: metadata(job),
             idempotency_key: job.keyed.then(|| job.id()),
             cause: cause.clone(),
             deadline_ms,
+            ..Envelope::default()
         };
         let caller = (job.number, copy);
         self.weather.note(format!("{caller:?} begins: {:?} {delivery:?}", job.command));

@@ -59,7 +59,7 @@ fn a_command_refuses_what_it_does_not_know() {
     let mut wrong = json!({ "type": "Up", "liftId": "l", "floor": 1 });
     check(wrong.clone(), Err("floor: unknown field `floor`, expected `liftId`"));
     wrong["type"] = "Sideways".into();
-    check(wrong, Err("unknown variant `Sideways`, expected `Up` or `Down`"));
+    check(wrong, Err("type: unknown variant `Sideways`, expected `Up` or `Down`"));
     check(json!({ "liftId": "l" }), Err("missing field `type`"));
     let wrong = json!({ "type": "Down", "liftId": "l", "floor": 2, "shaftIds": [300] });
     check(wrong, Err("shaftIds[0]: invalid value: integer `300`, expected u8"));
