@@ -57,6 +57,10 @@ impl<C: Command + DeserializeOwned> Handler for Aggregates<C> {
         C::react(event)
     }
 
+    fn about(command: &C) -> String {
+        command.about()
+    }
+
     async fn handle(&self, command: &C, envelope: &Envelope) -> Result<Handled<u64>, Unsettled> {
         let retry = Retry::of(envelope, &self.clock);
         let log = self.table.clone().retrying(retry);
@@ -98,7 +102,7 @@ impl Explain for Unsettled {
     fn problem(&self, request_id: &str) -> Problem {
         match &self.error {
             AggregateError::Conflict(_) => Problem::contention(),
-            AggregateError::Limit(limit) => Problem::too_large(limit.to_string()),
+            AggregateError::Limit(limit) => Problem::limit(limit),
             AggregateError::Key(error) => Problem::malformed("aggregateId", error),
             AggregateError::KeyReused(error) => Problem::key_reused(error),
             AggregateError::Store(error) => Problem::of_store(error, request_id),

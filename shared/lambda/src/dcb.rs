@@ -67,6 +67,10 @@ impl<S: Slice, L: EventLog> Handler for Dcb<S, L> {
         S::react(event)
     }
 
+    fn about(command: &S) -> String {
+        command.about()
+    }
+
     async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
         handle(&self.log, &self.catalog, &self.decisions, command, envelope).await
     }
@@ -79,9 +83,7 @@ impl Explain for HandleError {
                 Problem::malformed(key, "is empty; it must name something")
             }
             Self::Plan(PlanError::Boundary(error)) => Problem::malformed("tags", error),
-            Self::Plan(error @ (PlanError::Nothing | PlanError::TypeAlone(_))) => {
-                Problem::malformed("tags", error)
-            }
+            Self::Plan(error @ PlanError::Nothing) => Problem::malformed("tags", error),
             Self::Plan(_) | Self::Event(_) => Problem::internal(request_id),
             Self::Log(error) => of_log(error, request_id),
         }
@@ -97,7 +99,7 @@ impl Explain for HandleError {
 
 fn of_log(error: &LogError, request_id: &str) -> Problem {
     match error {
-        LogError::Limit(limit) => Problem::too_large(limit.to_string()),
+        LogError::Limit(limit) => Problem::limit(limit),
         LogError::Conflict(_) => Problem::contention(),
         LogError::Store(error) => Problem::of_store(error, request_id),
         LogError::KeyReused(error) => Problem::key_reused(error),

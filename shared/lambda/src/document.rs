@@ -60,6 +60,10 @@ impl<C: Command, S: Store> Handler for Documents<C, S> {
         C::react(event)
     }
 
+    fn about(command: &C) -> String {
+        command.about()
+    }
+
     async fn handle(
         &self,
         command: &C,
@@ -72,7 +76,7 @@ impl<C: Command, S: Store> Handler for Documents<C, S> {
 impl Explain for DocumentError {
     fn problem(&self, request_id: &str) -> Problem {
         match self {
-            Self::Limit(limit) => Problem::too_large(limit.to_string()),
+            Self::Limit(limit) => Problem::limit(limit),
             Self::Name(error) => Problem::malformed("streamId", error),
             Self::KeyReused(error) => Problem::key_reused(error),
             Self::KeyWithoutEvents { .. } => {

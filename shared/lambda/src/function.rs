@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 
 use crate::{
     answer,
+    bounded::bounded,
     handler::{Explain, Handler},
-    invocation::{Invocation, Surroundings},
+    invocation::{Invocation, Payload, Surroundings},
     problem::Problem,
-    telemetry::{Line, chain},
+    telemetry::{LOGGED_BYTES_MAX, Line, chain},
 };
 
 /// Left of the deadline for the answer itself, in milliseconds.
@@ -50,7 +51,7 @@ impl<H: Handler> Function<H> {
         &self.handler
     }
 
-    pub(crate) async fn invoke(&self, payload: Value, lambda: &Lambda) -> Invoked {
+    pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
         let before = self.meter.snapshot();
         let started_ms = self.clock.now_ms();
         let mut line = Line {
@@ -60,21 +61,23 @@ impl<H: Handler> Function<H> {
             cold_start: self.cold.swap(false, Ordering::Relaxed),
             command_id: None,
             correlation_id: None,
+            causation_id: None,
             outcome: "nothing-to-do", // an event that leads to no command
             attempts: 0,
             duration_ms: 0,
             usage: before.clone(),
             cause: None,
         };
-        let http = payload.pointer("/requestContext/http").is_some();
-        let bus = payload.get("detail-type").is_some();
-        let answer = match Invocation::parse::<H>(payload) {
+        let payload = Payload::of(payload);
+        let http = matches!(payload, Payload::Http(_));
+        let answer = match Invocation::<H>::parse(&payload) {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
             Ok(Invocation::Replay(replay)) => {
                 line.outcome = "replay-ignored";
-                line.cause = Some(format!("the rule takes events of the replay {replay}"));
+                let cause = format!("the rule takes events of the replay {replay}");
+                line.cause = Some(bounded(&cause, LOGGED_BYTES_MAX));
                 Ok(json!({ "answers": [] }))
             }
             Ok(Invocation::Command(command, surroundings)) => {
@@ -85,7 +88,7 @@ impl<H: Handler> Function<H> {
             Err(problem) => {
                 line.outcome = problem.kind;
                 line.cause = Some(problem.detail().to_owned());
-                if bus {
+                if matches!(payload, Payload::Bus(_)) {
                     Err(problem.diagnostic())
                 } else {
                     Ok(answer_to_caller(Err(problem), http))
@@ -105,8 +108,10 @@ impl<H: Handler> Function<H> {
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Problem> {
-        line.command_id = Some(envelope.context.command_id.clone());
-        line.correlation_id = envelope.metadata.text("correlationId").map(str::to_owned);
+        let logged = |key| Some(bounded(envelope.metadata.text(key)?, LOGGED_BYTES_MAX));
+        line.command_id = logged("commandId");
+        line.correlation_id = logged("correlationId");
+        line.causation_id = logged("causationId");
         match self.handle(command, envelope).await {
             Ok(handled) => {
                 let Handled { attempts, .. } = handled;
@@ -148,15 +153,15 @@ impl<H: Handler> Function<H> {
     async fn react(
         &self,
         event: &TopicEvent,
-        commands: Vec<H::Command>,
+        commands: Vec<(String, H::Command)>,
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Diagnostic> {
         let mut answers = Vec::with_capacity(commands.len());
         let mut failed = None;
-        for (n, command) in commands.iter().enumerate() {
+        for (key, command) in commands {
             let surroundings = Surroundings {
-                command_id: Some(format!("{}/{n}", event.id)),
+                command_id: Some(key),
                 correlation_id: event.meta.text("correlationId").map(str::to_owned),
                 causation_id: Some(event.id.to_string()),
                 traceparent: event.meta.text("traceparent").map(str::to_owned),
@@ -164,9 +169,10 @@ impl<H: Handler> Function<H> {
             };
             let mut envelope = self.envelope(surroundings, lambda);
             envelope.cause = event.position.position().cloned();
-            match self.command(command, &envelope, lambda, line).await {
+            envelope.records_effects_only = true;
+            match self.command(&command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
-                Err(problem) if problem.is_answer() => answers.push(problem.document()),
+                Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
                 Err(problem) => failed = Some(problem),
             }
         }
@@ -202,6 +208,7 @@ impl<H: Handler> Function<H> {
             context: Context { now_ms, command_id, principal },
             metadata,
             idempotency_key,
+            records_effects_only: false,
             cause: None,
             // Emulators of the runtime send deadlines long past; those bound nothing.
             deadline_ms: Some(lambda.deadline)

@@ -13,7 +13,7 @@ pub(crate) trait Handler {
     /// The slice's name, in kebab case.
     const NAME: &'static str;
     /// What it takes.
-    type Command: DeserializeOwned;
+    type Command: Serialize + DeserializeOwned;
     /// What places an event in the log.
     type Place: Serialize;
     /// Why a command is not settled.
@@ -22,6 +22,9 @@ pub(crate) trait Handler {
     /// The commands that an event of the EventTopic leads to; `None` when the slice does not react
     /// to its type.
     fn react(event: &TopicEvent) -> Result<Option<Vec<Self::Command>>, serde_json::Error>;
+
+    /// The thing that a command of an event is about.
+    fn about(command: &Self::Command) -> String;
 
     /// Settles one command. A refusal is an outcome.
     fn handle(

@@ -7,12 +7,15 @@
 //! | command with surroundings | `command` |
 //! | bare command | anything else |
 
+use std::collections::BTreeMap;
+
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
-use ringfence::TopicEvent;
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use ringfence::{TopicEvent, canonical_json, reaction_key};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::handler::Handler;
+use crate::json::{member, read, typed};
 use crate::problem::Problem;
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
@@ -22,12 +25,25 @@ const COMMAND_BYTES_MAX: usize = 350 * 1024;
 /// in bytes: each is an attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
 
+/// What is said of a command that is a list, a text or a number.
+const NO_OBJECT: &str = "must be an object";
+
+/// What a function is invoked with, by who sends it.
+pub(crate) enum Payload<'t> {
+    /// API Gateway.
+    Http(&'t str),
+    /// The EventTopic.
+    Bus(&'t str),
+    /// A caller of its own.
+    Direct(&'t str),
+}
+
 /// An invocation, understood.
-pub(crate) enum Invocation<C> {
+pub(crate) enum Invocation<H: Handler> {
     /// A command of a caller who waits, over HTTP or not.
-    Command(Box<C>, Surroundings),
-    /// An event of the EventTopic and the commands that it leads to.
-    Event(Box<TopicEvent>, Vec<C>),
+    Command(Box<H::Command>, Surroundings),
+    /// An event of the EventTopic and the commands that it leads to, each with its key.
+    Event(Box<TopicEvent>, Vec<(String, H::Command)>),
     /// An event that happened long ago, sent again by the replay of this name: nothing follows.
     Replay(String),
 }
@@ -44,93 +60,137 @@ pub(crate) struct Surroundings {
     pub(crate) principal: Option<String>,
 }
 
-impl<C: DeserializeOwned> Invocation<C> {
-    pub(crate) fn parse<H: Handler<Command = C>>(payload: Value) -> Result<Self, Problem> {
-        match payload {
-            Value::Object(map) if is_http(&map) => Self::http(map.into()),
-            Value::Object(map) if map.contains_key("detail-type") => Self::event::<H>(map.into()),
-            Value::Object(mut map) if map.contains_key("command") => {
-                let command = map.remove("command").unwrap_or_default();
-                let surroundings: Surroundings = from_json(map.into())?;
-                surroundings.check()?;
-                Ok(Self::Command(Box::new(self::command(command)?), surroundings))
-            }
-            command => {
-                Ok(Self::Command(Box::new(self::command(command)?), Surroundings::default()))
-            }
+impl<'t> Payload<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        let http = member(text, "requestContext").and_then(|context| member(context, "http"));
+        if http.is_some() {
+            Self::Http(text)
+        } else if member(text, "detail-type").is_some() {
+            Self::Bus(text)
+        } else {
+            Self::Direct(text)
+        }
+    }
+}
+
+impl<H: Handler> Invocation<H> {
+    pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
+        match *payload {
+            Payload::Http(request) => Self::http(request),
+            Payload::Bus(event) => Self::event(event),
+            Payload::Direct(command) => Self::direct(command),
         }
     }
 
-    fn http(payload: Value) -> Result<Self, Problem> {
-        let request: ApiGatewayV2httpRequest = from_json(payload)?;
+    fn direct(text: &str) -> Result<Self, Problem> {
+        let mut json = object(text)?;
+        let Some(command) = json.remove("command") else {
+            return Ok(Self::Command(typed(json.into())?, Surroundings::default()));
+        };
+        let surroundings: Surroundings = typed(json.into())?;
+        surroundings.check()?;
+        if !command.is_object() {
+            return Err(Problem::malformed("command", NO_OBJECT));
+        }
+        Ok(Self::Command(typed(command)?, surroundings))
+    }
+
+    fn http(text: &str) -> Result<Self, Problem> {
+        let request: ApiGatewayV2httpRequest = typed(trusted(text)?)?;
         let mut surroundings = Surroundings::of_request(&request);
         surroundings.check()?;
         // After the check: the authorizer gives it, and an ARN can be long.
         surroundings.principal = principal(&request);
-        let body = body(request)?;
-        if body.len() > COMMAND_BYTES_MAX {
-            return Err(Problem::too_large(format!(
-                "body: {} bytes, limit {COMMAND_BYTES_MAX}; an event holds no more",
-                body.len()
-            )));
-        }
-        let json = serde_json::from_slice(&body).map_err(|e| Problem::malformed("body", e))?;
-        Ok(Self::Command(Box::new(command(json)?), surroundings))
+        let command = object(&body(request)?)?;
+        Ok(Self::Command(typed(command.into())?, surroundings))
     }
 
-    fn event<H: Handler<Command = C>>(mut payload: Value) -> Result<Self, Problem> {
-        let event: TopicEvent = from_json(payload["detail"].take())?;
+    fn event(text: &str) -> Result<Self, Problem> {
+        let event: TopicEvent = typed(trusted(text)?["detail"].take())?;
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
         match H::react(&event) {
-            Ok(Some(commands)) => Ok(Self::Event(Box::new(event), commands)),
+            Ok(Some(commands)) => {
+                let commands = keyed::<H>(&event, commands)?;
+                Ok(Self::Event(Box::new(event), commands))
+            }
             Ok(None) => Err(Problem::malformed(
                 "detail-type",
-                format!("{} does not react to {}", H::NAME, event.event_type),
+                format_args!("{} does not react to {}", H::NAME, event.event_type),
             )),
             Err(error) => Err(Problem::malformed("detail.data", error)),
         }
     }
 }
 
-fn is_http(payload: &serde_json::Map<String, Value>) -> bool {
-    payload.get("requestContext").is_some_and(|context| context.get("http").is_some())
+/// Gives each command of an event its key. It is made of the event and of what the command is about,
+/// so a later version of the reaction, which may make other commands or make them in another order,
+/// can't take effect a second time.
+///
+/// # Errors
+/// Two different commands are about the same thing: nobody could tell later which one took effect.
+fn keyed<H: Handler>(
+    event: &TopicEvent,
+    commands: Vec<H::Command>,
+) -> Result<Vec<(String, H::Command)>, Problem> {
+    let mut known = BTreeMap::new();
+    let mut keyed = Vec::with_capacity(commands.len());
+    for command in commands {
+        let about = H::about(&command);
+        let json = canonical_json(&command);
+        match known.get(&about) {
+            Some(same) if *same == json => {}
+            Some(_) => {
+                return Err(Problem::malformed(
+                    "detail",
+                    format_args!(
+                        "{} makes two different commands about one thing of an event; make one of \
+                         them, or tell them apart in `about`, which is {about:?} of both",
+                        H::NAME
+                    ),
+                ));
+            }
+            None => {
+                keyed.push((reaction_key(&event.id, &about), command));
+                known.insert(about, json);
+            }
+        }
+    }
+    Ok(keyed)
 }
 
-fn body(request: ApiGatewayV2httpRequest) -> Result<Vec<u8>, Problem> {
+/// What AWS has written around a caller's text.
+fn trusted(text: &str) -> Result<Value, Problem> {
+    serde_json::from_str(text).map_err(|error| Problem::malformed("payload", error))
+}
+
+/// What a caller has written. It is an object: serde would take an array of the fields' values as well,
+/// which says something else as soon as the fields change.
+fn object(text: &str) -> Result<Map<String, Value>, Problem> {
+    if text.len() > COMMAND_BYTES_MAX {
+        return Err(Problem::too_large(format!(
+            "body: {} bytes, limit {COMMAND_BYTES_MAX}; an event holds no more",
+            text.len()
+        )));
+    }
+    match read(text)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Problem::malformed("body", NO_OBJECT)),
+    }
+}
+
+fn body(request: ApiGatewayV2httpRequest) -> Result<String, Problem> {
     let body = request.body.unwrap_or_default();
     if body.is_empty() {
         return Err(Problem::malformed("body", "is empty; send the command as JSON"));
     }
     if !request.is_base64_encoded {
-        return Ok(body.into_bytes());
+        return Ok(body);
     }
-    aws_smithy_types::base64::decode(body).map_err(|error| Problem::malformed("body", error))
-}
-
-/// A command is an object: serde would take an array of its fields' values as well, which says
-/// something else as soon as the fields change.
-fn command<C: DeserializeOwned>(json: Value) -> Result<C, Problem> {
-    if json.is_object() {
-        from_json(json)
-    } else {
-        Err(Problem::malformed("body", "not an object"))
-    }
-}
-
-fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(json).map_err(|error| {
-        let message = error.inner().to_string();
-        // serde names a field that is not there in its message alone.
-        let missing = message.strip_prefix("missing field `").and_then(|m| m.split('`').next());
-        match (error.path().to_string().as_str(), missing) {
-            (".", Some(field)) => Problem::malformed(field, "is missing"),
-            (".", None) => Problem::malformed("body", message),
-            (path, Some(field)) => Problem::malformed(&format!("{path}.{field}"), "is missing"),
-            (path, None) => Problem::malformed(path, message),
-        }
-    })
+    let bytes = aws_smithy_types::base64::decode(body)
+        .map_err(|_| Problem::malformed("body", "is not base64"))?;
+    String::from_utf8(bytes).map_err(|_| Problem::malformed("body", "is not UTF-8"))
 }
 
 /// Whether `text` has the form of a traceparent of version 00: four fields of hexadecimal digits.
@@ -179,7 +239,7 @@ impl Surroundings {
                 return Err(Problem::malformed(field, limit));
             }
         }
-        // The commands of a reaction are named `<event id>/<n>`; nobody may take such a name before.
+        // The key of a reaction's command has one; no caller may take it before.
         if self.command_id.as_ref().is_some_and(|id| id.contains('/')) {
             return Err(Problem::malformed(names[0].0, "must not contain /"));
         }

@@ -7,12 +7,14 @@
 
 pub mod aggregate;
 mod answer;
+mod bounded;
 mod config;
 mod dcb;
 pub mod document;
 mod function;
 mod handler;
 mod invocation;
+mod json;
 mod problem;
 #[cfg(feature = "reactions")]
 pub mod reactions;
@@ -20,11 +22,12 @@ mod start;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 use std::process::ExitCode;
 
 use lambda_runtime::{LambdaEvent, service_fn};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub use answer::http;
 pub use config::{ConfigError, Variables};
@@ -45,8 +48,8 @@ async fn serve<H: Handler>(
     open: impl Future<Output = Result<Function<H>, BoxError>>,
 ) -> Result<(), BoxError> {
     let function = &open.await?;
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let Invoked { answer, line } = function.invoke(event.payload, &event.context).await;
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
+        let Invoked { answer, line } = function.invoke(event.payload.get(), &event.context).await;
         line.write();
         answer
     }))

@@ -3,8 +3,17 @@
 use std::fmt::Display;
 
 use lambda_runtime::Diagnostic;
-use ringfence::{KeyReused, StoreError};
+use ringfence::{KeyReused, LimitExceeded, StoreError};
 use serde_json::{Value, json};
+
+use crate::bounded::bounded;
+
+/// How much of a field's name is repeated, in bytes of JSON.
+const FIELD_BYTES_MAX: usize = 256;
+/// How much is said of a field, in bytes of JSON.
+const MESSAGE_BYTES_MAX: usize = 512;
+/// How much is said of a problem, in bytes of JSON.
+const DETAIL_BYTES_MAX: usize = 1_024;
 
 /// An answer other than success.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +36,10 @@ const AGAIN: &str =
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl Problem {
-    /// A problem for `title` that `detail` says more of.
+    /// A problem for `title` that `detail` says more of. A long `detail` is cut: it may repeat what
+    /// the caller sent.
     pub fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
+        let detail = bounded(&detail, DETAIL_BYTES_MAX);
         Self { status, kind, title, detail, extension: Value::Null }
     }
 
@@ -40,9 +51,8 @@ impl Problem {
 
     /// 400: `field` is not what is needed.
     pub fn malformed(field: &str, message: impl Display) -> Self {
-        // A place in the text helps nobody who is told the field.
-        let message = message.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default();
+        let field = bounded(field, FIELD_BYTES_MAX);
+        let message = bounded(&message.to_string(), MESSAGE_BYTES_MAX);
         let title = "The request is malformed";
         let detail = format!("{field}: {message}");
         let extension = json!({ "errors": [{ "field": field, "message": message }] });
@@ -52,6 +62,13 @@ impl Problem {
     /// 413: more than an event or a transaction holds.
     pub(crate) fn too_large(detail: String) -> Self {
         Self::new(413, "too-large", "The command is too large", detail)
+    }
+
+    /// 413: the log takes no more. Of a long subject, such as a path through the caller's JSON, the
+    /// beginning is told, so that the limit is told as well.
+    pub(crate) fn limit(limit: &LimitExceeded) -> Self {
+        let subject = bounded(&limit.subject, FIELD_BYTES_MAX);
+        Self::too_large(LimitExceeded { subject, ..limit.clone() }.to_string())
     }
 
     /// 422: the domain refuses. The kit's cases refuse a rejection whose fields would meet the
@@ -115,9 +132,10 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether this is the domain's answer, as opposed to a command that did not get one.
-    pub(crate) fn is_answer(&self) -> bool {
-        self.kind == "rejected"
+    /// Whether a command of a reaction is done with: the domain refuses it, or an earlier version of
+    /// the reaction has taken effect in its place. Any other problem left it without an answer.
+    pub(crate) fn settles_reaction(&self) -> bool {
+        matches!(self.kind, "rejected" | "key-reused")
     }
 
     /// The failure of an invocation that nobody waits for: `errorType` is the stable name.

@@ -16,8 +16,11 @@ pub struct Email(String);
 
 /// A text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no e-mail address")]
-pub struct EmailError(String);
+#[error(
+    "an e-mail address has the form name@domain, at most {EMAIL_BYTES_MAX} bytes, and no white space \
+     or control characters"
+)]
+pub struct EmailError;
 
 impl TryFrom<String> for Email {
     type Error = EmailError;
@@ -29,7 +32,7 @@ impl TryFrom<String> for Email {
         if whole && plain && text.len() <= EMAIL_BYTES_MAX {
             Ok(Self(text))
         } else {
-            Err(EmailError(text))
+            Err(EmailError)
         }
     }
 }

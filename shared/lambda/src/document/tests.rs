@@ -94,7 +94,7 @@ fn on<C: Command>(far: &Far) -> Function<Documents<C, Far>> {
 }
 
 async fn direct<C: Command>(function: &Function<Documents<C, Far>>, payload: Value) -> Value {
-    function.invoke(payload, &Context::default()).await.answer.unwrap()
+    function.invoke(&payload.to_string(), &Context::default()).await.answer.unwrap()
 }
 
 /// Status and body of the answer to the sample with this key and body.

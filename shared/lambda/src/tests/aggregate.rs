@@ -8,7 +8,7 @@ use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
 use register_customer::RegisterCustomer;
 use rename_customer::RenameCustomer;
-use ringfence::TopicEvent;
+use ringfence::{LimitExceeded, TopicEvent};
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
 };
@@ -55,7 +55,7 @@ impl Shop {
     }
 
     async fn invoke<C: Command + DeserializeOwned>(&self, payload: Value) -> Invoked {
-        self.function::<C>().invoke(payload, &Context::default()).await
+        self.function::<C>().invoke(&payload.to_string(), &Context::default()).await
     }
 
     /// Status and body of an HTTP answer to a command under a key.
@@ -133,6 +133,9 @@ fn what_the_log_refuses_is_said_with_its_limit() {
     check(AggregateError::NotFound(key()), 422, "AggregateNotFound");
     let long = AggregateKey::new("customers", "x".repeat(2_048)).unwrap_err();
     check(long.into(), 400, "limit 2048");
+    let (subject, unit, advice) = ("x".repeat(300_000), "bytes", "split it");
+    let limit = LimitExceeded { subject, found: 8, limit: 7, unit, advice };
+    check(limit.into(), 413, "x…: 8 bytes, limit 7; split it");
     let path = "payload.points".to_owned();
     let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };
     check(
@@ -165,7 +168,9 @@ async fn refusals_are_problem_documents() {
     let email = json!({ "customerId": "ada", "email": "nowhere" });
     let (status, body) = shop.post::<ChangeCustomerEmail>(email, "k").await;
     assert_eq!(status, 400);
-    assert_eq!(body["detail"], r#"email: "nowhere" is no e-mail address"#);
+    let detail = "email: an e-mail address has the form name@domain, at most 254 bytes, and no white \
+                  space or control characters";
+    assert_eq!(body["detail"], detail);
     // The body is below its limit, the event with what is beside the name above its own.
     let name = "x".repeat(350 * 1_024 - 100);
     shop.register("ada").await;
@@ -263,9 +268,9 @@ async fn what_others_keep_from_being_written_is_contention() {
     assert_eq!(shop.events("ada").await.len(), 1);
 }
 
-/// Greets who has ordered.
+/// Greets who has ordered, by a name.
 #[derive(Serialize, Deserialize)]
-struct Greet(CustomerId);
+struct Greet(CustomerId, String);
 
 impl Decide for Greet {
     const NAME: &'static str = "greet";
@@ -281,12 +286,13 @@ impl Decide for Greet {
         _: Option<&Customer>,
         _: &ringfence::Context,
     ) -> Result<Vec<CustomerEvent>, NotActive> {
-        Ok(vec![CustomerEvent::CustomerRenamed { name: "Dear".to_owned() }])
+        Ok(vec![CustomerEvent::CustomerRenamed { name: self.1.clone() }])
     }
 
     fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
         let customer = serde_json::from_value(event.data["customerId"].clone())?;
-        Ok(Some(vec![Self(customer)]))
+        let name = event.data["name"].as_str().unwrap_or("Dear").to_owned();
+        Ok(Some(vec![Self(customer, name)]))
     }
 }
 
@@ -304,4 +310,16 @@ async fn an_event_of_the_topic_leads_to_its_command_once() {
     assert_eq!(events.len(), 1);
     let metadata = events[0].metadata.as_ref().unwrap();
     assert_eq!(metadata["causationId"], placed["detail"]["id"]);
+}
+
+#[tokio::test]
+async fn a_mended_reaction_takes_effect_only_where_none_has() {
+    let shop = shop();
+    let mut placed = topic_event("OrderPlaced", &["p1"]);
+    shop.invoke::<Greet>(placed.clone()).await.answer.unwrap();
+    placed["detail"]["data"]["name"] = "Friend".into();
+    let answer = shop.invoke::<Greet>(placed.clone()).await.answer.unwrap();
+    assert_eq!(answer["answers"][0]["type"], "urn:ringfence:problem:key-reused");
+    let customer = placed["detail"]["data"]["customerId"].as_str().unwrap();
+    assert_eq!(shop.events(customer).await.len(), 1);
 }

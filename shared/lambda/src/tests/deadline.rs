@@ -1,0 +1,86 @@
+//! The time that Lambda gives an invocation.
+
+use std::{future::pending, sync::Mutex, time::Duration};
+
+use lambda_runtime::Context;
+use place_order::PlaceOrder;
+use ringfence::{Envelope, HandleError, Handled, Outcome, TopicEvent};
+use ringfence_dynamo::{Clock, Meter};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{NOW_MS, order, topic_event};
+use crate::function::Function;
+use crate::handler::Handler;
+
+/// A slice whose log never answers, or at once; and the deadlines that it was told.
+#[derive(Default)]
+struct Waiting {
+    answers: bool,
+    deadlines: Mutex<Vec<Option<u64>>>,
+}
+
+impl Handler for Waiting {
+    const NAME: &'static str = "waiting";
+    type Command = PlaceOrder;
+    type Place = u64;
+    type Error = HandleError;
+
+    fn react(_: &TopicEvent) -> Result<Option<Vec<PlaceOrder>>, serde_json::Error> {
+        serde_json::from_value(order()).map(|order| Some(vec![order]))
+    }
+
+    fn about(_: &PlaceOrder) -> String {
+        String::new()
+    }
+
+    async fn handle(
+        &self,
+        _: &PlaceOrder,
+        envelope: &Envelope,
+    ) -> Result<Handled<u64>, HandleError> {
+        self.deadlines.lock().unwrap().push(envelope.deadline_ms);
+        if !self.answers {
+            return pending().await;
+        }
+        Ok(Handled { outcome: Outcome::Accepted(vec![]), attempts: 1, repeated: false })
+    }
+}
+
+fn function(answers: bool) -> Function<Waiting> {
+    let waiting = Waiting { answers, ..Waiting::default() };
+    Function::new(waiting, Clock::fixed(NOW_MS), Meter::default())
+}
+
+fn until(deadline: u64) -> Context {
+    let mut lambda = Context::default();
+    lambda.deadline = deadline;
+    lambda
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_the_process() {
+    let function = function(false);
+    let start = Instant::now();
+    let invoked = function.invoke(&order().to_string(), &until(NOW_MS + 3_000)).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(2_750));
+    let answer = invoked.answer.unwrap();
+    assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
+    assert_eq!(invoked.line.outcome, "outcome-unknown");
+    assert_eq!(*function.handler().deadlines.lock().unwrap(), [Some(NOW_MS + 2_750)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_command_gets_no_answer_in_time_is_delivered_again() {
+    let event = topic_event("OrderPlaced", &["p1"]).to_string();
+    let invoked = function(false).invoke(&event, &until(NOW_MS + 3_000)).await;
+    assert_eq!(invoked.answer.unwrap_err().error_type, "outcome-unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_in_the_past_bounds_nothing() {
+    let function = function(true);
+    let invoked = function.invoke(&order().to_string(), &until(NOW_MS)).await;
+    assert_eq!(invoked.answer.unwrap(), json!({ "accepted": true, "events": [] }));
+    assert_eq!(*function.handler().deadlines.lock().unwrap(), [None]);
+}

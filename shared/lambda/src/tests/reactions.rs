@@ -1,0 +1,254 @@
+//! An event that is delivered again, also to a later version of the automation.
+
+use std::sync::{Mutex, PoisonError};
+
+use change_product_price::ChangeProductPrice;
+use futures::future::{BoxFuture, FutureExt, ready};
+use futures::stream::BoxStream;
+use ringfence::{
+    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, HandleError,
+    Handled, LogError, MemoryLog, Outcome, Plan, Seen, SequencedEvent, Settled, Slice, StoreError,
+    TopicEvent, kit::id,
+};
+use ringfence_catalog::{Money, ProductAdded};
+use ringfence_dynamo::{Clock, Meter};
+use serde_json::{Value, json};
+
+use super::{NOW_MS, invoke, topic_event};
+use crate::dcb::Dcb;
+use crate::function::{Function, Invoked};
+use crate::handler::Handler;
+
+/// A log on which others are always faster at one product.
+struct Contended {
+    log: MemoryLog,
+    product: Mutex<&'static str>,
+}
+
+impl EventLog for Contended {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        self.log.read(plan, consistency, envelope)
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        let product = *self.product.lock().unwrap_or_else(PoisonError::into_inner);
+        if append.events.iter().any(|event| event.data["productId"] == product) {
+            return ready(Err(StoreError::Contention { attempts: 8 }.into())).boxed();
+        }
+        self.log.append(append)
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        self.log.verify(seen, envelope)
+    }
+
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>> {
+        self.log.settle(record, outcome, envelope)
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        self.log.pause(attempt, envelope)
+    }
+}
+
+/// An automation that changes the prices that the event says, so that a test is every version of it.
+struct Reprice(Dcb<ChangeProductPrice, Contended>);
+
+impl Handler for Reprice {
+    const NAME: &'static str = "reprice";
+    type Command = ChangeProductPrice;
+    type Place = ringfence::Position;
+    type Error = HandleError;
+
+    fn react(event: &TopicEvent) -> Result<Option<Vec<ChangeProductPrice>>, serde_json::Error> {
+        let prices: Vec<(String, u64)> = serde_json::from_value(event.data["prices"].clone())?;
+        let command = |(product, price): (String, u64)| ChangeProductPrice {
+            product_id: id(&product),
+            price: Money::new(price, "EUR"),
+        };
+        Ok(Some(prices.into_iter().map(command).collect()))
+    }
+
+    fn about(command: &ChangeProductPrice) -> String {
+        command.about()
+    }
+
+    async fn handle(
+        &self,
+        command: &ChangeProductPrice,
+        envelope: &Envelope,
+    ) -> Result<Handled, HandleError> {
+        self.0.handle(command, envelope).await
+    }
+}
+
+struct Shop(Function<Reprice>);
+
+impl Shop {
+    /// A shop with these products, each for one euro.
+    fn with(products: &[&str]) -> Self {
+        let catalog = ChangeProductPrice::catalog().unwrap();
+        let log = Contended { log: MemoryLog::new(catalog.clone()), product: Mutex::default() };
+        let handler = Reprice(Dcb::new(log, catalog, 0));
+        let shop = Self(Function::new(handler, Clock::fixed(NOW_MS), Meter::default()));
+        products.iter().for_each(|product| shop.add(product));
+        shop
+    }
+
+    fn log(&self) -> &Contended {
+        self.0.handler().0.log()
+    }
+
+    fn add(&self, product: &str) {
+        let added = ProductAdded {
+            product_id: id(product),
+            name: "A product".to_owned(),
+            description: String::new(),
+            price: Money::new(100, "EUR"),
+        };
+        let envelope = Envelope::default();
+        let events = ringfence::events![added];
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        futures::executor::block_on(self.log().log.append(append)).unwrap();
+    }
+
+    fn contend(&self, product: &'static str) {
+        *self.log().product.lock().unwrap() = product;
+    }
+
+    /// Delivers one and the same event to the version of the automation that makes these commands of
+    /// it.
+    fn deliver(&self, prices: &[(&str, u64)]) -> Invoked {
+        let mut event = topic_event("OrderPlaced", &[]);
+        event["detail"]["data"]["prices"] = json!(prices);
+        invoke(&self.0, event)
+    }
+
+    /// Delivers it, and what is said of each command.
+    fn answers(&self, prices: &[(&str, u64)]) -> Vec<String> {
+        let answer = self.deliver(prices).answer.unwrap();
+        let said = |answer: &Value| match answer["type"].as_str() {
+            Some(problem) => problem.rsplit(':').next().unwrap_or_default().to_owned(),
+            None if answer["repeated"] == true => "repeated".to_owned(),
+            None => format!("{} events", answer["events"].as_array().map_or(0, Vec::len)),
+        };
+        answer["answers"].as_array().unwrap().iter().map(said).collect()
+    }
+
+    /// The prices that were set, in this order.
+    fn prices(&self) -> Vec<(String, u64)> {
+        let events = self.log().log.events();
+        let changed = events.iter().filter(|event| event.event_type == "ProductPriceChanged");
+        let price = |event: &SequencedEvent| {
+            let Value::String(product) = &event.data["productId"] else { panic!("{event:?}") };
+            (product.clone(), event.data["price"]["amount"].as_u64().unwrap())
+        };
+        changed.map(price).collect()
+    }
+}
+
+fn price(product: &str, price: u64) -> (String, u64) {
+    (product.to_owned(), price)
+}
+
+#[test]
+fn an_event_whose_command_is_contended_is_delivered_again() {
+    let shop = Shop::with(&["desk", "lamp"]);
+    shop.contend("desk");
+    let Invoked { answer, line } = shop.deliver(&[("desk", 6), ("lamp", 5)]);
+    assert_eq!(answer.unwrap_err().error_type, "contention");
+    assert_eq!(line.outcome, "contention");
+    assert_eq!(shop.prices(), [price("lamp", 5)], "the others are tried");
+    shop.contend("");
+    assert_eq!(shop.answers(&[("desk", 6), ("lamp", 5)]), ["1 events", "0 events"]);
+    assert_eq!(shop.prices(), [price("lamp", 5), price("desk", 6)]);
+}
+
+#[test]
+fn a_mended_reaction_takes_effect_only_where_none_has() {
+    let shop = Shop::with(&["desk", "lamp", "rug"]);
+    shop.contend("desk");
+    shop.deliver(&[("lamp", 5), ("desk", 6)]).answer.unwrap_err();
+    shop.contend("");
+    // Other commands in another order, and one more.
+    let mended = [("desk", 7), ("rug", 8), ("lamp", 9)];
+    assert_eq!(shop.answers(&mended), ["1 events", "1 events", "key-reused"]);
+    let prices = [price("lamp", 5), price("desk", 7), price("rug", 8)];
+    assert_eq!(shop.prices(), prices);
+    assert_eq!(shop.answers(&mended), ["0 events", "0 events", "key-reused"]);
+    assert_eq!(shop.prices(), prices);
+}
+
+#[test]
+fn the_same_commands_in_another_order_are_repeats() {
+    let shop = Shop::with(&["desk", "lamp"]);
+    shop.answers(&[("lamp", 5), ("desk", 6)]);
+    shop.answers(&[("desk", 6), ("lamp", 5)]);
+    assert_eq!(shop.prices(), [price("lamp", 5), price("desk", 6)]);
+}
+
+#[test]
+fn a_command_that_was_refused_is_decided_anew() {
+    let shop = Shop::with(&["lamp"]);
+    assert_eq!(shop.answers(&[("rug", 6)]), ["rejected"]);
+    shop.add("rug");
+    // As it was, or mended.
+    assert_eq!(shop.answers(&[("rug", 100)]), ["0 events"], "it has that price");
+    assert_eq!(shop.answers(&[("rug", 7)]), ["1 events"]);
+    assert_eq!(shop.answers(&[("rug", 8)]), ["key-reused"]);
+    assert_eq!(shop.prices(), [price("rug", 7)]);
+}
+
+#[test]
+fn an_effect_is_not_repeated_after_others_have_changed_the_state() {
+    let shop = Shop::with(&["lamp"]);
+    shop.answers(&[("lamp", 5)]);
+    let command = json!({ "productId": "lamp", "price": { "amount": 9, "currency": "EUR" } });
+    invoke(&shop.0, command).answer.unwrap();
+    assert_eq!(shop.answers(&[("lamp", 5)]), ["repeated"]);
+    assert_eq!(shop.prices(), [price("lamp", 5), price("lamp", 9)]);
+}
+
+#[test]
+fn two_different_commands_about_one_thing_are_refused_and_two_same_ones_are_one() {
+    let shop = Shop::with(&["desk", "lamp"]);
+    let error = shop.deliver(&[("desk", 6), ("lamp", 5), ("lamp", 7)]).answer.unwrap_err();
+    assert_eq!(error.error_type, "malformed");
+    let said = r#"tell them apart in `about`, which is "productId:lamp" of both"#;
+    assert!(error.error_message.contains(said), "{}", error.error_message);
+    assert!(shop.prices().is_empty(), "nothing is half done");
+    assert_eq!(shop.answers(&[("lamp", 5), ("lamp", 5)]), ["1 events"]);
+}
+
+#[test]
+fn the_key_of_a_command_is_bounded_whatever_the_event_is_called() {
+    let shop = Shop::with(&["lamp"]);
+    let mut event = topic_event("OrderPlaced", &[]);
+    event["detail"]["id"] = format!("{}/7", "p".repeat(2_040)).into();
+    event["detail"]["data"]["prices"] = json!([["lamp", 5]]);
+    let Invoked { answer, line } = invoke(&shop.0, event);
+    answer.unwrap();
+    let events = shop.log().log.events();
+    let metadata = &events.last().unwrap().metadata;
+    assert_eq!(metadata.text("commandId").map(str::len), Some(73));
+    assert_eq!(
+        metadata.text("causationId").map(str::len),
+        Some(2_042),
+        "the event, as it is called"
+    );
+    assert!(line.json()["causation_id"].as_str().unwrap().starts_with("ppp"));
+}
