@@ -30,8 +30,9 @@ no rule that names a context takes it. A rule that wants replays matches the sou
 `replay.`; a replay that no rule wants has no effect.
 
 A replay keeps its checkpoint under the reader `replay.<name>`. Broken off, it goes on from there with
-the same command, and at most 100 events are sent twice. `ringfence checkpoint set replay.<name> start`
-begins it anew.
+the same command, and at most 100 events are sent twice. A name is refused whose checkpoint is not between
+`--from` and `--until`: another replay has used it. `ringfence checkpoint set replay.<name> start` begins it
+anew.
 
 Example:
   ringfence replay bus --name new-search --type ProductAdded --from 0 --rate 200")]

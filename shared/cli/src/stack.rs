@@ -103,7 +103,7 @@ impl Outputs {
             None => {
                 let names: Vec<_> = all.map(|(name, _)| name).collect();
                 let stack = &self.stack;
-                Err(format!("stack {stack} has them for {}", names.join(", ")))
+                Err(format!("in stack {stack} these functions have one: {}", names.join(", ")))
             }
         }
     }
@@ -120,4 +120,44 @@ pub(crate) fn queue(text: &str) -> Result<String, String> {
 pub(crate) fn name(text: &str) -> Result<String, &'static str> {
     let wrong = "it is empty: give a name, or name the stack with --stack";
     if text.is_empty() { Err(wrong) } else { Ok(text.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_is_found_wherever_it_is_named() {
+        for (line, expected) in [
+            ("ringfence --stack shop verify", Some("shop")),
+            ("ringfence redrive --queue place-order --stack shop", Some("shop")),
+            ("ringfence tail --stack=shop --from 1", Some("shop")),
+            ("ringfence tail --stack= --from 1", None),
+            ("ringfence tail --stacks shop", None),
+            ("ringfence tail --stack", None),
+            ("ringfence verify", None),
+        ] {
+            let words = line.split(' ').map(str::to_owned);
+            assert_eq!(named(words).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_its_function() {
+        let values = [
+            ("PlaceOrderDeadLettersUrl", "https://queue"),
+            ("PublishEventsDeadLettersUrl", "https://other"),
+            ("PublishEventsFailedBatchesName", "shop-bucket"),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let outputs = Outputs { stack: "shop".to_owned(), values };
+        for name in ["place-order", "PlaceOrder", "https://queue"] {
+            assert_eq!(outputs.queue(name).as_deref(), Ok("https://queue"));
+        }
+        for name in ["publish-events", "PublishEvents", "shop-bucket"] {
+            assert_eq!(outputs.bucket(name).as_deref(), Ok("shop-bucket"));
+        }
+        let wrong = outputs.queue("add-product").expect_err("it keeps nothing");
+        assert_eq!(wrong, "in stack shop these functions have one: PlaceOrder, PublishEvents");
+    }
 }

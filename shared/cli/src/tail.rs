@@ -168,3 +168,16 @@ fn json_line(Entry { checkpoint, event }: &Entry) -> String {
     })
     .to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_what_was_read_and_printed_and_where_it_is() {
+        let mut done = Done::default();
+        assert_eq!(done.to_string(), "0 events read, 0 printed");
+        done = Done { read: 200, printed: 3, at: Checkpoint::try_from(1_200).ok() };
+        assert_eq!(done.to_string(), "200 events read, 3 printed, at checkpoint 1200");
+    }
+}

@@ -230,7 +230,7 @@ fn a_role_that_differs_is_told_by_what_to_write() {
     };
     check(
         &[],
-        &[read.clone()],
+        std::slice::from_ref(&read),
         "PlaceOrderRole lacks this statement, or has another one of its Sid:\n\
          - Action: dynamodb:Query\n  Effect: Allow\n  Resource: !GetAtt EventTable.Arn\n  Sid: Read\n",
     );

@@ -2,6 +2,7 @@
 //! template uses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,17 +71,21 @@ pub struct Access {
 
 /// A permission that a role lacks.
 #[derive(Debug, thiserror::Error)]
-#[error("{role} does not allow {} on {}{}: {fix}", .access.action, .access.resource, details(.access))]
+#[error("{role} does not allow {access}: {fix}")]
 pub struct Refused {
     role: String,
-    access: Access,
+    access: String,
     fix: String,
 }
 
-fn details(access: &Access) -> String {
-    let key = access.key.as_ref().map(|key| format!(", key {key}"));
-    let enclosing = access.enclosing.as_ref().map(|operation| format!(", within {operation}"));
-    [key, enclosing].into_iter().flatten().collect()
+impl Display for Access {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.action, self.resource)?;
+        if let Some(key) = &self.key {
+            write!(f, ", key {key}")?;
+        }
+        self.enclosing.as_ref().map_or(Ok(()), |operation| write!(f, ", within {operation}"))
+    }
 }
 
 impl Template {
@@ -129,7 +134,7 @@ impl Role {
             None => Ok(accesses),
             Some(access) => Err(Refused {
                 role: self.id.clone(),
-                access: access.clone(),
+                access: access.to_string(),
                 fix: self.fix(access),
             }),
         }
@@ -271,8 +276,8 @@ impl Conditions {
 impl Table {
     fn new(id: &str, properties: &Value) -> Self {
         let key = |schema: &Value| {
-            let keys = schema["KeySchema"].as_array().into_iter().flatten();
-            let hash = keys.filter(|key| key["KeyType"] == "HASH").next();
+            let mut keys = schema["KeySchema"].as_array().into_iter().flatten();
+            let hash = keys.find(|key| key["KeyType"] == "HASH");
             hash.and_then(|key| key["AttributeName"].as_str()).unwrap_or_default().to_owned()
         };
         let indexes = properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
