@@ -33,7 +33,9 @@ impl<E> Decision<E> {
     /// adds nothing.
     #[must_use]
     pub fn and(mut self, other: Push) -> Self {
-        self.others.extend((!other.events.is_empty()).then_some(other));
+        if !other.events.is_empty() {
+            self.others.push(other);
+        }
         self
     }
 }
@@ -53,17 +55,14 @@ impl<E: Serialize> Decision<E> {
         record: Option<&CommandRecord>,
     ) -> Result<Vec<Push>, AggregateError> {
         let Self { events, others } = self;
-        match (events.is_empty(), others.first()) {
-            (true, None) => return Ok(Vec::new()),
-            (true, Some(other)) => {
-                let why = format!(
-                    "a command that pushes to {} pushes to its own aggregate {own} as well, where \
-                     its repeat is known",
-                    other.key
-                );
-                return Err(AggregateError::Invalid(why));
-            }
-            (false, _) => {}
+        if events.is_empty() {
+            return match others.first() {
+                None => Ok(Vec::new()),
+                Some(Push { key, .. }) => Err(AggregateError::Invalid(format!(
+                    "a command that pushes to {key} pushes to its own aggregate {own} as well, \
+                     where its repeat is known"
+                ))),
+            };
         }
         let events = events.into_iter().map(Draft::encode).collect::<Result<_, _>>()?;
         let first = Push { key: own.clone(), place: Place::After(read), events };

@@ -233,8 +233,14 @@ async fn what_no_table_can_hold_is_refused(log: &impl AggregateLog, _: &Clock) {
     };
     let refused = log.push_event_group(vec![group]).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
-    let refused = log.push_event(&customer("1"), Place::End, event("N", json!(1e200))).await;
-    assert!(matches!(refused, Err(AggregateError::Unstorable { .. })), "{refused:?}");
+    for (payload, path) in [(json!(1e200), "payload"), (json!([{ "": 1 }]), "payload[0]")] {
+        let refused = log.push_event(&customer("1"), Place::End, event("N", payload)).await;
+        let names = matches!(
+            &refused,
+            Err(AggregateError::Unstorable { source, .. }) if source.path == path
+        );
+        assert!(names, "{refused:?}");
+    }
     for event_type in ["", "__REPLAYED__", "__AGGREGATE_EXISTS__"] {
         let refused = log.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
         assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");

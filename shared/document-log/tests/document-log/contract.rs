@@ -37,6 +37,7 @@ on_both![
     unfolds_alone_keep_the_version_and_may_calve,
     what_is_too_large_is_refused_before_it_is_sent,
     metadata_is_beside_the_payload,
+    any_json_is_a_payload,
 ];
 
 pub(crate) fn events(numbers: std::ops::Range<u64>) -> Vec<(String, Option<Value>)> {
@@ -251,4 +252,19 @@ async fn metadata_is_beside_the_payload<S: Store>(store: S) {
     assert_eq!(event.causation_id.as_deref(), Some("cause"));
     assert_eq!(event.meta.json().expect("JSON"), Some(json!({ "commandId": "c-1" })));
     assert_eq!(event.time, "2024-06-23T00:00:00.000Z");
+}
+
+/// Bodies are bytes, so what an attribute can't hold is no concern of theirs.
+async fn any_json_is_a_payload<S: Store>(store: S) {
+    let log = log(store);
+    let (stream, envelope) = (name("a"), Envelope::default());
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let data =
+        json!({ "": { "": 1 }, "number": 1e300, "deep": deep, "long": { "x".repeat(70_000): 1 } });
+    let events = vec![("Odd".to_owned(), Some(data.clone()))];
+    let (known, by_etag, unfolds) = (None, false, Vec::new());
+    let append = Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
+    written(log.append(append).await.expect("it is settled"));
+    let tip = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
+    assert_eq!(tip.expect("a Tip").events[0].data.json().expect("JSON"), Some(data));
 }
