@@ -74,12 +74,13 @@ pub(crate) fn publish() -> Case {
     let batch: Value = serde_json::from_str(RECORDS).expect("a sample is JSON");
     let record = batch["Records"][0].clone();
     let by_hand = record.clone();
-    let entry = Entry::of_record(&record).remove(0).expect("an event");
+    let catalog = ringfence_stack::catalog().expect("free of contradictions");
+    let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
     let same: Value = serde_json::from_str(&entry.detail).expect("a detail is JSON");
     let bare: Value = serde_json::from_str(&detail(&record)).expect("a detail is JSON");
     assert_eq!(same, bare, "the two sides publish different things");
     let ours = Side::pure(move || {
-        let entry = Entry::of_record(&record).remove(0).expect("an event");
+        let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
         std::hint::black_box(entry);
     });
     let bare = Side::pure(move || {

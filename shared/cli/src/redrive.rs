@@ -171,14 +171,16 @@ impl<'a> Does<'a> {
     }
 
     async fn work(&self, work: Work) -> Result<()> {
+        let catalog = ringfence_stack::catalog()?;
+        let entries = |record: &Value| Entry::of_record(record, &catalog);
         match work {
             Work::Publish(records) => {
-                self.publish(records.iter().flat_map(Entry::of_record).collect()).await
+                self.publish(records.iter().flat_map(entries).collect()).await
             }
             Work::PublishStored(Stored::Item { log, key }) => {
                 let image = self.item(log, key).await?;
                 let record = json!({ "dynamodb": { "NewImage": image } });
-                self.publish(Entry::of_record(&record)).await
+                self.publish(entries(&record)).await
             }
             Work::PublishStored(Stored::Span { stream, events }) => {
                 self.publish(self.span(&stream, events).await?).await

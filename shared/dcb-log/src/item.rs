@@ -167,6 +167,16 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     })
 }
 
+/// The event's item with the context that the catalog has for its type, if it names none: other writers
+/// of the layout do not know contexts.
+pub(crate) fn in_context(catalog: &Catalog, mut item: Item) -> Item {
+    if !item.contains_key(CONTEXT) {
+        let context = event_type(&item).and_then(|event_type| catalog.context(event_type));
+        item.extend(context.map(|context| (CONTEXT.to_owned(), text(context))));
+    }
+    item
+}
+
 /// Names an item in an error: its partition and its position.
 pub(crate) fn name(item: &Item) -> String {
     let [id, position] = key_texts(item);

@@ -19,7 +19,7 @@ use ringfence::{Boundary, BoundaryId, Catalog, LogError, Position};
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 
 use crate::fence::snapshot;
-use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, text};
+use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, in_context, text};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
 
@@ -53,7 +53,8 @@ pub struct Mark {
 /// The next events of a partition, in order.
 #[derive(Clone, Debug)]
 pub struct News {
-    /// The items as the table has them; at most one page of a query (1 MB).
+    /// The items as the table has them, with the context of their type where they name none; at most
+    /// one page of a query (1 MB).
     pub events: Vec<Item>,
     /// What to go on with when there is more behind them.
     pub more: Option<Mark>,
@@ -182,7 +183,7 @@ impl DcbLog {
                 let Some(event_type) = event_type(&item) else { continue };
                 *look.found.entry(event_type.to_owned()).or_default() += 1;
                 if whole {
-                    look.events.push(item);
+                    look.events.push(in_context(&self.catalog, item));
                 } else {
                     look.more = true;
                 }

@@ -7,6 +7,7 @@
 //! of older events that the fence does not know.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 
 /// How often suspects are examined.
@@ -167,9 +168,9 @@ pub fn explore(scenario: &Scenario, rules: Rules) -> Explored {
             return Explored { states: states.len(), broken: Some(trace(&states, &parents, at)) };
         }
         for next in steps(&state, rules) {
-            if !parents.contains_key(&next) {
-                parents.insert(next.clone(), Some(at));
-                states.push(next);
+            if let Entry::Vacant(unseen) = parents.entry(next) {
+                states.push(unseen.key().clone());
+                unseen.insert(Some(at));
             }
         }
         at += 1;

@@ -1,6 +1,6 @@
 //! From a stream record to a bus entry.
 
-use ringfence::{FedEvent, TopicEvent};
+use ringfence::{Catalog, FedEvent, TopicEvent};
 use ringfence_feed::events_of_image;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,9 +40,11 @@ pub enum EntryError {
     /// Its image is no whole event.
     #[error("not an event")]
     Image(#[from] ringfence_feed::EntryError),
-    /// The event does not say which context it belongs to.
-    #[error("the event has no context, which names the source of its entry")]
-    NoContext,
+    /// Neither the event nor the catalog says which context it belongs to.
+    #[error(
+        "the event names no context, and the catalog does not declare its type {0}; add the type"
+    )]
+    NoContext(String),
     /// The bus takes no entry of this size.
     #[error("the entry has {0} bytes, limit {ENTRY_BYTES_MAX}")]
     TooLarge(usize),
@@ -62,22 +64,32 @@ impl Entry {
 
     /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
     /// each that an append to a document has brought, none for anything else. Each is published, or
-    /// not, for itself.
-    pub fn of_record(record: &Value) -> Vec<Result<Self, EntryError>> {
+    /// not, for itself. An event that names no context, as another writer's, has that of its type.
+    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, EntryError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
             return Vec::new();
         };
         let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record);
         let events = image.and_then(|image| Ok(events_of_image(image.into())?));
         match events {
-            Ok(events) => events.into_iter().map(|event| Self::of_event(event?)).collect(),
+            Ok(events) => {
+                let entry = |event: Result<FedEvent, _>| {
+                    let mut event = event?;
+                    if event.context.is_empty() {
+                        let context = catalog.context(&event.event_type);
+                        event.context = context.unwrap_or_default().to_owned();
+                    }
+                    Self::of_event(event)
+                };
+                events.into_iter().map(entry).collect()
+            }
             Err(error) => vec![Err(error)],
         }
     }
 
     fn new(event: FedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
         if event.context.is_empty() {
-            return Err(EntryError::NoContext);
+            return Err(EntryError::NoContext(event.event_type));
         }
         let source = match replay {
             None => event.context.clone(),

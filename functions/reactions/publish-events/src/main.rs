@@ -32,6 +32,7 @@ async fn serve() -> Result<(), Error> {
     let publisher = &Publisher {
         bus: topic,
         letters: LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue),
+        catalog: ringfence_stack::catalog()?,
     };
     let clock = &Clock::system();
     lambda_runtime::run(service_fn(move |mut event: LambdaEvent<Value>| async move {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use ringfence::Catalog;
 use ringfence_dynamo::Retry;
 use ringfence_lambda::{
     chain,
@@ -71,6 +72,8 @@ pub struct Publisher<B, L> {
     pub bus: B,
     /// Where poison goes: `{cause, record}`.
     pub letters: L,
+    /// Has the contexts of events that name none.
+    pub catalog: Catalog,
 }
 
 /// A batch and how far it is.
@@ -113,7 +116,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         let mut call = Vec::new();
         let mut bytes = 0;
         for (record, json) in batch.records.iter().enumerate() {
-            let entries = Entry::of_record(json);
+            let entries = Entry::of_record(json, &self.catalog);
             batch.left[record] = entries.len();
             for entry in entries {
                 let entry = match entry {

@@ -94,6 +94,22 @@ fn an_event_behind_the_fence_makes_up_for_none_before_it() {
 }
 
 #[test]
+fn an_event_that_names_no_context_is_indexed_with_that_of_its_type() {
+    run(8, async {
+        let world = World::new();
+        let event = world.append(vec![changed(1, "x")]).await.remove(0);
+        let text = |text: String| AttributeValue::S(text);
+        let update = world.client.update_item().table_name(EVENTS);
+        let update = update.key("id", text(event.partition.to_string()));
+        let update = update.key("position", text(event.position.to_string()));
+        let update = update.update_expression("REMOVE #context");
+        update.expression_attribute_names("#context", "context").send().await.expect("an update");
+        world.index_all(INDEX).await;
+        assert_eq!(world.check(INDEX).await.remove(0).event, event);
+    });
+}
+
+#[test]
 fn events_stored_elsewhere_are_not_waited_for() {
     run(2, async {
         let world = World::new();

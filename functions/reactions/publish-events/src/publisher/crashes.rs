@@ -16,7 +16,7 @@ use ringfence_dynamo::Random;
 use tokio::sync::Notify;
 
 use super::{
-    tests::{poison, position, record, unreachable_now},
+    tests::{catalog, poison, position, record, unreachable_now},
     *,
 };
 
@@ -170,7 +170,7 @@ async fn run(number: u64) {
     let poisoned: BTreeSet<usize> = (0..records).filter(|_| random.chance(10)).collect();
     let faults = random.below(FAULTS_MAX);
     let world = World::new(random, faults);
-    let publisher = Publisher { bus: &world, letters: &world };
+    let publisher = Publisher { bus: &world, letters: &world, catalog: catalog() };
     let batch: Vec<Value> = (0..records)
         .map(|n| if poisoned.contains(&n) { poison(n) } else { record(n, 1) })
         .collect();

@@ -89,8 +89,13 @@ pub(super) fn poison(n: usize) -> Value {
     record
 }
 
+/// The stack's, as the function has it.
+pub(super) fn catalog() -> Catalog {
+    ringfence_stack::catalog().unwrap()
+}
+
 fn only(record: &Value) -> Entry {
-    let [entry] = <[_; 1]>::try_from(Entry::of_record(record)).unwrap();
+    let [entry] = <[_; 1]>::try_from(Entry::of_record(record, &catalog())).unwrap();
     entry.unwrap()
 }
 
@@ -100,7 +105,7 @@ fn publish(world: &Scripted, records: &[Value]) -> Report {
         .start_paused(true)
         .build()
         .unwrap();
-    let publisher = Publisher { bus: world, letters: world };
+    let publisher = Publisher { bus: world, letters: world, catalog: catalog() };
     runtime.block_on(publisher.publish(records, Duration::from_secs(600)))
 }
 
@@ -121,6 +126,17 @@ fn the_entry_carries_what_a_consumer_needs() {
             "meta": { "correlationId": "c1" },
         })
     );
+}
+
+#[test]
+fn an_event_that_names_no_context_has_that_of_its_type() {
+    let mut record = record(7, 2);
+    let image = record["dynamodb"]["NewImage"].as_object_mut().unwrap();
+    image.remove("context");
+    assert_eq!(only(&record).source, "ordering");
+    record["dynamodb"]["NewImage"]["event"]["S"] = "Forgotten".into();
+    let error = Entry::of_record(&record, &catalog()).remove(0).unwrap_err();
+    assert!(error.to_string().contains("does not declare its type Forgotten"), "{error}");
 }
 
 #[test]
