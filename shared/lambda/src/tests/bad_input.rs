@@ -286,6 +286,9 @@ fn what_is_repeated_to_a_caller_and_to_the_log_is_bounded() {
     let shop = shop();
     let hostile = |character: &str| character.repeat(300_000 / character.len());
     for text in [hostile("\u{7f}"), hostile("\""), hostile("\u{1}\u{2}"), hostile("🎈")] {
+        // Whatever the author of a type says of a value.
+        let document = Problem::malformed(&text, &text).document().to_string();
+        assert!(document.len() < 4_096, "{}", document.len());
         for command in [
             json!({ &text: 1 }),
             json!({ "orderId": text, "customerId": "c", "productIds": [] }),
