@@ -129,6 +129,33 @@ async fn bad_input_is_refused_and_nothing_is_written() {
         "price": { "amount": 1, "currency": "EUR" },
     });
     api.refuses("/catalog/add-product", product.to_string(), 413, &["body", "358400"]).await;
+    for (path, field, limit) in [
+        ("/catalog/add-product", "name", "200"),
+        ("/catalog/add-product", "description", "4000"),
+        ("/catalog/change-product-name", "name", "200"),
+        ("/customers/register-customer", "name", "200"),
+        ("/customers/rename-customer", "name", "200"),
+        ("/ordering/sync-catalog-product", "name", "200"),
+        ("/signups/initiate-sign-up", "name", "200"),
+    ] {
+        let mut command = json!({
+            "productId": "p-1", "name": "Lamp", "description": "",
+            "price": { "amount": 1, "currency": "EUR" },
+            "customerId": "c-1", "email": "a@b.c", "emailId": "e-1", "otp": "1",
+        });
+        command[field] = "x".repeat(5_000).into();
+        let limit = format!("{field}: must have at most {limit} bytes, has 5000");
+        let fields: &[&str] = match path {
+            "/catalog/add-product" => &["productId", "name", "description", "price"],
+            "/catalog/change-product-name" => &["productId", "name"],
+            "/customers/register-customer" => &["customerId", "name", "email"],
+            "/customers/rename-customer" => &["customerId", "name"],
+            "/ordering/sync-catalog-product" => &["productId", "name", "price"],
+            _ => &["emailId", "otp", "name"],
+        };
+        command.as_object_mut().unwrap().retain(|name, _| fields.contains(&name.as_str()));
+        api.refuses(path, command.to_string(), 400, &[&limit]).await;
+    }
 
     let (status, _, body) = api.post("/ordering/no-such-slice", good().to_string()).await;
     assert_eq!((status, body), (404, json!({ "message": "Not Found" })));

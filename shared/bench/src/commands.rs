@@ -47,7 +47,7 @@ pub(crate) async fn append(log: &DcbLog, events: Vec<NewEvent>) -> Vec<Sequenced
 /// `AddProduct`: one read that finds nothing, one event, one fence.
 pub(crate) fn add_product() -> Case {
     let price = Money::new(1_250, "EUR");
-    let (name, description) = ("Lamp".to_owned(), "Gives light".to_owned());
+    let (name, description) = (id("Lamp"), id("Gives light"));
     let command = AddProduct { product_id: id("product-0001"), name, description, price };
     case(command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
 }

@@ -54,7 +54,7 @@ pub use seen::Seen;
 pub use sequence::{Place, Sequence, SequenceError};
 pub use slice::{Command, Context, Never, Reads, Rejection, Slice, SliceError, TopicEvent, Writes};
 pub use tag::{Tag, TagValue};
-pub use value::{ID_BYTES_MAX, Id, IdError};
+pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
 
 /// What a slice's and a context's file name.
 pub mod prelude {

@@ -1,4 +1,6 @@
-//! Ids: the one value type that every context needs.
+//! Ids and texts: the value types that every context needs.
+
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -92,9 +94,58 @@ macro_rules! id_type {
     };
 }
 
+/// A text of at most `BYTES_MAX` bytes, for the fields of commands: one that is longer is refused with its
+/// field and the limit. The fields of events are plain texts, so that what is stored can be read whatever
+/// commands may say later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Text<const BYTES_MAX: usize>(String);
+
+/// A text that is too long.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must have at most {limit} bytes, has {found}")]
+pub struct TextError {
+    /// How many bytes it may have.
+    pub limit: usize,
+    /// How many it has.
+    pub found: usize,
+}
+
+impl<const BYTES_MAX: usize> TryFrom<String> for Text<BYTES_MAX> {
+    type Error = TextError;
+
+    fn try_from(text: String) -> Result<Self, TextError> {
+        match text.len() {
+            found if found > BYTES_MAX => Err(TextError { limit: BYTES_MAX, found }),
+            _ => Ok(Self(text)),
+        }
+    }
+}
+
+impl<const BYTES_MAX: usize> FromStr for Text<BYTES_MAX> {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        text.to_owned().try_into()
+    }
+}
+
+impl<const BYTES_MAX: usize> From<Text<BYTES_MAX>> for String {
+    fn from(text: Text<BYTES_MAX>) -> Self {
+        text.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_bounded_by_its_type() {
+        assert_eq!("säge".parse::<Text<5>>().map(String::from), Ok("säge".to_owned()));
+        let error = serde_json::from_str::<Text<4>>("\"säge\"").unwrap_err().to_string();
+        assert_eq!(error, "must have at most 4 bytes, has 5");
+    }
 
     #[test]
     fn an_id_is_bounded_and_plain() {

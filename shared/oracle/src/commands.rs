@@ -141,13 +141,13 @@ fn name<T: std::str::FromStr<Err: std::fmt::Display>>(
 
 fn first(theme: u64, number: usize) -> Command {
     let thing = |kind: &str| format!("{kind}{number}");
-    let (name, price) = ("Lamp".to_owned(), Money::new(1_250, "EUR"));
+    let (name, price) = (id("Lamp"), Money::new(1_250, "EUR"));
     match theme {
         0 => Command::DefineCourse(DefineCourse { course_id: id(&thing("c")), capacity: 2 }),
         1 => Command::AddProduct(AddProduct {
             product_id: id(&thing("p")),
             name,
-            description: String::new(),
+            description: id(""),
             price,
         }),
         2 => gates(&mut Random::new(&[number as u64])),
@@ -184,13 +184,13 @@ fn shop(random: &mut Random) -> Command {
     match random.below(10) {
         0 => Command::AddProduct(AddProduct {
             product_id,
-            name: "Lamp".to_owned(),
-            description: String::new(),
+            name: id("Lamp"),
+            description: id(""),
             price: Money::new(1_250, "EUR"),
         }),
         1..=4 => Command::ChangeProductName(ChangeProductName {
             product_id,
-            name: format!("Lamp {}", random.below(2)),
+            name: name(random, "Lamp ", 2),
         }),
         5..=7 => {
             Command::RecordProductDemand(RecordProductDemand::RecordDemand { product_id, order_id })
@@ -218,7 +218,7 @@ fn ordering(random: &mut Random) -> Command {
     match random.below(10) {
         0 => Command::SyncCatalogProduct(SyncCatalogProduct {
             product_id: name(random, "p", 3),
-            name: format!("Lamp {}", random.below(2)),
+            name: name(random, "Lamp ", 2),
             price: Money::new(1_250, "EUR"),
         }),
         1..=3 => Command::PlaceOrder(PlaceOrder {

@@ -83,9 +83,9 @@ async fn write_everything(client: &aws_sdk_dynamodb::Client, table: &str) {
         let invoice = CreateInvoice { invoice_data: json!({}) };
         run(&log, &invoice, &format!("invoice-{n}")).await;
         // The second is refused, which is recorded as well.
-        let name = "Lamp".to_owned();
+        let (name, description) = (id("Lamp"), id(""));
         let price = Money::new(1_250, "EUR");
-        let product = AddProduct { product_id: id("p1"), name, description: String::new(), price };
+        let product = AddProduct { product_id: id("p1"), name, description, price };
         run(&log, &product, &format!("product-{n}")).await;
     }
     let event = NewEvent::from(ringfence_catalog::ProductDemandRecorded {

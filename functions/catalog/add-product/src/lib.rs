@@ -1,7 +1,7 @@
 //! AddProduct: a product joins the catalog, once.
 
 use ringfence::prelude::*;
-use ringfence_catalog::{Money, ProductAdded, ProductId};
+use ringfence_catalog::{Description, Money, ProductAdded, ProductId, ProductName};
 use serde::Serialize;
 
 /// Adds a product.
@@ -11,9 +11,9 @@ pub struct AddProduct {
     #[tag(partition)]
     pub product_id: ProductId,
     /// What customers call it.
-    pub name: String,
+    pub name: ProductName,
     /// What customers read of it.
-    pub description: String,
+    pub description: Description,
     /// What one unit costs.
     pub price: Money,
 }
@@ -70,6 +70,7 @@ impl Slice for AddProduct {
         if state.added {
             return Err(Rejection::ProductAlreadyExists { product_id });
         }
+        let (name, description) = (name.into(), description.into());
         Ok(vec![ProductAdded { product_id, name, description, price }])
     }
 }
@@ -77,9 +78,10 @@ impl Slice for AddProduct {
 /// The rules, as cases.
 pub fn cases() -> Vec<Case<AddProduct>> {
     let price = Money::new(1_250, "EUR");
-    let (name, description) = ("Lamp".to_owned(), "Gives light".to_owned());
+    let (name, description) = (id("Lamp"), id("Gives light"));
     let add = AddProduct { product_id: id("lamp"), name, description, price };
     let AddProduct { product_id, name, description, price } = add.clone();
+    let (name, description) = (name.into(), description.into());
     let added = ProductAdded { product_id, name, description, price };
     let other = ProductAdded { product_id: id("desk"), ..added.clone() };
     let exists = Rejection::ProductAlreadyExists { product_id: id("lamp") };

@@ -1,7 +1,7 @@
 //! ChangeProductName: a product gets another name.
 
 use ringfence::prelude::*;
-use ringfence_catalog::{Money, ProductAdded, ProductId, ProductNameChanged};
+use ringfence_catalog::{Money, ProductAdded, ProductId, ProductName, ProductNameChanged};
 use serde::Serialize;
 
 /// Changes a product's name.
@@ -11,7 +11,7 @@ pub struct ChangeProductName {
     #[tag(partition)]
     pub product_id: ProductId,
     /// The new name.
-    pub name: String,
+    pub name: ProductName,
 }
 
 /// What the decision reads.
@@ -73,6 +73,7 @@ impl Slice for ChangeProductName {
         _context: &Context,
     ) -> Result<Vec<ProductNameChanged>, Rejection> {
         let Self { product_id, name } = command.clone();
+        let name = name.into();
         match &state.name {
             None => Err(Rejection::ProductNotFound { product_id }),
             Some(current) if *current == name => Ok(vec![]),
@@ -90,7 +91,7 @@ pub fn cases() -> Vec<Case<ChangeProductName>> {
         description: String::new(),
         price: Money::new(1_250, "EUR"),
     };
-    let change = |name: &String| ChangeProductName { product_id: id("lamp"), name: name.clone() };
+    let change = |name: &str| ChangeProductName { product_id: id("lamp"), name: id(name) };
     let changed = |name: &String| ProductNameChanged { product_id: id("lamp"), name: name.clone() };
     let missing = Rejection::ProductNotFound { product_id: id("lamp") };
     vec![

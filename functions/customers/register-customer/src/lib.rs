@@ -5,7 +5,9 @@
 use ringfence::Context;
 use ringfence_aggregate_log::Decide;
 use ringfence_aggregate_log::kit::{Case, given};
-use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, Email, WELCOME_POINTS};
+use ringfence_customers::{
+    Customer, CustomerEvent, CustomerId, CustomerName, Customers, Email, WELCOME_POINTS,
+};
 use serde::{Deserialize, Serialize};
 
 /// Registers a customer.
@@ -15,7 +17,7 @@ pub struct RegisterCustomer {
     /// The new customer.
     pub customer_id: CustomerId,
     /// What it is called.
-    pub name: String,
+    pub name: CustomerName,
     /// Where it is reached.
     pub email: Email,
 }
@@ -47,6 +49,7 @@ impl Decide for RegisterCustomer {
         _: &Context,
     ) -> Result<Vec<CustomerEvent>, Rejection> {
         let Self { customer_id, name, email } = self.clone();
+        let name = name.into();
         match customer {
             None => {
                 let points = WELCOME_POINTS;
@@ -69,7 +72,7 @@ pub fn cases() -> Vec<Case<RegisterCustomer>> {
 
     let command = |name: &str| RegisterCustomer {
         customer_id: id("ada"),
-        name: name.to_owned(),
+        name: id(name),
         email: id("ada@example.com"),
     };
     let exists = || Rejection::CustomerExists { customer_id: id("ada") };

@@ -5,7 +5,9 @@
 use ringfence::Context;
 use ringfence_aggregate_log::Decide;
 use ringfence_aggregate_log::kit::{Case, given};
-use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive, active};
+use ringfence_customers::{
+    Customer, CustomerEvent, CustomerId, CustomerName, Customers, NotActive, active,
+};
 use serde::{Deserialize, Serialize};
 
 /// Gives a customer another name.
@@ -15,7 +17,7 @@ pub struct RenameCustomer {
     /// The customer.
     pub customer_id: CustomerId,
     /// What it is called from now on.
-    pub name: String,
+    pub name: CustomerName,
 }
 
 impl Decide for RenameCustomer {
@@ -32,10 +34,11 @@ impl Decide for RenameCustomer {
         customer: Option<&Customer>,
         _: &Context,
     ) -> Result<Vec<CustomerEvent>, NotActive> {
-        if active(&self.customer_id, customer)?.name == self.name {
+        let name = String::from(self.name.clone());
+        if active(&self.customer_id, customer)?.name == name {
             return Ok(vec![]);
         }
-        Ok(vec![CustomerEvent::CustomerRenamed { name: self.name.clone() }])
+        Ok(vec![CustomerEvent::CustomerRenamed { name }])
     }
 }
 
@@ -44,7 +47,7 @@ pub fn cases() -> Vec<Case<RenameCustomer>> {
     use ringfence::kit::id;
     use ringfence_customers::facts::{deactivated, happened, inactive, missing, registered};
 
-    let command = |name: &str| RenameCustomer { customer_id: id("ada"), name: name.to_owned() };
+    let command = |name: &str| RenameCustomer { customer_id: id("ada"), name: id(name) };
     let renamed =
         |name: &str| happened("ada", CustomerEvent::CustomerRenamed { name: name.to_owned() });
     let ada = || registered("ada");

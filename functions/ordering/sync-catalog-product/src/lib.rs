@@ -3,7 +3,7 @@
 //! An automation: a product added to the catalog leads to its command.
 
 use ringfence::prelude::*;
-use ringfence_ordering::{CatalogProductSynced, Money, ProductId};
+use ringfence_ordering::{CatalogProductSynced, Money, ProductId, ProductName};
 use serde::Deserialize;
 
 /// Takes over what the catalog says of a product.
@@ -13,7 +13,7 @@ pub struct SyncCatalogProduct {
     #[tag(partition)]
     pub product_id: ProductId,
     /// What customers call it.
-    pub name: String,
+    pub name: ProductName,
     /// What one unit costs.
     pub price: Money,
 }
@@ -59,6 +59,7 @@ impl Slice for SyncCatalogProduct {
         _context: &Context,
     ) -> Result<Vec<CatalogProductSynced>, Never> {
         let Self { product_id, name, price } = command.clone();
+        let name = String::from(name);
         match &state.known {
             Some(known) if *known == (name.clone(), price.clone()) => Ok(vec![]),
             _ => Ok(vec![CatalogProductSynced { product_id, name, price }]),
@@ -79,7 +80,7 @@ impl Slice for SyncCatalogProduct {
 #[serde(rename_all = "camelCase")]
 struct Product {
     product_id: ProductId,
-    name: String,
+    name: ProductName,
     price: Money,
 }
 
@@ -92,7 +93,7 @@ pub fn cases() -> Vec<Case<SyncCatalogProduct>> {
     };
     let sync = |name: &str, price| SyncCatalogProduct {
         product_id: id("lamp"),
-        name: name.to_owned(),
+        name: id(name),
         price: Money::new(price, "EUR"),
     };
     let lamp = || synced("lamp", "Lamp", 1_250);

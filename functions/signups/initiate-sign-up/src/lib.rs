@@ -3,7 +3,7 @@
 //! Who sends the message makes the password, so the command carries it.
 
 use ringfence::prelude::*;
-use ringfence_signups::{EmailId, OTP_VALID_MS, Otp, SignUpInitiated};
+use ringfence_signups::{EmailId, OTP_VALID_MS, Otp, PersonName, SignUpInitiated};
 use serde::Serialize;
 
 /// Begins a sign-up.
@@ -16,7 +16,7 @@ pub struct InitiateSignUp {
     #[tag(partition, key = "otp")]
     pub otp: Otp,
     /// Who it is.
-    pub name: String,
+    pub name: PersonName,
 }
 
 /// What the decision reads.
@@ -80,6 +80,7 @@ impl Slice for InitiateSignUp {
         context: &Context,
     ) -> Result<Vec<SignUpInitiated>, Rejection> {
         let Self { email_id, otp, name } = command.clone();
+        let name = name.into();
         match state {
             State::New => Ok(vec![SignUpInitiated { email_id, otp, name }]),
             State::Sent(to, at_ms)
@@ -103,11 +104,8 @@ pub fn cases() -> Vec<Case<InitiateSignUp>> {
     };
     let confirmed =
         || SignUpConfirmed { email_id: id("john"), otp: id("111111"), name: "John Doe".to_owned() };
-    let initiate = |email, otp| InitiateSignUp {
-        email_id: id(email),
-        otp: id(otp),
-        name: "John Doe".to_owned(),
-    };
+    let initiate =
+        |email, otp| InitiateSignUp { email_id: id(email), otp: id(otp), name: id("John Doe") };
     let john = || given(events![initiated("john", "111111")]);
     vec![
         given([]).when(initiate("john", "111111")).then([initiated("john", "111111")]),
@@ -122,7 +120,7 @@ pub fn cases() -> Vec<Case<InitiateSignUp>> {
             .when(initiate("john", "111111"))
             .then_rejected(Rejection::OtpSpent),
         john()
-            .when(InitiateSignUp { name: "Jane Doe".to_owned(), ..initiate("john", "111111") })
+            .when(InitiateSignUp { name: id("Jane Doe"), ..initiate("john", "111111") })
             .then_rejected(Rejection::OtpSpent),
         // Another password, or another address, is another sign-up.
         john().when(initiate("john", "222222")).then([initiated("john", "222222")]),

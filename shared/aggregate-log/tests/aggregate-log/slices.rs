@@ -45,10 +45,10 @@ async fn a_command_costs_a_strong_read_of_its_customer_and_a_put() {
     for key in [None, Some("k")] {
         let stack = Stack::start().await;
         let log = stack.table();
-        let name = "Ada".to_owned();
+        let name = id("Ada");
         let email = id("ada@example.com");
         let register = RegisterCustomer { customer_id: id("ada"), name, email };
-        let rename = RenameCustomer { customer_id: id("ada"), name: "Eve".to_owned() };
+        let rename = RenameCustomer { customer_id: id("ada"), name: id("Eve") };
         let change = ChangeCustomerEmail { customer_id: id("ada"), email: id("eve@example.com") };
         let deactivate = DeactivateCustomer { customer_id: id("ada") };
         let put = |read| cost(&["Query", "PutItem"], read, 1.0);
@@ -73,7 +73,7 @@ async fn a_transfer_costs_two_reads_and_a_transaction_of_two() {
         let log = stack.table();
         for customer in ["ada", "bob"] {
             let email = id("ada@example.com");
-            let name = customer.to_owned();
+            let name = id(customer);
             let register = RegisterCustomer { customer_id: id(customer), name, email };
             run(&stack, &log, &register, None).await;
         }

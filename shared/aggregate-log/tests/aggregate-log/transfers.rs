@@ -29,7 +29,7 @@ fn keyed(key: &str) -> Envelope {
 async fn registered(stack: &Stack) -> Table {
     let log = stack.table();
     for customer in CUSTOMERS {
-        let name = customer.to_owned();
+        let name = id(customer);
         let command = RegisterCustomer { customer_id: id(customer), name, email: id("a@b.c") };
         let executed = execute(&log, &command, &Envelope::default(), Retry::default()).await;
         executed.outcome.expect("registered");

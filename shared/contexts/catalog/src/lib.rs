@@ -1,10 +1,15 @@
 //! The catalog of products: what the shop sells.
 
-use ringfence::{Catalog, CatalogError, Event, id_type};
+use ringfence::{Catalog, CatalogError, Event, Text, id_type};
 use serde::{Deserialize, Serialize};
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order of the ordering context");
+
+/// The name of a product, as a command gives it.
+pub type ProductName = Text<200>;
+/// The description of a product, as a command gives it.
+pub type Description = Text<4_000>;
 
 /// An amount of money, in the smallest unit of its currency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! Nothing here crosses customers but a transfer of points, which names both, so a group of events
 //! is enough and no decision needs the DCB log.
 
-use ringfence::id_type;
+use ringfence::{Text, id_type};
 use ringfence_aggregate_log::{EventStore, Recorded};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,9 @@ pub mod facts;
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
 
 id_type!(CustomerId, "names a customer");
+
+/// The name of a customer, as a command gives it.
+pub type CustomerName = Text<200>;
 
 /// What a new customer begins with.
 pub const WELCOME_POINTS: u64 = 100;

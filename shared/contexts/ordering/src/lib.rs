@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use ringfence::{Catalog, CatalogError, Event, id_type};
-pub use ringfence_catalog::{Money, ProductId};
+pub use ringfence_catalog::{Money, ProductId, ProductName};
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");

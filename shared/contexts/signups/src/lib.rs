@@ -1,9 +1,12 @@
 //! Sign-ups that a token confirms: the DCB specification's opt-in token.
 
-use ringfence::{Catalog, CatalogError, Event, id_type};
+use ringfence::{Catalog, CatalogError, Event, Text, id_type};
 
 id_type!(EmailId, "stands for an address: a keyed hash, because tags are no place for the address");
 id_type!(Otp, "confirms that a message arrived: a one-time password");
+
+/// The name of a person, as a command gives it.
+pub type PersonName = Text<200>;
 
 /// How long a one-time password confirms a sign-up, in milliseconds: an hour.
 pub const OTP_VALID_MS: u64 = 60 * 60 * 1_000;

@@ -153,12 +153,12 @@ fn attribute(json: &Value) -> AttributeValue {
 async fn create_one_entity() {
     let mut command = AddProduct {
         product_id: id("product-0001"),
-        name: "Lamp".to_owned(),
-        description: String::new(),
+        name: id("Lamp"),
+        description: id(""),
         price: Money::new(1_250, "EUR"),
     };
     let empty = serde_json::to_string(&command).expect("JSON").len();
-    command.description = "x".repeat(PAYLOAD_BYTES - empty);
+    command.description = id(&"x".repeat(PAYLOAD_BYTES - empty));
     let cost = cost(vec![], command, 1).await;
     let expected = Cost { requests: (1, 1), read: 0.5, write: 4.0, index_write: vec![] };
     assert_eq!(cost, expected);
@@ -224,7 +224,7 @@ async fn append_to_an_entity_of_a_hundred_events() {
     let renamed = (1..100).map(|n| {
         padded(ProductNameChanged { product_id: id("product-0001"), name: format!("Lamp {n}") })
     });
-    let command = ChangeProductName { product_id: id("product-0001"), name: "Lantern".to_owned() };
+    let command = ChangeProductName { product_id: id("product-0001"), name: id("Lantern") };
     let cost = cost(std::iter::once(added).chain(renamed).collect(), command, 1).await;
     let expected = Cost { requests: (1, 1), read: 11.5, write: 4.0, index_write: vec![] };
     assert_eq!(cost, expected);

@@ -33,8 +33,8 @@ async fn add_product() {
     stack
         .accept(AddProduct {
             product_id: id("p1"),
-            name: "Lamp".to_owned(),
-            description: "Gives light".to_owned(),
+            name: id("Lamp"),
+            description: id("Gives light"),
             price: Money::new(1_250, "EUR"),
         })
         .await;

@@ -25,8 +25,8 @@ async fn shop() -> Stack {
 fn add() -> AddProduct {
     AddProduct {
         product_id: id("p1"),
-        name: "Lamp".to_owned(),
-        description: String::new(),
+        name: id("Lamp"),
+        description: id(""),
         price: Money::new(1_250, "EUR"),
     }
 }

@@ -59,8 +59,8 @@ async fn a_hundred_entities_are_created_once_each() {
 fn add(n: usize) -> AddProduct {
     AddProduct {
         product_id: id(&format!("p{n}")),
-        name: "Lamp".to_owned(),
-        description: String::new(),
+        name: id("Lamp"),
+        description: id(""),
         price: Money::new(1_250, "EUR"),
     }
 }

@@ -18,8 +18,8 @@ async fn shop() -> Stack {
 fn add(product: &str) -> AddProduct {
     AddProduct {
         product_id: id(product),
-        name: "Lamp".to_owned(),
-        description: String::new(),
+        name: id("Lamp"),
+        description: id(""),
         price: Money::new(1_250, "EUR"),
     }
 }
@@ -145,7 +145,7 @@ async fn a_key_refuses_another_payload_also_when_the_first_was_refused() {
     stack.accept(add("p1")).await;
     assert_eq!(code(&run(&stack, "p1", "k").await), "ProductAlreadyExists");
     for product in ["p1", "p2"] {
-        let other = AddProduct { name: "Chair".to_owned(), ..add(product) };
+        let other = AddProduct { name: id("Chair"), ..add(product) };
         let envelope = Envelope { idempotency_key: Some("k".to_owned()), ..envelope() };
         let other = stack.run_with(&other, &envelope).await.expect_err("the key is taken");
         assert!(
