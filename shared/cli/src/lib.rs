@@ -9,6 +9,7 @@ mod index;
 mod kept;
 mod layout;
 mod letter;
+mod parked;
 mod place;
 mod progress;
 mod redrive;
@@ -68,6 +69,9 @@ enum Command {
     /// Where the named readers of the index are.
     #[command(subcommand)]
     Checkpoint(Checkpoint),
+    /// Rows of views that could not be written, and are served as errors.
+    #[command(subcommand)]
+    Parked(Parked),
     /// Does again what failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
@@ -89,7 +93,8 @@ enum Documents {
 enum Replay {
     /// To the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some, 2: error.
     Bus(replay::Arguments),
-    /// Into a view: builds it anew beside the one that is served, then serves the new one.
+    /// Into a view: builds it anew beside the one that is served, then serves the new one. Status 0: it
+    /// has all its rows, 1: some are parked, 2: error.
     View(view::Arguments),
 }
 
@@ -107,6 +112,15 @@ enum Checkpoint {
     Show(checkpoint::Show),
     /// Puts a reader elsewhere: back, to read events again, or forward, to skip some.
     Set(checkpoint::Set),
+}
+
+#[derive(Subcommand)]
+enum Parked {
+    /// Lists them, with the cause. Status 0: there is none, 1: there are some, 2: error.
+    Show(parked::Arguments),
+    /// Folds them anew, from the first event on, and shows those that can be written now. Status 0: none
+    /// is left, 1: some are, 2: error.
+    Retry(parked::Arguments),
 }
 
 /// Does what the command line asks for.
@@ -135,6 +149,8 @@ pub async fn run() -> ExitCode {
             checkpoint::show(arguments).boxed_local()
         }
         Command::Checkpoint(Checkpoint::Set(arguments)) => checkpoint::set(arguments).boxed_local(),
+        Command::Parked(Parked::Show(arguments)) => parked::show(arguments).boxed_local(),
+        Command::Parked(Parked::Retry(arguments)) => parked::retry(arguments).boxed_local(),
         Command::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
     };
     let ended = ended.await;

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn definition(name: &str) -> Result<Definition, String> {
+pub(crate) fn definition(name: &str) -> Result<Definition, String> {
     let views = project_views::views();
     let found = views.iter().find(|view| view.name == name).copied();
     let names: Vec<_> = views.iter().map(|view| view.name).collect();
@@ -82,9 +82,11 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
         generation = rebuild().await?;
     }
     progress::clear();
+    let parked = projector.register(view).await?.parked;
     if arguments.json {
-        let rebuilt = flipped.into_inner();
-        println!("{}", json!({ "view": view.name, "live": generation.0, "rebuilt": rebuilt }));
+        let (view, live, rebuilt) = (view.name, generation.0, flipped.into_inner());
+        let document = json!({ "view": view, "live": live, "rebuilt": rebuilt, "parked": parked });
+        println!("{document}");
     } else if !flipped.into_inner() {
         println!(
             "{}: the rebuild before is finished, generation {generation} was served by it; \
@@ -94,5 +96,9 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         println!("{}: generation {generation} is served", view.name);
     }
-    Ok(ExitCode::SUCCESS)
+    if parked == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("{parked} rows are parked: see `ringfence parked show {}`", view.name);
+    Ok(ExitCode::FAILURE)
 }

@@ -148,6 +148,20 @@ impl Checkpoints {
         TransactWriteItem::builder().update(self.update(reader, from, to)).build()
     }
 
+    /// The key of a reader's item, for a read of it together with what it has done.
+    #[must_use]
+    pub fn key(reader: &str) -> Item {
+        key(reader)
+    }
+
+    /// The checkpoint of a reader's item.
+    ///
+    /// # Errors
+    /// The item is not as this crate writes it.
+    pub fn decode(item: &Item) -> Result<Checkpoint, FeedError> {
+        checkpoint_of(item)
+    }
+
     fn update(&self, reader: &str, from: Option<Checkpoint>, to: Checkpoint) -> Update {
         let mut update = self.unconditional(reader, to);
         update.condition_expression = Some(match from {

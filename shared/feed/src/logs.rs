@@ -61,6 +61,17 @@ impl Partition {
         Self { log: Log::Documents, id: stream.partition() }
     }
 
+    /// The one of this name: those of the DCB log alone have a `:` and no `#`, or are `dcb`.
+    #[must_use]
+    pub fn named(id: BoundaryId) -> Self {
+        let log = match id.as_str() {
+            name if name.contains('#') => Log::Aggregates,
+            name if name.contains(':') || id == BoundaryId::tagless() => Log::Dcb,
+            _ => Log::Documents,
+        };
+        Self { log, id }
+    }
+
     /// Whether a system keeps its own state there: not for the index.
     pub(crate) fn is_internal(&self) -> bool {
         self.log == Log::Documents && self.id.as_str().starts_with('$')

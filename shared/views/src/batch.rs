@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{FedEvent, LimitExceeded};
-use ringfence_dynamo::to_attribute;
+use ringfence::FedEvent;
 use ringfence_feed::{Checkpoint, Entry};
 use serde_json::Value;
 
-use crate::row::{ID_BYTES_MAX, ROW_BYTES_MAX, Stored, Write};
+use crate::fold::{self, Folding, RowError};
+use crate::row::{Stored, Write};
 use crate::{Definition, ViewError};
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// Rows in one transaction, beside the checkpoint; so many can one event touch.
-pub const ROWS_MAX: usize = ACTIONS_MAX - 1;
+/// Rows in one transaction, beside the checkpoint and the count of parked rows. An event that touches
+/// more changes them in several transactions, the last of which moves the checkpoint.
+pub const ROWS_MAX: usize = ACTIONS_MAX - 2;
 /// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
 /// Bytes of memory for the events of a batch, and as many for its rows as they were: views run at
-/// once, in one function. The first event and its rows are held whatever they take.
+/// once, in one function. The first event and one of its rows are held whatever they take.
 pub const HELD_BYTES_MAX: usize = 8_000_000;
 /// Bytes of rows in one transaction: DynamoDB's 4 MB, without what else is in the items.
 pub const BATCH_BYTES_MAX: usize = 3_500_000;
@@ -32,6 +32,8 @@ pub(crate) struct Touched {
     checkpoint: Checkpoint,
     event: FedEvent,
     rows: BTreeSet<String>,
+    /// Those of the rows whose own name is no key, and why.
+    unnamed: BTreeMap<String, RowError>,
     /// What the event's data takes, if it touches rows.
     held: usize,
 }
@@ -39,24 +41,38 @@ pub(crate) struct Touched {
 impl Touched {
     pub(crate) fn new(view: &Definition, entry: Entry) -> Result<Self, ViewError> {
         let Entry { checkpoint, event } = entry;
-        let rows = match view.touch(&event) {
+        let touched = match view.touch(&event) {
             Ok(rows) => rows,
             Err(source) => {
                 let FedEvent { partition, position, .. } = event;
                 return Err(ViewError::Event { view: view.name, partition, position, source });
             }
         };
-        let subject = || format!("view {}, event {}", view.name, event.position);
-        if rows.len() > ROWS_MAX {
-            return Err(limit(subject(), rows.len(), ROWS_MAX, "rows", "let it touch fewer").into());
-        }
-        if let Some(id) = rows.iter().find(|id| !(1..=ID_BYTES_MAX).contains(&id.len())) {
-            let advice = "name it by 1 to 1024 bytes";
-            let subject = format!("{}, a row's id", subject());
-            return Err(limit(subject, id.len(), ID_BYTES_MAX, "bytes", advice).into());
+        let (mut rows, mut unnamed) = (BTreeSet::new(), BTreeMap::new());
+        for id in touched {
+            match fold::check_id(&id) {
+                Ok(()) => rows.insert(id),
+                Err(error) => {
+                    let substitute = fold::substitute(&id);
+                    unnamed.insert(substitute.clone(), error);
+                    rows.insert(substitute)
+                }
+            };
         }
         let held = if rows.is_empty() { 0 } else { held(&event.data) };
-        Ok(Self { checkpoint, event, rows, held })
+        Ok(Self { checkpoint, event, rows, unnamed, held })
+    }
+
+    pub(crate) fn rows(&self) -> &BTreeSet<String> {
+        &self.rows
+    }
+
+    /// One of its rows after the event.
+    pub(crate) fn fold(&self, view: &Definition, id: &str, row: Folding) -> Folding {
+        match self.unnamed.get(id) {
+            Some(error) => row.failed(&self.event, error),
+            None => row.after(view, id, &self.event),
+        }
     }
 }
 
@@ -74,45 +90,48 @@ pub(crate) fn held(value: &Value) -> usize {
     size_of::<Value>() + parts
 }
 
-fn limit(
-    subject: String,
-    found: usize,
-    limit: usize,
-    unit: &'static str,
-    advice: &'static str,
-) -> LimitExceeded {
-    LimitExceeded { subject, found: found as u64, limit: limit as u64, unit, advice }
-}
-
 /// Entries that are read and not yet written.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// The checkpoint as it is stored; `None` if nothing is.
     pub(crate) from: Option<Checkpoint>,
     touched: VecDeque<Touched>,
+    /// How many rows of the first event are written already.
+    written: usize,
     /// How many entries were read, whether or not they touch rows.
     entries: usize,
     /// Behind the last entry.
     end: Option<Checkpoint>,
 }
 
+/// How much of a batch goes into one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Its first events, with all of their rows.
+    Events(usize),
+    /// Of its first event, the first of the rows that are not written yet.
+    Rows(usize),
+}
+
 /// The beginning of a batch, folded.
 #[derive(Debug)]
 pub(crate) struct Folded {
-    /// How many of its events.
-    pub(crate) events: usize,
-    /// The checkpoint behind them.
+    pub(crate) cut: Cut,
+    /// Where the checkpoint comes to.
     pub(crate) to: Checkpoint,
+    /// What its rows show then. Of an event that takes several transactions, they show it before the
+    /// checkpoint does.
+    pub(crate) as_of: Checkpoint,
     pub(crate) writes: Vec<Write>,
 }
 
 impl Batch {
     pub(crate) fn behind(from: Option<Checkpoint>) -> Self {
-        Self { from, touched: VecDeque::new(), entries: 0, end: None }
+        Self { from, touched: VecDeque::new(), written: 0, entries: 0, end: None }
     }
 
     pub(crate) fn fits(&self, next: &Touched) -> bool {
-        let rows = || self.ids(EVENTS_MAX).into_iter().chain(next.rows.iter().map(String::as_str));
+        let rows = || self.rows(self.touched.len()).chain(next.rows.iter().map(String::as_str));
         let held = || self.touched.iter().map(|touched| touched.held).sum::<usize>() + next.held;
         self.entries < ENTRIES_MAX
             && (next.rows.is_empty()
@@ -135,15 +154,40 @@ impl Batch {
         self.entries
     }
 
-    /// How many of its events touch rows.
-    pub(crate) fn events(&self) -> usize {
-        self.touched.len()
+    /// As much as the number of rows allows.
+    pub(crate) fn cut(&self) -> Cut {
+        match self.rows_left() {
+            left if left > ROWS_MAX || self.written > 0 => Cut::Rows(left.min(ROWS_MAX)),
+            _ => Cut::Events(self.touched.len()),
+        }
     }
 
-    /// The rows that so many of its events touch.
-    pub(crate) fn ids(&self, events: usize) -> BTreeSet<&str> {
+    /// Half of a cut; `None` if it is a single row.
+    pub(crate) fn halved(&self, cut: Cut) -> Option<Cut> {
+        match cut {
+            Cut::Events(1) => self.halved(Cut::Rows(self.rows_left())),
+            Cut::Events(events) => Some(Cut::Events(events / 2)),
+            Cut::Rows(1) => None,
+            Cut::Rows(rows) => Some(Cut::Rows(rows / 2)),
+        }
+    }
+
+    /// The rows of a cut.
+    pub(crate) fn ids(&self, cut: Cut) -> BTreeSet<&str> {
+        match cut {
+            Cut::Events(events) => self.rows(events).collect(),
+            Cut::Rows(rows) => self.rows(1).skip(self.written).take(rows).collect(),
+        }
+    }
+
+    fn rows(&self, events: usize) -> impl Iterator<Item = &str> {
         let touched = self.touched.iter().take(events);
-        touched.flat_map(|touched| &touched.rows).map(String::as_str).collect()
+        touched.flat_map(|touched| &touched.rows).map(String::as_str)
+    }
+
+    /// The rows of the first event that are not written yet.
+    fn rows_left(&self) -> usize {
+        self.touched.front().map_or(0, |first| first.rows.len() - self.written)
     }
 
     /// Where the checkpoint comes to, if no event of the batch touches a row.
@@ -156,91 +200,74 @@ impl Batch {
         self.end.is_none()
     }
 
-    /// Notes what is written.
-    pub(crate) fn wrote(&mut self, events: usize, to: Checkpoint) {
-        self.touched.drain(..events);
+    /// Notes what is written, and where the checkpoint is now.
+    pub(crate) fn wrote(&mut self, cut: Cut, to: Checkpoint) {
         self.from = Some(to);
+        match cut {
+            Cut::Rows(rows) if rows < self.rows_left() => self.written += rows,
+            Cut::Rows(_) => self.passed(1),
+            Cut::Events(events) => self.passed(events),
+        }
         if self.end == Some(to) {
             (self.entries, self.end) = (0, None);
         }
     }
 
-    /// Folds as many of the first `events` as can be folded and written at once: all, or half, or
-    /// half of that.
-    ///
-    /// # Errors
-    /// The first event can't be folded, or asks alone for more than a transaction holds.
+    fn passed(&mut self, events: usize) {
+        self.touched.drain(..events);
+        self.written = 0;
+    }
+
+    /// Where the checkpoint is behind a cut: where it was, as long as rows of the first event are left.
+    fn behind_cut(&self, cut: Cut) -> Checkpoint {
+        let events = match cut {
+            Cut::Rows(rows) if rows < self.rows_left() => return self.from.unwrap_or_default(),
+            Cut::Rows(_) => 1,
+            Cut::Events(events) => events,
+        };
+        let all = events == self.touched.len();
+        self.end.filter(|_| all).unwrap_or(self.touched[events - 1].checkpoint)
+    }
+
+    /// Folds as much of the cut as can be written at once: all, or half, or half of that. A row that
+    /// can't be folded or stored is parked.
     pub(crate) fn fold(
         &self,
         view: &Definition,
-        mut events: usize,
+        mut cut: Cut,
         stored: &BTreeMap<String, Stored>,
-    ) -> Result<Folded, ViewError> {
+    ) -> Folded {
         loop {
-            match fold(view, stored, self.touched.iter().take(events)) {
-                Ok(writes) => {
-                    let all = events == self.touched.len();
-                    let last = self.touched[events - 1].checkpoint;
-                    let to = self.end.filter(|_| all).unwrap_or(last);
-                    return Ok(Folded { events, to, writes });
+            let writes = self.writes(view, cut, stored);
+            let bytes = writes.iter().map(Write::bytes).sum::<usize>();
+            match self.halved(cut) {
+                Some(half) if bytes > BATCH_BYTES_MAX => cut = half,
+                _ => {
+                    let to = self.behind_cut(cut);
+                    let as_of = to.max(self.touched[0].checkpoint);
+                    return Folded { cut, to, as_of, writes };
                 }
-                Err(error) if events == 1 => return Err(error),
-                Err(_) => events /= 2,
             }
         }
     }
-}
 
-fn fold<'a>(
-    view: &Definition,
-    stored: &BTreeMap<String, Stored>,
-    events: impl Iterator<Item = &'a Touched>,
-) -> Result<Vec<Write>, ViewError> {
-    let mut rows: BTreeMap<&str, Option<Value>> = BTreeMap::new();
-    let mut newest = None;
-    for Touched { event, rows: ids, .. } in events {
-        newest = Some(&event.position);
-        for id in ids {
-            let row = rows.remove(id.as_str());
-            let row = row.unwrap_or_else(|| stored.get(id).map(|stored| stored.row.clone()));
-            let row = view.evolve(row, id, event).map_err(|source| ViewError::Row {
-                view: view.name,
-                id: id.clone(),
-                source,
-            })?;
-            rows.insert(id, row);
+    fn writes(&self, view: &Definition, cut: Cut, stored: &BTreeMap<String, Stored>) -> Vec<Write> {
+        let ids = self.ids(cut);
+        let events = if let Cut::Events(events) = cut { events } else { 1 };
+        let mut rows: BTreeMap<&str, Folding> = BTreeMap::new();
+        for touched in self.touched.iter().take(events) {
+            for id in touched.rows.iter().filter(|id| ids.contains(id.as_str())) {
+                let row = rows.remove(id.as_str());
+                let row = row.unwrap_or_else(|| Folding::of(stored.get(id)));
+                rows.insert(id, touched.fold(view, id, row));
+            }
         }
+        let write = |(id, row): (&str, Folding)| {
+            let was = stored.get(id).map(|stored| stored.as_of);
+            // An earlier transaction has written this row of an event that takes several.
+            let written = was.is_some_and(|was| was > self.from.unwrap_or_default());
+            (!written).then(|| Write { id: id.to_owned(), was, becomes: row.end(id) })
+        };
+        rows.into_iter().filter_map(write).collect()
     }
-    let subject = || {
-        let event = newest.map(ToString::to_string).unwrap_or_default();
-        format!("view {}, event {event}", view.name)
-    };
-    let mut writes = Vec::with_capacity(rows.len());
-    let mut bytes = 0;
-    for (id, row) in rows {
-        let row = row.map(|row| encode(view, id, &row)).transpose()?;
-        let was = stored.get(id).map(|stored| stored.as_of);
-        let write = Write { id: id.to_owned(), was, row };
-        if write.bytes() > ROW_BYTES_MAX {
-            let subject = format!("{}, row {id:?}", subject());
-            let advice = "split it into several rows, such as id/1, id/2";
-            return Err(limit(subject, write.bytes(), ROW_BYTES_MAX, "bytes", advice).into());
-        }
-        bytes += write.bytes();
-        writes.push(write);
-    }
-    if bytes > BATCH_BYTES_MAX {
-        let advice = "let one event touch fewer or smaller rows";
-        let subject = format!("{}, its rows together", subject());
-        return Err(limit(subject, bytes, BATCH_BYTES_MAX, "bytes", advice).into());
-    }
-    Ok(writes)
-}
-
-fn encode(view: &Definition, id: &str, row: &Value) -> Result<AttributeValue, ViewError> {
-    to_attribute("row", row).map_err(|source| ViewError::Value {
-        view: view.name,
-        id: id.to_owned(),
-        source,
-    })
 }

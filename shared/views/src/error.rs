@@ -1,8 +1,10 @@
 //! Why a view stands still, or can't be read.
 
-use ringfence::{BoundaryId, LimitExceeded, Sequence};
-use ringfence_dynamo::{CodecError, GaveUp};
+use ringfence::{BoundaryId, Sequence};
+use ringfence_dynamo::GaveUp;
 use ringfence_feed::FeedError;
+
+use crate::Generation;
 
 /// Why a view does not go on. Nothing is written of the event or the batch that it is about.
 #[derive(Debug, thiserror::Error)]
@@ -23,31 +25,6 @@ pub enum ViewError {
         #[source]
         source: serde_json::Error,
     },
-    /// A stored row is not one of the view as it is now.
-    #[error("view {view}: row {id:?} is not as the view has rows now; rebuild the view")]
-    Row {
-        /// The view.
-        view: &'static str,
-        /// The row.
-        id: String,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A row holds what DynamoDB can't.
-    #[error("view {view}: row {id:?} can't be stored")]
-    Value {
-        /// The view.
-        view: &'static str,
-        /// The row.
-        id: String,
-        /// What is wrong with it.
-        #[source]
-        source: CodecError,
-    },
-    /// An event asks for more than a transaction or a row holds.
-    #[error(transparent)]
-    Limit(#[from] LimitExceeded),
     /// An item of the view table is not as this crate writes it.
     #[error("item {id:?} of {view} is not as it was written")]
     Item {
@@ -55,6 +32,19 @@ pub enum ViewError {
         view: String,
         /// The item's sort key.
         id: String,
+    },
+    /// Somebody else has given up the generation that was being built, and begun the next.
+    #[error(
+        "another operator has given up generation {generation} of view {view} and builds \
+         generation {next}; to build that one too, rebuild the view again"
+    )]
+    GivenUp {
+        /// The view.
+        view: &'static str,
+        /// What was being built.
+        generation: Generation,
+        /// What is being built now.
+        next: Generation,
     },
     /// Rows keep changing although the checkpoint stands still: somebody else writes them.
     #[error("view {view}: gave up after {attempts} attempts; something else changes its rows")]
@@ -92,11 +82,7 @@ impl ViewError {
             Self::Store { source, .. } => source.failure.is_transient(),
             Self::Feed(error) => error.is_transient(),
             Self::Contention { .. } => true,
-            Self::Event { .. }
-            | Self::Row { .. }
-            | Self::Value { .. }
-            | Self::Limit(_)
-            | Self::Item { .. } => false,
+            Self::Event { .. } | Self::Item { .. } | Self::GivenUp { .. } => false,
         }
     }
 }

@@ -5,6 +5,9 @@
 //! transaction, so that every event has its effect once, whatever is repeated and however many
 //! projectors run. A [`ViewReader`] serves the rows, and can wait until they show an event.
 //!
+//! A row that can't be written is parked: the view goes on with the others, and the row is folded anew
+//! when somebody asks for it.
+//!
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.
 //!
@@ -13,7 +16,9 @@
 
 mod batch;
 mod error;
+mod fold;
 pub mod kit;
+mod parked;
 mod project;
 mod read;
 mod rebuild;
@@ -23,9 +28,11 @@ mod view;
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
 pub use error::ViewError;
+pub use fold::Parked;
+pub use parked::Retried;
 pub use project::{Projector, Ran};
 pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Read, Shown, ViewReader, Wait};
 pub use rebuild::Step;
 pub use registry::{Generation, Registered};
-pub use row::{ID_BYTES_MAX, ROW_BYTES_MAX};
+pub use row::{Content, ID_BYTES_MAX, ROW_BYTES_MAX};
 pub use view::{Definition, View};

@@ -8,9 +8,9 @@ use futures::TryStreamExt;
 use ringfence_dynamo::{Clock, Meter, Retry};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Until};
 
-use crate::batch::{Batch, HELD_BYTES_MAX, Touched};
-use crate::row::{Stored, Table, partition};
-use crate::{Definition, Generation, Registered, ViewError};
+use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
+use crate::row::{Becomes, Stored, Table, Write, partition};
+use crate::{Definition, Generation, Parked, Registered, ViewError};
 
 /// The checkpoint of a generation that is no longer served: it is behind every event, and nobody
 /// advances it, so that a projector which does not know yet writes nothing more.
@@ -29,7 +29,7 @@ pub struct Projector {
 }
 
 /// What a run has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     /// The checkpoint that it has reached; `None` if no event is applied yet.
     pub checkpoint: Option<Checkpoint>,
@@ -43,6 +43,10 @@ pub struct Ran {
     pub batches: u64,
     /// Batches given up because another projector had written them.
     pub overtaken: u64,
+    /// How many rows were parked.
+    pub parked: u64,
+    /// The first of them, by their ids.
+    pub examples: Vec<(String, Parked)>,
 }
 
 /// One generation of a view, and who is told of each batch.
@@ -51,6 +55,9 @@ pub(crate) struct Work<'a> {
     pub(crate) generation: Generation,
     pub(crate) told: &'a (dyn Fn(&Ran) + Send + Sync),
 }
+
+/// Parked rows that a run names, at most.
+const EXAMPLES_MAX: usize = 10;
 
 enum Followed {
     Present,
@@ -71,20 +78,49 @@ impl Projector {
         &self.table.meter
     }
 
-    /// Which generations of the view there are; a view without any gets its first.
+    /// Which generations of the view there are; a view without any gets its first, which is served
+    /// once it shows what is in the index now.
     ///
     /// # Errors
-    /// The view table can't be read or written.
+    /// A table can't be read or written.
     pub async fn register(&self, view: &Definition) -> Result<Registered, ViewError> {
-        self.table.register(view.name).await
+        loop {
+            if let Some(registered) = self.table.registered(view.name, true).await? {
+                return Ok(registered);
+            }
+            let until = self.index.end().await?;
+            if let Some(registered) = self.table.begin_first(view.name, until).await? {
+                return Ok(registered);
+            }
+        }
+    }
+
+    /// Serves the first generation if it shows what there was when it was begun.
+    ///
+    /// # Errors
+    /// The view table can't be written.
+    pub async fn serve(
+        &self,
+        view: &Definition,
+        registered: &Registered,
+        ran: &Ran,
+    ) -> Result<(), ViewError> {
+        match registered.until {
+            // At the present it has come so far too: its checkpoint may be at the end of an epoch, and
+            // `until` at the beginning of the next.
+            Some(until) if ran.present || ran.checkpoint.unwrap_or_default() >= until => {
+                self.table.serve(view.name, registered.live).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Applies what is new to a generation, until nothing is left or the time is over. Stopped at
-    /// any moment, it has applied whole batches.
+    /// any moment, it has applied whole batches. A row that can't be written is parked.
     ///
     /// # Errors
-    /// An event or a row can't be folded or stored, or a table does not answer; what comes before
-    /// that event is applied, and `ran` says how far.
+    /// An event can't be decoded, or a table does not answer; what comes before that event is
+    /// applied, and `ran` says how far.
     pub async fn run(
         &self,
         view: &Definition,
@@ -164,48 +200,55 @@ impl Projector {
     ) -> Result<bool, ViewError> {
         ran.events += batch.entries() as u64;
         while !batch.is_done() {
-            let (events, rows, to) = if let Some(to) = batch.idle() {
+            if let Some(to) = batch.idle() {
                 match self.checkpoints.advance(reader, batch.from, to).await {
                     Err(FeedError::Moved { .. }) => return Ok(false),
                     moved => moved?,
                 }
-                (0, 0, to)
+                batch.wrote(Cut::Events(0), to);
             } else {
-                let (events, stored) = self.stored(reader, batch).await?;
-                let folded = batch.fold(work.view, events, &stored)?;
-                let (rows, to) = (folded.writes.len(), folded.to);
-                let checkpoint = self.checkpoints.action(reader, batch.from, to);
-                let writes = folded.writes.into_iter();
-                let writes = writes.map(|write| write.action(&self.table.name, reader, to));
-                let actions = std::iter::once(checkpoint).chain(writes).collect();
+                let (cut, stored) = self.stored(reader, batch).await?;
+                let Folded { cut, to, as_of, writes } = batch.fold(work.view, cut, &stored);
+                let rows = writes.iter().filter(|write| write.becomes != Becomes::AsItWas).count();
+                let parked: Vec<_> = writes.iter().filter_map(Write::parked).collect();
+                let mut actions = vec![self.checkpoints.action(reader, batch.from, to)];
+                if !parked.is_empty() {
+                    let (view, more) =
+                        (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
+                    actions.push(self.table.count_parked(view, work.generation, more));
+                }
+                let writes = writes.into_iter();
+                actions.extend(writes.map(|write| write.action(&self.table.name, reader, as_of)));
                 let token = self.clock.uuid().to_string();
                 if !self.table.transact("writing a batch of rows", actions, &token).await? {
                     return Ok(false);
                 }
-                (folded.events, rows, to)
-            };
-            batch.wrote(events, to);
-            ran.checkpoint = Some(to);
-            ran.rows += rows as u64;
+                batch.wrote(cut, to);
+                ran.rows += rows as u64;
+                ran.parked += parked.len() as u64;
+                ran.examples.extend(parked);
+                ran.examples.truncate(EXAMPLES_MAX);
+            }
+            ran.checkpoint = batch.from;
             ran.batches += 1;
             (work.told)(ran);
         }
         Ok(true)
     }
 
-    /// The rows of as many of a batch's events as can be held at once, and how many these are: all,
-    /// or half, or half of that.
+    /// The rows of as much of a batch as can be held at once, and how much this is.
     async fn stored(
         &self,
         reader: &str,
         batch: &Batch,
-    ) -> Result<(usize, BTreeMap<String, Stored>), ViewError> {
-        let mut events = batch.events();
+    ) -> Result<(Cut, BTreeMap<String, Stored>), ViewError> {
+        let mut cut = batch.cut();
         loop {
-            let bytes_max = if events > 1 { HELD_BYTES_MAX } else { usize::MAX };
-            match self.table.rows(reader, &batch.ids(events), bytes_max).await? {
-                Some(stored) => return Ok((events, stored)),
-                None => events /= 2,
+            let half = batch.halved(cut);
+            let bytes_max = if half.is_some() { HELD_BYTES_MAX } else { usize::MAX };
+            match (self.table.rows(reader, &batch.ids(cut), bytes_max).await?, half) {
+                (None, Some(half)) => cut = half,
+                (stored, _) => return Ok((cut, stored.unwrap_or_default())),
             }
         }
     }

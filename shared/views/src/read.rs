@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use ringfence::{BoundaryId, Sequence};
 use ringfence_dynamo::{Failure, Item, Kind, Meter, Retry};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
-use serde_json::Value;
 
 use crate::project::retired;
-use crate::row::{ID, Table, VIEW, decode, failed, key, partition};
-use crate::{Generation, ViewError};
+use crate::registry::FIRST;
+use crate::row::{Content, ID, Stored, Table, VIEW, decode, failed, key, partition};
+use crate::{Definition, Generation, ViewError};
 
 /// Most rows of one list.
 pub const LIST_MAX: u16 = 100;
@@ -23,6 +23,7 @@ const WAITS_GROWING: u32 = 4;
 /// Serves the rows of views.
 #[derive(Clone, Debug)]
 pub struct ViewReader {
+    views: Vec<&'static str>,
     index: Index,
     checkpoints: Checkpoints,
     table: Table,
@@ -44,8 +45,8 @@ pub struct Wait {
 pub struct Shown {
     /// The row's id.
     pub id: String,
-    /// The row.
-    pub row: Value,
+    /// The row, or that it is parked.
+    pub content: Content,
     /// Behind the last event that touched it, or the batch that did.
     pub as_of: Checkpoint,
 }
@@ -68,8 +69,9 @@ pub struct Listed {
     pub rows: Vec<Shown>,
     /// The id after which the next page goes on, if there may be one.
     pub next: Option<String>,
-    /// The view shows at least the events before this checkpoint.
-    pub as_of: Checkpoint,
+    /// The view had come at least to this checkpoint before the rows were read strongly; `None` of a list
+    /// that waits for no event, whose rows may be of any time.
+    pub as_of: Option<Checkpoint>,
 }
 
 /// What a read of a view comes to.
@@ -77,8 +79,15 @@ pub struct Listed {
 pub enum Read<T> {
     /// The answer.
     Found(T),
-    /// No view of this name was ever run.
+    /// There is no view of this name.
     UnknownView,
+    /// The view is new, and does not show yet what was in the index when it was deployed.
+    Building {
+        /// The checkpoint from which on it is served.
+        until: Checkpoint,
+        /// Where it is.
+        at: Checkpoint,
+    },
     /// The view did not show the event in time.
     Behind {
         /// What it waited for: the checkpoint behind the event, or nothing as long as the event is
@@ -89,12 +98,52 @@ pub enum Read<T> {
     },
 }
 
+impl<T> Read<T> {
+    /// What is found, or why nothing is.
+    fn found<U>(self) -> Result<T, Read<U>> {
+        match self {
+            Self::Found(found) => Ok(found),
+            Self::UnknownView => Err(Read::UnknownView),
+            Self::Building { until, at } => Err(Read::Building { until, at }),
+            Self::Behind { until, at } => Err(Read::Behind { until, at }),
+        }
+    }
+}
+
+/// The row of an item.
+fn shown(item: Option<Item>) -> Result<Option<Shown>, ViewError> {
+    let Some(item) = item else { return Ok(None) };
+    let (id, Stored { content, as_of }) = decode(item)?;
+    Ok(Some(Shown { id, content, as_of }))
+}
+
+/// What can be read: a generation, and how far it has come if it waits for an event.
+struct Served {
+    generation: Generation,
+    waited: Option<Waited>,
+}
+
+/// The end of a wait.
+struct Waited {
+    /// Behind the event.
+    until: Checkpoint,
+    /// Where the generation is.
+    at: Checkpoint,
+}
+
 impl ViewReader {
-    /// A reader of a view table; the index is asked where events are.
-    pub fn new(client: Client, index: Index, view_table: impl Into<String>) -> Self {
+    /// A reader of these views; the index is asked where events are.
+    pub fn new(
+        client: Client,
+        index: Index,
+        view_table: impl Into<String>,
+        views: &[Definition],
+    ) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        Self { index, checkpoints, table: Table { client, name, meter: Meter::default() } }
+        let views = views.iter().map(|view| view.name).collect();
+        let table = Table { client, name, meter: Meter::default() };
+        Self { views, index, checkpoints, table }
     }
 
     /// One row, `None` if the view has none of that id. The read is eventually consistent unless
@@ -108,23 +157,30 @@ impl ViewReader {
         id: &str,
         wait: Option<&Wait>,
     ) -> Result<Read<Option<Shown>>, ViewError> {
-        let mut served = self.served(view, wait).await?;
+        let Served { mut generation, waited } = match self.served(view, wait).await?.found() {
+            Ok(served) => served,
+            Err(other) => return Ok(other),
+        };
         loop {
-            let generation = match served {
-                Read::Found(generation) => generation,
-                Read::UnknownView => return Ok(Read::UnknownView),
-                Read::Behind { until, at } => return Ok(Read::Behind { until, at }),
-            };
             let rows = partition(view, generation);
-            let item = self.table.item(&rows, id, wait.is_some()).await?;
-            if let Some(item) = item {
-                let (id, stored) = decode(item)?;
-                let (row, as_of) = (stored.row, stored.as_of);
-                return Ok(Read::Found(Some(Shown { id, row, as_of })));
+            let mut found = shown(self.table.item(&rows, id, wait.is_some()).await?)?;
+            let older = |until| found.as_ref().is_none_or(|found| found.as_of < until);
+            let mut served = found.is_some();
+            if waited.as_ref().is_some_and(|waited| older(waited.until)) {
+                // Perhaps the event does not touch the row. Or the row is not visible yet, though the
+                // checkpoint of its transaction is. Read at once, both are of one moment.
+                let keys = [key(&rows, id), Checkpoints::key(&rows)];
+                let [row, checkpoint] = self.table.snapshot(keys).await?;
+                let at = checkpoint.as_ref().map(Checkpoints::decode).transpose()?;
+                served = at != Some(retired());
+                found = shown(row)?;
+            }
+            if served {
+                return Ok(Read::Found(found));
             }
             match self.still_served(view, generation).await? {
-                None => return Ok(Read::Found(None)),
-                Some(now) => served = now,
+                None if waited.is_none() => return Ok(Read::Found(None)),
+                now => generation = now.unwrap_or(generation),
             }
         }
     }
@@ -139,62 +195,76 @@ impl ViewReader {
         page: &ListPage,
         wait: Option<&Wait>,
     ) -> Result<Read<Listed>, ViewError> {
-        let mut served = self.served(view, wait).await?;
+        let Served { mut generation, waited } = match self.served(view, wait).await?.found() {
+            Ok(served) => served,
+            Err(other) => return Ok(other),
+        };
         loop {
-            let generation = match served {
-                Read::Found(generation) => generation,
-                Read::UnknownView => return Ok(Read::UnknownView),
-                Read::Behind { until, at } => return Ok(Read::Behind { until, at }),
-            };
             let rows = partition(view, generation);
-            let as_of = self.checkpoints.load(&rows).await?.unwrap_or_default();
             let query = || self.query(&rows, page, wait.is_some());
             let (items, last) =
                 Retry::default().run(query).await.map_err(failed("listing rows"))?;
-            match self.still_served(view, generation).await? {
-                Some(now) => served = now,
-                None => {
-                    let rows = items.into_iter().map(|item| {
-                        let (id, stored) = decode(item)?;
-                        Ok(Shown { id, row: stored.row, as_of: stored.as_of })
-                    });
-                    let rows = rows.collect::<Result<_, ViewError>>()?;
-                    let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
-                    return Ok(Read::Found(Listed { rows, next, as_of }));
-                }
+            if let Some(now) = self.still_served(view, generation).await? {
+                generation = now;
+                continue;
             }
+            let rows = items.into_iter().filter_map(|item| shown(Some(item)).transpose());
+            let rows = rows.collect::<Result<_, ViewError>>()?;
+            let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
+            let as_of = waited.map(|waited| waited.at);
+            return Ok(Read::Found(Listed { rows, next, as_of }));
         }
     }
 
-    /// The generation that is served, once it shows what is waited for.
-    async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<Read<Generation>, ViewError> {
-        let Some(wait) = wait else {
-            let registered = self.table.registered(view, false).await?;
-            return Ok(registered.map_or(Read::UnknownView, |known| Read::Found(known.live)));
-        };
-        let retry = Retry::default().within(wait.most);
-        let (mut until, mut at) = (None, None);
-        for attempt in 1.. {
-            let Some(registered) = self.table.registered(view, true).await? else {
-                return Ok(Read::UnknownView);
+    /// The generation that is served, once it shows what is waited for. It looks a last time when the
+    /// time is over.
+    async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<Read<Served>, ViewError> {
+        if !self.views.contains(&view) {
+            return Ok(Read::UnknownView);
+        }
+        let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
+        let mut until = None;
+        let mut attempt = 0;
+        loop {
+            let (generation, due) = match self.table.registered(view, wait.is_some()).await? {
+                Some(registered) => (registered.live, registered.until),
+                // No projector has run it yet.
+                None => (FIRST, Some(self.index.end().await?)),
             };
-            if until.is_none() {
-                until = self.index.indexed(&wait.partition, &wait.position).await?;
+            if let (Some(Wait { partition, position, .. }), None) = (wait, until) {
+                until = self.index.indexed(partition, position).await?;
             }
-            if let Some(until) = until {
-                let reader = partition(view, registered.live);
-                let found = self.checkpoints.load(&reader).await?;
-                // One that is no longer served says nothing of its rows.
-                at = found.filter(|found| *found != retired());
-                if at.is_some_and(|at| at >= until) {
-                    return Ok(Read::Found(registered.live));
+            let at = match due.max(until) {
+                None => None,
+                Some(_) => self.checkpoints.load(&partition(view, generation)).await?,
+            };
+            // One that is no longer served says nothing of its rows.
+            let at = at.filter(|at| *at != retired());
+            let shows = |place| at.unwrap_or_default() >= place;
+            let left = match (due, until) {
+                (Some(due), _) if !shows(due) => {
+                    Read::Building { until: due, at: at.unwrap_or_default() }
+                }
+                (_, Some(until)) if shows(until) => {
+                    let at = at.unwrap_or_default();
+                    return Ok(Read::Found(Served {
+                        generation,
+                        waited: Some(Waited { until, at }),
+                    }));
+                }
+                _ if wait.is_none() => {
+                    return Ok(Read::Found(Served { generation, waited: None }));
+                }
+                _ => Read::Behind { until, at },
+            };
+            attempt += 1;
+            if !retry.pause(WAITS_GROWING.min(attempt)).await {
+                match retry.left() {
+                    Some(rest) if !rest.is_zero() => tokio::time::sleep(rest).await,
+                    _ => return Ok(left),
                 }
             }
-            if !retry.pause(attempt.min(WAITS_GROWING)).await {
-                break;
-            }
         }
-        Ok(Read::Behind { until, at })
     }
 
     /// What is served instead of `generation`, whose rows may be deleted; `None` if it still is.
@@ -203,10 +273,10 @@ impl ViewReader {
         &self,
         view: &str,
         generation: Generation,
-    ) -> Result<Option<Read<Generation>>, ViewError> {
+    ) -> Result<Option<Generation>, ViewError> {
         let registered = self.table.registered(view, true).await?;
-        let now = registered.map_or(generation, |registered| registered.live);
-        Ok((now != generation).then_some(Read::Found(now)))
+        let now = registered.map(|registered| registered.live);
+        Ok(now.filter(|now| *now != generation))
     }
 
     async fn query(

@@ -23,41 +23,45 @@ impl Projector {
     /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
-    /// As [`Projector::run`]; the old generation is served on.
+    /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is served on.
     pub async fn rebuild(
         &self,
         view: &Definition,
         told: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Generation, ViewError> {
-        let mut registered = self.register(view).await?;
-        if let Some(old) = registered.retiring {
-            self.delete(view, old, told).await?;
-            if registered.building.is_none() {
-                // An earlier rebuild ended here.
-                return Ok(registered.live);
-            }
-        }
-        while registered.building.is_none() {
-            self.table.begin(view.name, registered.live).await?;
-            registered = self.register(view).await?;
-        }
-        while let Registered { live, building: Some(next), .. } = registered {
-            let built = |ran: &Ran| {
-                if let Some(checkpoint) = ran.checkpoint {
-                    told(Step::Built(next, checkpoint));
+        let mut begun = None;
+        loop {
+            let registered = self.register(view).await?;
+            match registered {
+                Registered { live, building, retiring: Some(old), .. } => {
+                    self.delete(view, old, told).await?;
+                    if building.is_none() {
+                        // Of this rebuild, or of an earlier one that ended here.
+                        return Ok(live);
+                    }
                 }
-            };
-            let work = Work { view, generation: next, told: &built };
-            self.follow(&work, &mut Ran::default()).await?;
-            if self.flip(view, live, next).await? {
-                told(Step::Flipped(next));
+                Registered { live, building: None, .. } if begun.is_some() => return Ok(live),
+                Registered { live, building: None, .. } => {
+                    self.table.begin(view.name, live).await?;
+                }
+                Registered { live, building: Some(next), .. } => {
+                    let generation = *begun.get_or_insert(next);
+                    if generation != next {
+                        return Err(ViewError::GivenUp { view: view.name, generation, next });
+                    }
+                    let built = |ran: &Ran| {
+                        if let Some(checkpoint) = ran.checkpoint {
+                            told(Step::Built(next, checkpoint));
+                        }
+                    };
+                    let work = Work { view, generation: next, told: &built };
+                    self.follow(&work, &mut Ran::default()).await?;
+                    if self.flip(view, live, next).await? {
+                        told(Step::Flipped(next));
+                    }
+                }
             }
-            registered = self.register(view).await?;
         }
-        if let Some(old) = registered.retiring {
-            self.delete(view, old, told).await?;
-        }
-        Ok(registered.live)
     }
 
     /// Gives up the generation that is being built, if there is one, so that the next
@@ -90,8 +94,8 @@ impl Projector {
         Ok(())
     }
 
-    /// Serves `next`, if it shows all that `live` shows, so that no reader sees the view go back;
-    /// from then on nobody writes rows of `live`.
+    /// Serves `next`, which has come to the present, if it shows all that `live` shows, so that no reader
+    /// sees the view go back; from then on nobody writes rows of `live`.
     async fn flip(
         &self,
         view: &Definition,
@@ -104,12 +108,11 @@ impl Projector {
         if built < served {
             return Ok(false);
         }
-        let mut actions = vec![
+        // The new one's checkpoint may grow meanwhile; it never goes back.
+        let actions = vec![
             self.table.flip(view.name, live, next),
             self.checkpoints.action(&old, served, retired()),
         ];
-        // Nobody sets it back in between.
-        actions.extend(built.map(|at| self.checkpoints.action(&new, built, at)));
         let token = self.clock.uuid().to_string();
         self.table.transact("changing over to a new generation", actions, &token).await
     }

@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnConsumedCapacity, ReturnValue, TransactWriteItem, Update,
 };
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
+use ringfence_feed::Checkpoint;
 
 use crate::ViewError;
 use crate::row::{Table, failed, key};
@@ -21,21 +22,27 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What the table knows of a view.
+/// What the table knows of a view: its generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The generation that is served.
+    /// The generation that is served, or will be: see `until`.
     pub live: Generation,
     /// The generation that is to take its place.
     pub building: Option<Generation>,
     /// The generation that was served or built before; its rows are being deleted.
     pub retiring: Option<Generation>,
+    /// As long as the first generation does not show what was in the index when the view was deployed:
+    /// the checkpoint behind that. Until then nothing is served.
+    pub until: Option<Checkpoint>,
+    /// How many rows of the live generation are parked.
+    pub parked: u64,
 }
 
-const FIRST: Generation = Generation(1);
+pub(crate) const FIRST: Generation = Generation(1);
 const LIVE: &str = "live";
 const BUILDING: &str = "building";
 const RETIRING: &str = "retiring";
+const UNTIL: &str = "until";
 /// Sort key of the item.
 const REGISTRY: &str = "VIEW";
 const OPERATION: &str = "changing a view's generations";
@@ -44,21 +51,34 @@ fn partition(view: &str) -> String {
     format!("$View-{view}")
 }
 
-fn number(generation: Generation) -> AttributeValue {
-    AttributeValue::N(generation.to_string())
+fn number(number: impl ToString) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// The attribute that counts the parked rows of a generation.
+fn parked(generation: Generation) -> String {
+    format!("parked#{generation}")
 }
 
 fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
     let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
-    let generation = |name: &str| match item.get(name) {
+    let number = |name: &str| match item.get(name) {
         None => Ok(None),
         Some(value) => {
-            let number = value.as_n().ok().and_then(|number| number.parse().ok());
-            number.map(|number| Some(Generation(number))).ok_or_else(wrong)
+            let number = value.as_n().ok().and_then(|number| number.parse::<u64>().ok());
+            number.map(Some).ok_or_else(wrong)
         }
     };
+    let generation = |name: &str| number(name).map(|number| number.map(Generation));
     let live = generation(LIVE)?.ok_or_else(wrong)?;
-    Ok(Registered { live, building: generation(BUILDING)?, retiring: generation(RETIRING)? })
+    let until = number(UNTIL)?.map(|until| Checkpoint::try_from(until.cast_signed()));
+    Ok(Registered {
+        live,
+        building: generation(BUILDING)?,
+        retiring: generation(RETIRING)?,
+        until: until.transpose().map_err(|_| wrong())?,
+        parked: number(&parked(live))?.unwrap_or_default(),
+    })
 }
 
 impl Table {
@@ -72,16 +92,44 @@ impl Table {
         item.map(|item| decode(view, &item)).transpose()
     }
 
-    /// What is known of a view, which gets its first generation if it has none.
-    pub(crate) async fn register(&self, view: &str) -> Result<Registered, ViewError> {
-        if let Some(registered) = self.registered(view, true).await? {
-            return Ok(registered);
-        }
-        let update = update(self, view, "SET #live = if_not_exists(#live, :first)");
-        let update = update.expression_attribute_values(":first", number(FIRST));
-        let update = update.expression_attribute_names("#live", LIVE);
-        let item = self.change(update).await?.unwrap_or_default();
-        decode(view, &item)
+    /// Begins the first generation, which is served from the checkpoint `until` on, unless one is begun.
+    pub(crate) async fn begin_first(
+        &self,
+        view: &str,
+        until: Checkpoint,
+    ) -> Result<Option<Registered>, ViewError> {
+        let update = update(self, view, "SET #live = :first, #until = :until")
+            .condition_expression("attribute_not_exists(#live)")
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_values(":first", number(FIRST))
+            .expression_attribute_values(":until", number(until));
+        self.change(update).await?.map(|item| decode(view, &item)).transpose()
+    }
+
+    /// Serves the live generation.
+    pub(crate) async fn serve(&self, view: &str, live: Generation) -> Result<(), ViewError> {
+        let update = update(self, view, "REMOVE #until")
+            .condition_expression("#live = :live")
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_values(":live", number(live));
+        // The generation that has taken its place meanwhile is served.
+        self.change(update).await.map(drop)
+    }
+
+    /// The action that counts rows of a generation that are parked, or no longer.
+    pub(crate) fn count_parked(
+        &self,
+        view: &str,
+        generation: Generation,
+        change: i64,
+    ) -> TransactWriteItem {
+        let update = update(self, view, "ADD #parked :change")
+            .expression_attribute_names("#parked", parked(generation))
+            .expression_attribute_values(":change", number(change));
+        let update = update.build().expect("table, key and expression are set");
+        TransactWriteItem::builder().update(update).build()
     }
 
     /// Begins the generation after the live one, unless one is begun.
@@ -97,15 +145,17 @@ impl Table {
 
     /// The action that serves the generation `next` in place of `live`, whose rows can then go.
     pub(crate) fn flip(&self, view: &str, live: Generation, next: Generation) -> TransactWriteItem {
-        let update = update(self, view, "SET #live = :next, #retiring = :live REMOVE #building")
-            .condition_expression(
-                "#live = :live AND #building = :next AND attribute_not_exists(#retiring)",
-            )
-            .expression_attribute_names("#live", LIVE)
-            .expression_attribute_names("#building", BUILDING)
-            .expression_attribute_names("#retiring", RETIRING)
-            .expression_attribute_values(":live", number(live))
-            .expression_attribute_values(":next", number(next));
+        let update =
+            update(self, view, "SET #live = :next, #retiring = :live REMOVE #building, #until")
+                .condition_expression(
+                    "#live = :live AND #building = :next AND attribute_not_exists(#retiring)",
+                )
+                .expression_attribute_names("#until", UNTIL)
+                .expression_attribute_names("#live", LIVE)
+                .expression_attribute_names("#building", BUILDING)
+                .expression_attribute_names("#retiring", RETIRING)
+                .expression_attribute_values(":live", number(live))
+                .expression_attribute_values(":next", number(next));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }
@@ -124,8 +174,9 @@ impl Table {
 
     /// Notes that the rows of a generation are deleted.
     pub(crate) async fn retired(&self, view: &str, old: Generation) -> Result<(), ViewError> {
-        let update = update(self, view, "REMOVE #retiring")
+        let update = update(self, view, "REMOVE #retiring, #parked")
             .condition_expression("#retiring = :old")
+            .expression_attribute_names("#parked", parked(old))
             .expression_attribute_names("#retiring", RETIRING)
             .expression_attribute_values(":old", number(old));
         // Whoever else deletes them may have noted it.

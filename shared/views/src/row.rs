@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, DeleteRequest, KeysAndAttributes, Put,
-    ReturnConsumedCapacity, TransactWriteItem, WriteRequest,
+    AttributeValue, ConditionCheck, Delete, DeleteRequest, Get, KeysAndAttributes, Put,
+    ReturnConsumedCapacity, TransactGetItem, TransactWriteItem, WriteRequest,
 };
 use ringfence_dynamo::{
     Failure, GaveUp, Item, Kind, Meter, Retry, attribute_bytes, from_attribute,
@@ -14,6 +14,7 @@ use ringfence_feed::Checkpoint;
 use serde_json::Value;
 
 use crate::batch::held;
+use crate::fold::Parked;
 use crate::{Generation, ViewError};
 
 /// Longest id of a row, in bytes: DynamoDB's sort key.
@@ -26,6 +27,10 @@ pub(crate) const VIEW: &str = "view";
 /// Sort key: the row's id.
 pub(crate) const ID: &str = "id";
 const ROW: &str = "row";
+/// In place of a row: why it is parked.
+pub(crate) const PARKED: &str = "parked";
+const EVENT: &str = "event";
+const CAUSE: &str = "cause";
 /// The checkpoint up to which the row is folded.
 const AS_OF: &str = "as_of";
 /// Keys in one BatchGetItem.
@@ -41,11 +46,33 @@ pub(crate) struct Table {
     pub(crate) meter: Meter,
 }
 
-/// A row as it is stored.
+/// What a view has under an id.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A row.
+    Row(Value),
+    /// Nothing to show: the row could not be written.
+    Parked(Parked),
+}
+
+/// A row, or what stands in its place, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) as_of: Checkpoint,
-    pub(crate) row: Value,
+    pub(crate) content: Content,
+}
+
+/// What becomes of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Becomes {
+    /// This.
+    Row(AttributeValue),
+    /// There is none any more.
+    Nothing,
+    /// It is parked.
+    Parked(Parked),
+    /// It stays as it was read.
+    AsItWas,
 }
 
 /// What becomes of a row, and what it was when it was read.
@@ -53,7 +80,7 @@ pub(crate) struct Stored {
 pub(crate) struct Write {
     pub(crate) id: String,
     pub(crate) was: Option<Checkpoint>,
-    pub(crate) row: Option<AttributeValue>,
+    pub(crate) becomes: Becomes,
 }
 
 /// The partition key of a generation's rows, and the name of its reader of the index.
@@ -76,57 +103,89 @@ pub(crate) fn decode(mut item: Item) -> Result<(String, Stored), ViewError> {
         |item: &Item, name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let (view, id) = (text(&item, VIEW).unwrap_or_default(), text(&item, ID).unwrap_or_default());
     let as_of = item.get(AS_OF).and_then(|value| value.as_n().ok()?.parse().ok());
-    let row = item.remove(ROW).and_then(|row| from_attribute(ROW, row).ok());
-    match (as_of, row) {
-        (Some(as_of), Some(row)) => Ok((id, Stored { as_of, row })),
+    let parked = item.remove(PARKED).map(|parked| {
+        let text = |name| parked.as_m().ok()?.get(name)?.as_s().ok().cloned();
+        Some(Content::Parked(Parked { event: text(EVENT)?, cause: text(CAUSE)? }))
+    });
+    let content = parked.unwrap_or_else(|| {
+        let row = from_attribute(ROW, item.remove(ROW)?).ok()?;
+        Some(Content::Row(row))
+    });
+    match (as_of, content) {
+        (Some(as_of), Some(content)) => Ok((id, Stored { as_of, content })),
         _ => Err(ViewError::Item { view, id }),
     }
 }
 
 impl Write {
+    /// Why the row is parked, if it is with this write.
+    pub(crate) fn parked(&self) -> Option<(String, Parked)> {
+        match &self.becomes {
+            Becomes::Parked(parked) => Some((self.id.clone(), parked.clone())),
+            Becomes::Row(_) | Becomes::Nothing | Becomes::AsItWas => None,
+        }
+    }
+
     /// What the write adds to a transaction, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.id.len() + self.row.as_ref().map_or(0, attribute_bytes)
+        let content = match &self.becomes {
+            Becomes::Row(row) => attribute_bytes(row),
+            Becomes::Parked(Parked { event, cause }) => event.len() + cause.len(),
+            Becomes::Nothing | Becomes::AsItWas => 0,
+        };
+        self.id.len() + content
     }
 
     /// The action, under the condition that the row is still what it was: the items of an earlier
     /// transaction may become visible one by one, so the checkpoint alone does not say that the
     /// rows read beside it are its own.
-    pub(crate) fn action(self, table: &str, view: &str, to: Checkpoint) -> TransactWriteItem {
+    pub(crate) fn action(self, table: &str, view: &str, as_of: Checkpoint) -> TransactWriteItem {
         let key = key(view, &self.id);
         let (condition, name) = match self.was {
             None => ("attribute_not_exists(#name)", VIEW),
             Some(_) => ("#name = :was", AS_OF),
         };
-        let names = [("#name".to_owned(), name.to_owned())].into();
+        let names = Some([("#name".to_owned(), name.to_owned())].into());
         let was = self.was.map(|was| [(":was".to_owned(), number(was))].into());
         let action = TransactWriteItem::builder();
-        let action = match (self.row, self.was) {
-            (Some(row), _) => {
+        let content = match self.becomes {
+            Becomes::Row(row) => Some((ROW, row)),
+            Becomes::Parked(parked) => Some((PARKED, of_parked(parked))),
+            Becomes::Nothing if self.was.is_some() => None,
+            Becomes::Nothing | Becomes::AsItWas => {
+                let check = ConditionCheck::builder().table_name(table).set_key(Some(key));
+                let check = check.condition_expression(condition);
+                let check = check.set_expression_attribute_names(names);
+                let check = check.set_expression_attribute_values(was).build();
+                let check = check.expect("table, key and condition are set");
+                return action.condition_check(check).build();
+            }
+        };
+        let action = match content {
+            Some((name, content)) => {
                 let mut item = key;
-                item.extend([(ROW.to_owned(), row), (AS_OF.to_owned(), number(to))]);
+                item.extend([(name.to_owned(), content), (AS_OF.to_owned(), number(as_of))]);
                 let put = Put::builder().table_name(table).set_item(Some(item));
                 let put = put.condition_expression(condition);
-                let put = put.set_expression_attribute_names(Some(names));
+                let put = put.set_expression_attribute_names(names);
                 let put = put.set_expression_attribute_values(was).build();
                 action.put(put.expect("table and item are set"))
             }
-            (None, Some(_)) => {
+            None => {
                 let delete = Delete::builder().table_name(table).set_key(Some(key));
                 let delete = delete.condition_expression(condition);
-                let delete = delete.set_expression_attribute_names(Some(names));
+                let delete = delete.set_expression_attribute_names(names);
                 let delete = delete.set_expression_attribute_values(was).build();
                 action.delete(delete.expect("table and key are set"))
-            }
-            (None, None) => {
-                let check = ConditionCheck::builder().table_name(table).set_key(Some(key));
-                let check = check.condition_expression(condition);
-                let check = check.set_expression_attribute_names(Some(names)).build();
-                action.condition_check(check.expect("table, key and condition are set"))
             }
         };
         action.build()
     }
+}
+
+fn of_parked(Parked { event, cause }: Parked) -> AttributeValue {
+    let pairs = [(EVENT, event), (CAUSE, cause)];
+    AttributeValue::M(pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))).into())
 }
 
 /// The size of a batch ends it too, so only one without any progress counts as throttled.
@@ -160,7 +219,9 @@ impl Table {
                 let (items, unprocessed) = batch.map_err(failed("reading rows"))?;
                 for item in items {
                     let (id, stored) = decode(item)?;
-                    bytes += held(&stored.row);
+                    if let Content::Row(row) = &stored.content {
+                        bytes += held(row);
+                    }
                     if bytes > bytes_max {
                         return Ok(None);
                     }
@@ -205,6 +266,28 @@ impl Table {
             Ok(answer.item)
         };
         Retry::default().run(get).await.map_err(failed("reading the view table"))
+    }
+
+    /// Reads items as they were at one moment.
+    pub(crate) async fn snapshot<const N: usize>(
+        &self,
+        keys: [Item; N],
+    ) -> Result<[Option<Item>; N], ViewError> {
+        let gets = keys.map(|key| {
+            let get = Get::builder().table_name(&self.name).set_key(Some(key)).build();
+            TransactGetItem::builder().get(get.expect("table and key are set")).build()
+        });
+        let read = || async {
+            self.meter.sent(Kind::Read);
+            let request = self.client.transact_get_items();
+            let request = request.set_transact_items(Some(gets.to_vec()));
+            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let answer = request.send().await?;
+            self.meter.consumed(Kind::Read, answer.consumed_capacity());
+            let mut items = answer.responses.unwrap_or_default().into_iter();
+            Ok(gets.each_ref().map(|_| items.next().and_then(|found| found.item)))
+        };
+        Retry::default().run(read).await.map_err(failed("reading a row as of a moment"))
     }
 
     /// Carries out a transaction; false if a condition does not hold.

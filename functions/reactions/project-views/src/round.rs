@@ -6,7 +6,7 @@ use futures::future::{join, join_all};
 use ringfence_dynamo::{Clock, rfc3339};
 use ringfence_feed::Checkpoint;
 use ringfence_lambda::chain;
-use ringfence_views::{Definition, Generation, Projector, Ran, ViewError};
+use ringfence_views::{Definition, Generation, Parked, Projector, Ran, ViewError};
 use serde_json::{Value, json};
 
 /// What became of the views.
@@ -24,6 +24,8 @@ struct Outcome {
     /// `None` if it is not even known which there are.
     generation: Option<Generation>,
     live: bool,
+    /// How many rows of the generation are parked, as far as that is known.
+    parked: Option<u64>,
     ran: Ran,
     error: Option<ViewError>,
 }
@@ -51,7 +53,7 @@ pub async fn run(
                 Ok(end) if known => lag(projector, ran, *end, now_ms).await.ok(),
                 _ => None,
             };
-            measure(&mut line, lag, now_ms);
+            measure(&mut line, lag, outcome.parked, now_ms);
             match &outcome.error {
                 Some(error) => round.unfinished.push(format!("{view}: {}", chain(error))),
                 None if !ran.present => round.unfinished.push(format!("{view}: behind")),
@@ -67,14 +69,20 @@ async fn run_view(projector: &Projector, view: &Definition, time: Duration) -> V
     let registered = match projector.register(view).await {
         Ok(registered) => registered,
         Err(error) => {
-            let (view, ran) = (view.name, Ran::default());
-            return vec![Outcome { view, generation: None, live: true, ran, error: Some(error) }];
+            let (view, ran, error) = (view.name, Ran::default(), Some(error));
+            return vec![Outcome { view, generation: None, live: true, parked: None, ran, error }];
         }
     };
     let run = async |generation: Generation, live: bool| {
         let mut ran = Ran::default();
-        let error = projector.run(view, generation, time, &mut ran).await.err();
-        Outcome { view: view.name, generation: Some(generation), live, ran, error }
+        let mut error = projector.run(view, generation, time, &mut ran).await.err();
+        let mut parked = None;
+        if live {
+            let served = projector.serve(view, &registered, &ran).await;
+            error = error.or(served.err());
+            parked = Some(registered.parked + ran.parked);
+        }
+        Outcome { view: view.name, generation: Some(generation), live, parked, ran, error }
     };
     match registered.building {
         None => vec![run(registered.live, true).await],
@@ -104,9 +112,10 @@ async fn lag(
 }
 
 fn line(outcome: &Outcome, now_ms: u64) -> Value {
-    let Outcome { view, generation, live, ran, error } = outcome;
+    let Outcome { view, generation, live, parked: _, ran, error } = outcome;
     let (level, became) = match error {
         Some(_) => ("ERROR", "failed"),
+        None if ran.parked > 0 => ("ERROR", "parked rows"),
         None if !ran.present => ("WARN", "behind"),
         None => ("INFO", "present"),
     };
@@ -127,25 +136,38 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
     if let Some(error) = error {
         line["cause"] = chain(error).into();
     }
+    if ran.parked > 0 {
+        let parked = ran.examples.iter().map(
+            |(row, Parked { event, cause })| json!({ "row": row, "event": event, "cause": cause }),
+        );
+        line["parked"] = parked.collect();
+    }
     line
 }
 
-/// Adds the metrics of a served view, in CloudWatch's embedded metric format. Without a lag, only
-/// whether it failed is known.
-fn measure(line: &mut Value, lag: Option<(i64, u64)>, now_ms: u64) {
+/// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and its
+/// lag and how many of its rows are parked, as far as these are known.
+fn measure(line: &mut Value, lag: Option<(i64, u64)>, parked: Option<u64>, now_ms: u64) {
+    let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();
-    let mut metrics = vec![json!({ "Name": "view_failed", "Unit": "Count" })];
-    let mut directives = Vec::new();
+    let mut metrics = vec![metric("view_failed", "Count")];
+    // Of all views together, for alarms that need no change with a new one.
+    let mut totals = Vec::new();
     if let Some((events, ms)) = lag {
         line["events_behind"] = events.into();
         line["ms_behind"] = ms.into();
-        metrics.push(json!({ "Name": "events_behind", "Unit": "Count" }));
-        metrics.push(json!({ "Name": "ms_behind", "Unit": "Milliseconds" }));
-        // Of all views together, for an alarm that needs no change with a new one.
-        let total = [json!({ "Name": "ms_behind", "Unit": "Milliseconds" })];
-        directives.push(json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": total }));
+        metrics.push(metric("events_behind", "Count"));
+        totals.push(metric("ms_behind", "Milliseconds"));
     }
-    let of_view = json!({ "Namespace": "Ringfence", "Dimensions": [["view"]], "Metrics": metrics });
-    directives.insert(0, of_view);
+    if let Some(rows) = parked {
+        line["rows_parked"] = rows.into();
+        totals.push(metric("rows_parked", "Count"));
+    }
+    metrics.extend_from_slice(&totals);
+    let directive = |dimensions: &[&str], metrics: &[Value]| json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics });
+    let mut directives = vec![directive(&["view"], &metrics)];
+    if !totals.is_empty() {
+        directives.push(directive(&[], &totals));
+    }
     line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": directives });
 }

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
+use ringfence_dynamo::rfc3339;
 use ringfence_lambda::{Problem, chain, http};
-use ringfence_views::{Listed, Read, Shown, ViewError, ViewReader, Wait};
+use ringfence_views::{Content, Listed, Read, Shown, ViewError, ViewReader, Wait};
 use serde_json::{Value, json};
 
 use crate::ask::{Ask, Asked, token};
+
+/// The event that was to be waited for is not shown yet.
+const BEHIND: &str = "view-behind";
+/// The view has yet to show what was there when it was deployed.
+const BUILDING: &str = "view-building";
+/// The row could not be written.
+const PARKED: &str = "row-parked";
 
 /// An answer, and what the log says of it.
 #[derive(Debug)]
@@ -19,6 +27,36 @@ pub struct Answered {
     pub outcome: &'static str,
     /// What went wrong, for the log alone.
     pub cause: Option<String>,
+}
+
+impl Answered {
+    /// The line of the log. An answer of 503 or 500 that has an alarm of its own counts in CloudWatch's
+    /// embedded metric format as `views_not_ready`, so that the alarm of failed requests can leave it out.
+    #[must_use]
+    pub fn line(&self, function: &str, request_id: &str, now_ms: u64, duration_ms: u64) -> Value {
+        let mut line = json!({
+            "timestamp": rfc3339(now_ms),
+            "level": if self.cause.is_some() { "ERROR" } else { "INFO" },
+            "message": format!("query {}", self.outcome),
+            "function": function,
+            "function_request_id": request_id,
+            "view": self.view,
+            "outcome": self.outcome,
+            "duration_ms": duration_ms,
+        });
+        if let Some(cause) = &self.cause {
+            line["cause"] = cause.as_str().into();
+        }
+        if [BEHIND, BUILDING, PARKED].contains(&self.outcome) {
+            line["views_not_ready"] = 1.into();
+            let metric = json!({ "Name": "views_not_ready", "Unit": "Count" });
+            let directive = json!({
+                "Namespace": "Ringfence", "Dimensions": [["function"]], "Metrics": [metric],
+            });
+            line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
+        }
+        line
+    }
 }
 
 /// Answers a question within `time`.
@@ -59,14 +97,20 @@ async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, 
                 let detail = format!("view {view} has no row {id:?}");
                 Problem::new(404, "row-not-found", "There is no such row", detail)
             };
-            row.map(shown).ok_or_else(missing)
+            match row.ok_or_else(missing)? {
+                Shown { id, content: Content::Parked(_), as_of } => {
+                    Err(parked(view).with(json!({ "id": id, "asOf": as_of })))
+                }
+                row => Ok(item(view, row)),
+            }
         }),
         Asked::List(page) => known(view, wait, reader.list(view, page, wait).await?).map(|list| {
             let Listed { rows, next, as_of } = list;
-            let mut answer = json!({
-                "items": rows.into_iter().map(shown).collect::<Vec<_>>(),
-                "asOf": as_of,
-            });
+            let items: Value = rows.into_iter().map(|row| item(view, row)).collect();
+            let mut answer = json!({ "items": items });
+            if let Some(as_of) = as_of {
+                answer["asOf"] = json!(as_of);
+            }
             if let Some(next) = next {
                 answer["next"] = token(view, &page.prefix, &next).into();
             }
@@ -75,8 +119,20 @@ async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, 
     })
 }
 
-fn shown(row: Shown) -> Value {
-    json!({ "id": row.id, "row": row.row, "asOf": row.as_of })
+/// A row, or in its place the problem that it is parked: one row keeps nobody from the others.
+fn item(view: &str, Shown { id, content, as_of }: Shown) -> Value {
+    match content {
+        Content::Row(row) => json!({ "id": id, "row": row, "asOf": as_of }),
+        Content::Parked(_) => {
+            json!({ "id": id, "problem": parked(view).document(), "asOf": as_of })
+        }
+    }
+}
+
+/// 500: only those who run the stack learn why.
+fn parked(view: &str) -> Problem {
+    let detail = format!("view {view} could not keep the row; those who run the stack can mend it");
+    Problem::new(500, PARKED, "The row can't be shown", detail)
 }
 
 /// The answer, or why there is none yet.
@@ -84,8 +140,15 @@ fn known<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem
     match read {
         Read::Found(answer) => Ok(answer),
         Read::UnknownView => {
-            let detail = format!("there is no view {view:?}, or it was never run");
+            let detail = format!("there is no view {view:?}");
             Err(Problem::new(404, "view-not-found", "There is no such view", detail))
+        }
+        Read::Building { until, at } => {
+            let detail = format!(
+                "view {view} is at checkpoint {at}, and is served from checkpoint {until} on"
+            );
+            let building = json!({ "view": view, "asOf": at, "until": until });
+            Err(Problem::new(503, BUILDING, "The view is being built", detail).with(building))
         }
         Read::Behind { until, at } => {
             let waited = wait.map_or(0, |wait| wait.most.as_millis());
@@ -99,7 +162,7 @@ fn known<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem
             let detail = format!("{detail}; waited {waited} ms");
             let title = "The view does not show the event yet";
             let behind = json!({ "view": view, "asOf": at, "until": until });
-            Err(Problem::new(503, "view-behind", title, detail).with(behind))
+            Err(Problem::new(503, BEHIND, title, detail).with(behind))
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use percent_encoding::percent_decode_str;
 use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
+use ringfence_feed::{Log, Partition};
 use ringfence_lambda::Problem;
 use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
 use serde_json::Value;
@@ -33,6 +33,9 @@ pub enum Asked {
     /// A page of them.
     List(ListPage),
 }
+
+/// The fields of a question that are parts of its path.
+const PATH: [&str; 2] = ["view", "id"];
 
 /// The fields of a question, by name, taken one by one.
 struct Fields(BTreeMap<String, String>);
@@ -67,23 +70,24 @@ impl Fields {
     fn of(payload: &Value) -> Result<Self, Problem> {
         let is_http = payload.pointer("/requestContext/http").is_some();
         let mut fields = BTreeMap::new();
-        let mut add = |object: &Value, encoded: bool| {
+        let mut add = |object: &Value, in_query: bool| {
             for (name, value) in object.as_object().into_iter().flatten() {
                 let text = match value {
-                    Value::String(text) if encoded => decoded(name, text)?,
+                    _ if in_query && PATH.contains(&name.as_str()) => {
+                        return Err(Problem::malformed(name, "belongs in the path"));
+                    }
                     Value::String(text) => text.clone(),
                     Value::Number(number) => number.to_string(),
                     _ => return Err(Problem::malformed(name, "must be a text or a number")),
                 };
-                if fields.insert(name.clone(), text).is_some() {
-                    return Err(Problem::malformed(name, "is in the path already"));
-                }
+                fields.insert(name.clone(), text);
             }
             Ok(())
         };
         if is_http {
-            add(&payload["pathParameters"], true)?;
-            add(&payload["queryStringParameters"], false)?;
+            // An HTTP API has decoded both.
+            add(&payload["pathParameters"], false)?;
+            add(&payload["queryStringParameters"], true)?;
         } else {
             add(payload, false)?;
         }
@@ -129,9 +133,22 @@ impl Fields {
         let partition = BoundaryId::stored(partition);
         let position: Sequence =
             position.parse().map_err(|error| Problem::malformed("position", error))?;
-        if position.position().is_some() && partition.decode().is_none() {
-            let advice = "is no partition; take it from the command's answer";
-            return Err(Problem::malformed("partition", advice));
+        match Partition::named(partition.clone()).log {
+            Log::Dcb if partition.decode().is_none() => {
+                let advice = "is no partition; take it from the command's answer";
+                return Err(Problem::malformed("partition", advice));
+            }
+            Log::Dcb if position.position().is_none() => {
+                let advice = "is a number, which this partition has none of; take it from the \
+                              command's answer";
+                return Err(Problem::malformed("position", advice));
+            }
+            Log::Aggregates | Log::Documents if position.position().is_some() => {
+                let advice = "is no number, which the positions of this stream are; take it from \
+                              the command's answer";
+                return Err(Problem::malformed("position", advice));
+            }
+            Log::Dcb | Log::Aggregates | Log::Documents => {}
         }
         let most = Duration::from_millis(most.unwrap_or(WAIT_DEFAULT_MS));
         Ok(Some(Wait { partition, position, most }))
@@ -152,13 +169,6 @@ impl Fields {
         });
         Ok(ListPage { prefix, after: after.transpose()?, limit })
     }
-}
-
-/// API Gateway decodes the path; other callers may not. An id of the examples has no `%`, so it is
-/// the same decoded once and twice.
-fn decoded(name: &str, text: &str) -> Result<String, Problem> {
-    let text = percent_decode_str(text).decode_utf8();
-    text.map(String::from).map_err(|error| Problem::malformed(name, error))
 }
 
 fn bounded(name: &str, id: String) -> Result<String, Problem> {
@@ -219,8 +229,9 @@ mod tests {
             wait: None,
         };
         check(&json!({ "view": "course-rosters", "id": "c1/s1" }), &row("c1/s1"));
-        for id in ["c1/s1", "c1%2Fs1"] {
-            check(&http(json!({ "view": "course-rosters", "id": id }), json!(null)), &row("c1/s1"));
+        // The HTTP API has decoded the path once; `%2541` there is the id `%41`.
+        for id in ["c1/s1", "c1%2Fs1", "%41"] {
+            check(&http(json!({ "view": "course-rosters", "id": id }), json!(null)), &row(id));
         }
         let wait = Wait {
             partition: BoundaryId::tag("courseId", "c1"),
@@ -256,12 +267,14 @@ mod tests {
             refuse(&list(json!({ "limit": limit })), "limit: must be a whole number from 1 to 100");
         }
         refuse(&list(json!({ "color": "red" })), "color: is unknown");
-        refuse(&list(json!({ "view": "users" })), "view: is in the path already");
+        for in_path in ["view", "id"] {
+            refuse(&list(json!({ in_path: "users" })), &format!("{in_path}: belongs in the path"));
+        }
         refuse(&list(json!({ "wait": "5" })), "wait: waits for an event");
         refuse(&list(json!({ "wait": "10001" })), "wait: must be a whole number from 0 to 10000");
         refuse(&list(json!({ "position": POSITION })), "partition: is missing");
         refuse(&list(json!({ "partition": "orderId:o1" })), "position: is missing");
-        refuse(&at("no partition", POSITION), "partition: is no partition");
+        refuse(&at("orderId:%zz", POSITION), "partition: is no partition");
         refuse(&at("orderId:o1", "yesterday"), "position: position \"yesterday\"");
         refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
         let id = "x".repeat(1_025);
@@ -271,7 +284,9 @@ mod tests {
         refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
         refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
         refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
-        refuse(&http(json!({ "view": "orders", "id": "%FF" }), json!(null)), "id: invalid utf-8");
+        refuse(&at("orderId:o1", "5"), "position: is a number, which this partition has none of");
+        refuse(&at("customers#ada", POSITION), "position: is no number, which the positions of");
+        refuse(&at("carts-cart-1", POSITION), "position: is no number, which the positions of");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use query_views::{Answered, WAIT_MAX_MS, answer};
+use query_views::{WAIT_MAX_MS, answer};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use ringfence_lambda::{Variables, time_left};
@@ -25,23 +25,20 @@ async fn serve() -> Result<(), Error> {
     let (index, views) = variables.finish((index, views))?;
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;
-    let reader = &ViewReader::new(client.clone(), Index::new(client, index), views);
+    let index = Index::new(client.clone(), index);
+    let reader = &ViewReader::new(client, index, views, &project_views::views());
     let clock = &Clock::system();
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
         let (payload, context) = event.into_parts();
         let started_ms = clock.now_ms();
         let time = time_left(&context, clock, ANSWER_TIME);
         let time = time.unwrap_or(Duration::from_millis(WAIT_MAX_MS));
-        let Answered { answer, view, outcome, cause } =
-            answer(reader, &payload, &context.request_id, time).await;
-        let duration_ms = clock.now_ms().saturating_sub(started_ms);
-        let function_request_id = context.request_id;
-        if cause.is_some() {
-            tracing::error!(function_request_id, view, outcome, duration_ms, cause, "query");
-        } else {
-            tracing::info!(function_request_id, view, outcome, duration_ms, "query");
-        }
-        Ok::<_, Error>(answer)
+        let answered = answer(reader, &payload, &context.request_id, time).await;
+        let now_ms = clock.now_ms();
+        let (function, duration_ms) =
+            (&context.env_config.function_name, now_ms.saturating_sub(started_ms));
+        println!("{}", answered.line(function, &context.request_id, now_ms, duration_ms));
+        Ok::<_, Error>(answered.answer)
     }))
     .await
 }

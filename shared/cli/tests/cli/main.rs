@@ -5,6 +5,7 @@ mod feed;
 mod fences;
 mod flags;
 mod logs;
+mod parked;
 mod redrive;
 mod replay;
 mod together;

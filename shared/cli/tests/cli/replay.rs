@@ -134,7 +134,10 @@ async fn a_view_is_rebuilt_beside_the_live_one() {
     assert_eq!(rebuilt, (0, "product-demand: generation 2 is served\n".to_owned()));
     world.indexed_demand("p1", "o2").await;
     let rebuilt = world.json(&rebuild);
-    assert_eq!(rebuilt, (0, json!({ "view": "product-demand", "live": 3, "rebuilt": true })));
+    assert_eq!(
+        rebuilt,
+        (0, json!({ "view": "product-demand", "live": 3, "rebuilt": true, "parked": 0 }))
+    );
 
     let row = async |generation: &str| {
         let text = |text: &str| AttributeValue::S(text.to_owned());
@@ -172,7 +175,7 @@ async fn the_end_of_an_earlier_rebuild_is_not_called_one() {
     let (status, said) = world.run(&rebuild);
     assert!(status == 0 && said.contains("to build the view anew, run this again"), "{said}");
     broken_off().await;
-    let ended = json!({ "view": "product-demand", "live": 2, "rebuilt": false });
+    let ended = json!({ "view": "product-demand", "live": 2, "rebuilt": false, "parked": 0 });
     assert_eq!(world.json(&rebuild), (0, ended));
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 3 is served\n");
 }
@@ -198,7 +201,10 @@ async fn a_rebuild_can_be_begun_anew() {
     begun.expression_attribute_values(":half", number("3")).send().await.unwrap();
 
     let anew = world.json(&[&rebuild[..], &["--anew"]].concat());
-    assert_eq!(anew, (0, json!({ "view": "product-demand", "live": 4, "rebuilt": true })));
+    assert_eq!(
+        anew,
+        (0, json!({ "view": "product-demand", "live": 4, "rebuilt": true, "parked": 0 }))
+    );
     let rows = world.client.query().table_name(VIEWS).key_condition_expression("#view = :view");
     let rows = async |generation: &str| {
         let rows = rows.clone().expression_attribute_names("#view", "view");

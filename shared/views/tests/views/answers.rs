@@ -5,7 +5,7 @@ use ringfence_dynamo::wire::{Edit, Fault};
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
 
-use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view};
+use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, sized, view};
 use crate::world::{FIRST, LONG, World};
 
 fn http(path: Value, query: Value) -> Value {
@@ -42,7 +42,7 @@ async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
 async fn what_is_not_there_is_a_404_that_says_what() {
     let world = World::new(2, catalog());
     let path = || json!({ "view": "notes", "id": "z" });
-    let (status, _, body) = ask(&world, path(), Value::Null).await;
+    let (status, _, body) = ask(&world, json!({ "view": "users", "id": "z" }), Value::Null).await;
     assert_eq!((status, &body["type"]), (404, &json!("urn:ringfence:problem:view-not-found")));
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_list_goes_on_with_its_token() {
             query["after"] = after;
         }
         let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
-        assert_eq!((status, &body["asOf"]), (200, &json!(1)));
+        assert_eq!((status, body.get("asOf")), (200, None), "its rows may be of any time");
         let items = body["items"].as_array().unwrap().iter();
         ids.extend(items.map(|item| item["id"].as_str().unwrap().to_owned()));
         after = body.get("next").cloned();
@@ -112,6 +112,97 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     world.run(&view(), FIRST).await.unwrap();
     let (status, _, body) = ask(&world, path(), query(0)).await;
     assert_eq!((status, &body["row"]["count"]), (200, &json!(2)));
+    let (status, _, body) = ask(&world, json!({ "view": "notes" }), query(0)).await;
+    assert_eq!((status, &body["asOf"]), (200, &json!(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_is_being_built_is_a_503_with_its_progress() {
+    let world = World::new(10, catalog());
+    world.publish((0..3).map(|_| noted("n1", &["a"]))).await;
+    for path in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" })] {
+        let (status, headers, body) = ask(&world, path, Value::Null).await;
+        assert_eq!((status, &headers["retry-after"]), (503, &json!("1")));
+        let expected = json!({
+            "type": "urn:ringfence:problem:view-building",
+            "title": "The view is being built",
+            "status": 503,
+            "detail": "view notes is at checkpoint 0, and is served from checkpoint 3 on",
+            "view": "notes",
+            "asOf": 0,
+            "until": 3,
+        });
+        assert_eq!(body, expected);
+    }
+    // One ring is enough.
+    let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+    assert!(round.unfinished.is_empty(), "{round:?}");
+    let path = json!({ "view": "notes", "id": "a" });
+    let (status, _, body) = ask(&world, path, Value::Null).await;
+    assert_eq!((status, &body["row"]["count"]), (200, &json!(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
+    let world = World::new(11, catalog());
+    let large = sized("n1", vec!["b".to_owned()], 400_000);
+    let event = world.publish([noted("n1", &["a", "b", "c"]), large]).await[1].id();
+    let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+    assert!(round.unfinished.is_empty(), "nobody has to ring again: {round:?}");
+    let line = &round.lines[0];
+    assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
+    let named = &line["parked"][0];
+    assert_eq!((&named["row"], &named["event"]), (&json!("b"), &json!(event)));
+    assert!(named["cause"].as_str().unwrap().starts_with("the row: 400"), "{line}");
+    let of_all = &line["_aws"]["CloudWatchMetrics"][1];
+    assert_eq!(of_all["Dimensions"], json!([[]]));
+    let metric = json!({ "Name": "rows_parked", "Unit": "Count" });
+    assert!(of_all["Metrics"].as_array().unwrap().contains(&metric), "{line}");
+
+    let problem = json!({
+        "type": "urn:ringfence:problem:row-parked",
+        "title": "The row can't be shown",
+        "status": 500,
+        "detail": "view notes could not keep the row; those who run the stack can mend it",
+    });
+    let (status, _, body) = ask(&world, json!({ "view": "notes", "id": "b" }), Value::Null).await;
+    let mut expected = problem.clone();
+    expected["id"] = "b".into();
+    expected["asOf"] = 2.into();
+    assert_eq!((status, body), (500, expected));
+    let (status, _, body) = ask(&world, json!({ "view": "notes" }), Value::Null).await;
+    let parked = json!({ "id": "b", "problem": problem, "asOf": 2 });
+    assert_eq!((status, &body["items"][1]), (200, &parked));
+    assert_eq!(body["items"][2]["id"], "c");
+
+    // Each ring says it again, until somebody has retried.
+    world.publish([noted("n1", &["b", "c"])]).await;
+    for rows in [1, 0] {
+        let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+        let line = &round.lines[0];
+        assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
+        world.projector().retry(&view(), &|_| {}).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
+    let world = World::new(12, catalog());
+    let line = async |payload: &Value| {
+        let answered = answer(&world.reader(), payload, "request-1", LONG).await;
+        answered.line("QueryViews-1", "request-1", world.clock.now_ms(), 7)
+    };
+    let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
+    assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");
+    world.publish([noted("n1", &["a"])]).await;
+    let building = line(&row).await;
+    let expected = ["view-building", "QueryViews-1", "request-1", "INFO"];
+    let names = ["outcome", "function", "function_request_id", "level"];
+    assert_eq!(names.map(|name| building[name].as_str().unwrap()), expected);
+    assert_eq!((&building["views_not_ready"], &building["duration_ms"]), (&json!(1), &json!(7)));
+    let directive = &building["_aws"]["CloudWatchMetrics"][0];
+    assert_eq!(directive["Dimensions"], json!([["function"]]));
+    assert_eq!(directive["Metrics"][0]["Name"], "views_not_ready");
 }
 
 #[tokio::test(start_paused = true)]

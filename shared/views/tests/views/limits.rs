@@ -1,7 +1,8 @@
-//! What is too large is refused by name, and nothing of it is written.
+//! A row that is too large is parked; what is too much for one transaction takes several.
 
 use ringfence::NewEvent;
-use ringfence_views::{BATCH_BYTES_MAX, HELD_BYTES_MAX, ROW_BYTES_MAX, ROWS_MAX};
+use ringfence_dynamo::wire::Fault;
+use ringfence_views::{BATCH_BYTES_MAX, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX};
 
 use crate::notes::{catalog, noted, sized, view, wiped};
 use crate::world::{FIRST, World};
@@ -10,24 +11,17 @@ fn rows(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("r{n:03}")).collect()
 }
 
-/// The view stops at the event, applies what comes before it, and says why.
-async fn refuse(event: NewEvent, why: &str) {
+/// The row is parked for the event, and the view shows what comes before and behind it.
+async fn park(event: NewEvent, row: &str, why: &str) {
     let world = World::new(1, catalog());
     let events = [noted("n1", &["before"]), event, noted("n1", &["behind"])];
-    let position = world.publish(events).await[1].position.clone();
-    let error = world.run(&view(), FIRST).await.unwrap_err().to_string();
-    assert_eq!(error, format!("view notes, event {position}{why}"));
-    let found: Vec<_> = world.counts(FIRST).await.into_keys().collect();
-    assert_eq!(found, ["before"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_touches_at_most_99_rows() {
-    refuse(sized("n1", rows(100), 0), ": 100 rows, limit 99; let it touch fewer").await;
-    let world = World::new(1, catalog());
-    world.publish([sized("n1", rows(ROWS_MAX), 0)]).await;
+    let id = world.publish(events).await[1].id();
     let ran = world.run(&view(), FIRST).await.unwrap();
-    assert_eq!((ran.rows, ran.batches), (99, 1));
+    assert_eq!((ran.present, ran.parked), (true, 1));
+    let found: Vec<_> = world.counts(FIRST).await.into_keys().collect();
+    assert_eq!(found, ["before", "behind"]);
+    let parked = Parked { event: id, cause: why.to_owned() };
+    assert_eq!(world.parked().await, [(row.to_owned(), parked)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,9 +29,8 @@ async fn a_row_has_at_most_390_kb() {
     // With its id, the names of its fields, and its number.
     let rest = "r000".len() + 3 + (1 + "count".len() + 2) + (1 + "text".len());
     let most = ROW_BYTES_MAX - rest;
-    let why = ", row \"r000\": 399361 bytes, limit 399360; \
-               split it into several rows, such as id/1, id/2";
-    refuse(sized("n1", rows(1), most + 1), why).await;
+    let why = "the row: 399361 bytes, limit 399360; split it into several rows, such as id/1, id/2";
+    park(sized("n1", rows(1), most + 1), "r000", why).await;
     let world = World::new(1, catalog());
     world.publish([sized("n1", rows(1), most)]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -45,18 +38,46 @@ async fn a_row_has_at_most_390_kb() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rows_of_an_event_have_at_most_3_5_mb_together() {
-    let why = ", its rows together: 3840240 bytes, limit 3500000; \
-               let one event touch fewer or smaller rows";
-    refuse(sized("n1", rows(12), 320_000), why).await;
+async fn a_rows_id_has_1_to_1024_bytes() {
+    let why = "the row's id: 0 bytes, limit 1024; name it by 1 to 1024 bytes";
+    park(sized("n1", vec![String::new()], 0), "… (not an id)", why).await;
+    let why = "the row's id: 1025 bytes, limit 1024; name it by 1 to 1024 bytes";
+    let row = format!("{}… (not an id)", "x".repeat(1_000));
+    park(sized("n1", vec!["x".repeat(1_025)], 0), &row, why).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rows_id_has_1_to_1024_bytes() {
-    let why = ", a row's id: 0 bytes, limit 1024; name it by 1 to 1024 bytes";
-    refuse(sized("n1", vec![String::new()], 0), why).await;
-    let why = ", a row's id: 1025 bytes, limit 1024; name it by 1 to 1024 bytes";
-    refuse(sized("n1", vec!["x".repeat(1_025)], 0), why).await;
+async fn an_event_may_touch_more_rows_than_a_transaction_holds() {
+    let world = World::new(1, catalog());
+    world.publish([sized("n1", rows(ROWS_MAX), 0)]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.rows, ran.batches), (98, 1));
+    world.publish([sized("n1", rows(ROWS_MAX + 1), 0)]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.rows, ran.batches), (99, 2));
+    // By bytes.
+    world.publish([sized("n1", rows(12), 320_000)]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.rows, ran.batches), (12, 2));
+    let found = world.counts(FIRST).await;
+    assert_eq!((found["r000"], found["r012"], found["r098"]), (3, 2, 1));
+    assert!(world.parked().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_takes_several_transactions_counts_once_whenever_it_breaks_off() {
+    for broken in 0..4 {
+        let world = World::new(1, catalog());
+        world.publish([noted("n1", &["r000", "r099"])]).await;
+        world.run(&view(), FIRST).await.unwrap();
+        world.publish([sized("n1", rows(300), 0), noted("n1", &["r000", "r299"])]).await;
+        world.wire.inject("TransactWriteItems", broken, Fault::error("AccessDeniedException"));
+        world.run(&view(), FIRST).await.unwrap_err();
+        world.run(&view(), FIRST).await.unwrap();
+        let found = world.counts(FIRST).await;
+        let some = ["r000", "r099", "r100", "r299"].map(|row| found[row]);
+        assert_eq!((found.len(), some), (300, [3, 2, 1, 2]), "broken: {broken}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ mod deliveries;
 mod limits;
 mod notes;
 mod once;
+mod parked;
 mod readers;
 mod rebuilds;
 mod weather;

@@ -171,8 +171,8 @@ async fn projectors_at_once_count_each_event_once() {
 #[tokio::test(start_paused = true)]
 async fn events_that_touch_nothing_move_the_checkpoint_alone() {
     let world = World::new(7, catalog());
+    world.run(&view(), FIRST).await.unwrap();
     world.publish((0..50).map(|_| noted("n1", &[]))).await;
-    world.projector().register(&view()).await.unwrap();
     let _ = world.wire.take();
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches, ran.rows), (50, 1, 0));
@@ -186,6 +186,11 @@ async fn events_that_touch_nothing_move_the_checkpoint_alone() {
     world.publish([noted("n1", &[])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches, ran.rows), (1_001, 2, 0));
+    // Behind an event that touches a row, they are passed with its transaction.
+    world.publish([noted("n1", &["a"]), noted("n1", &[]), noted("n1", &[])]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.events, ran.batches, ran.rows), (3, 1, 1));
+    assert_eq!(ran.checkpoint, Some(world.index.end().await.unwrap()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join3;
 use ringfence::BoundaryId;
 use ringfence_dynamo::Retry;
@@ -13,10 +14,10 @@ use ringfence_views::{Generation, Ran, Read, Registered, Step};
 
 use crate::notes::{catalog, noted, poison, sized, view};
 use crate::weather::Weather;
-use crate::world::{FIRST, LONG, SECOND, World, wait};
+use crate::world::{FIRST, LONG, SECOND, World, count, wait};
 
 fn only(live: Generation) -> Registered {
-    Registered { live, building: None, retiring: None }
+    Registered { live, building: None, retiring: None, until: None, parked: 0 }
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,13 +112,10 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
                 }
                 // Whatever is flipped meanwhile, the answer shows what was written.
                 match reader.row("notes", "all", Some(&wait(&event, 50))).await {
-                    Ok(Read::Found(row)) => {
-                        let count = row.unwrap().row["count"].as_u64().unwrap();
-                        assert_eq!(count, written, "seed {seed}");
-                    }
+                    Ok(Read::Found(row)) => assert_eq!(count(row), written, "seed {seed}"),
                     // A run that failed has left the view behind.
                     Ok(Read::Behind { .. }) | Err(_) => {}
-                    Ok(Read::UnknownView) => panic!("seed {seed}: the view is gone"),
+                    Ok(other) => panic!("seed {seed}: {other:?}"),
                 }
             }
             written
@@ -129,7 +127,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
                 match reader.row("notes", "all", None).await {
                     // Without staleness, an answer never goes back and is never missing.
                     Ok(Read::Found(row)) => {
-                        let count = row.expect("the row is there").row["count"].as_u64().unwrap();
+                        let count = count(row);
                         assert!(count >= newest, "seed {seed}: from {newest} to {count}");
                         newest = count;
                         served.lock().unwrap().insert(count);
@@ -216,10 +214,10 @@ async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
         let next = world.projector().register(&view()).await.unwrap().building;
         assert!(next > half || half.is_none(), "seed {seed}: {half:?} {next:?}");
         if let Some(half) = half {
-            // Who still builds it can't write.
+            // Who still builds it can't write, and reads nothing.
             let mut ran = Ran::default();
             projector.run(&notes, half, LONG, &mut ran).await.unwrap();
-            assert_eq!((ran.present, ran.rows), (true, 0), "seed {seed}");
+            assert_eq!(ran, Ran { present: true, ..Ran::default() }, "seed {seed}");
         }
         let mut live = projector.rebuild(&notes, &|_| {}).await.unwrap();
         if live == FIRST {
@@ -232,4 +230,56 @@ async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
             assert!(world.rows("notes", gone).await.is_empty(), "seed {seed}: {gone}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_that_another_operator_gives_up_ends_and_says_why() {
+    let world = World::new(6, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    let (projector, notes) = (world.projector(), view());
+    let rebuild = projector.rebuild(&notes, &|_| {});
+    let give_up = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.projector().abandon(&view(), &|_| {}).await.unwrap();
+    };
+    let both = futures::future::join(rebuild, give_up);
+    let (rebuilt, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+    assert_eq!(
+        rebuilt.unwrap_err().to_string(),
+        "another operator has given up generation 2 of view notes and builds generation 3; \
+         to build that one too, rebuild the view again"
+    );
+    assert_eq!(projector.rebuild(&notes, &|_| {}).await.unwrap(), Generation(3));
+    assert_eq!(world.counts(Generation(3)).await["a"], 1);
+}
+
+/// A generation that is noted for deletion while another one is built would be forgotten by the flip.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_deletes_what_it_finds_to_be_deleted_before_it_changes_over() {
+    let world = World::new(7, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let row = world.client.put_item().table_name("views").item("view", text("notes#9"));
+    row.item("id", text("a")).send().await.unwrap();
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    let (projector, notes) = (world.projector(), view());
+    let note = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let update = world.client.update_item().table_name("views").key("id", text("VIEW"));
+        let update = update.key("view", text("$View-notes")).update_expression("SET retiring = :n");
+        let nine = AttributeValue::N("9".to_owned());
+        update.expression_attribute_values(":n", nine).send().await.unwrap();
+    };
+    let both = futures::future::join(projector.rebuild(&notes, &|_| {}), note);
+    let (live, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+    assert_eq!(live.unwrap(), SECOND);
+    let key = |view: &str| [("view".to_owned(), text(view)), ("id".to_owned(), text("a"))].into();
+    for gone in ["notes#9", "notes#1"] {
+        let row = world.client.get_item().table_name("views").set_key(Some(key(gone)));
+        assert_eq!(row.send().await.unwrap().item, None, "{gone}");
+    }
+    assert_eq!(projector.register(&notes).await.unwrap(), only(SECOND));
 }

@@ -11,9 +11,11 @@ use ringfence::{Append, Appended, Catalog, CatalogError, Envelope, EventLog, Fed
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Exchange, Wire};
 use ringfence_dynamo::{Clock, Retry, from_attribute, seed_thread};
-use ringfence_feed::{Index, Indexer};
+use ringfence_feed::{Checkpoints, Index, Indexer};
 use ringfence_local::engine::Engine;
-use ringfence_views::{Definition, Generation, Projector, Ran, ViewError, ViewReader, Wait};
+use ringfence_views::{
+    Content, Definition, Generation, Parked, Projector, Ran, Shown, ViewError, ViewReader, Wait,
+};
 use serde_json::{Value, json};
 
 /// 2024-06-23T00:00:00Z.
@@ -58,8 +60,12 @@ impl World {
         Projector::new(self.client.clone(), self.index.clone(), "views", self.clock.clone())
     }
 
+    pub(crate) fn checkpoints(&self) -> Checkpoints {
+        Checkpoints::new(self.client.clone(), "views")
+    }
+
     pub(crate) fn reader(&self) -> ViewReader {
-        ViewReader::new(self.client.clone(), self.index.clone(), "views")
+        ViewReader::new(self.client.clone(), self.index.clone(), "views", &[crate::notes::view()])
     }
 
     pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
@@ -89,9 +95,16 @@ impl World {
 
     /// Applies to a generation what is new.
     pub(crate) async fn run(&self, view: &Definition, of: Generation) -> Result<Ran, ViewError> {
-        self.projector().register(view).await?;
+        let registered = self.projector().register(view).await?;
         let mut ran = Ran::default();
-        self.projector().run(view, of, LONG, &mut ran).await.map(|()| ran)
+        self.projector().run(view, of, LONG, &mut ran).await?;
+        self.projector().serve(view, &registered, &ran).await?;
+        Ok(ran)
+    }
+
+    /// The parked rows of the notes, each with its event and the cause.
+    pub(crate) async fn parked(&self) -> Vec<(String, Parked)> {
+        self.projector().parked(&crate::notes::view()).await.unwrap()
     }
 
     /// Every event, in the order of the index.
@@ -100,7 +113,7 @@ impl World {
         entries.map_ok(|entry| entry.event).try_collect().await.unwrap()
     }
 
-    /// The rows of a generation, as they are stored.
+    /// The rows of a generation that are not parked, as they are stored.
     pub(crate) async fn rows(&self, view: &str, of: Generation) -> BTreeMap<String, Value> {
         let key = AttributeValue::S(format!("{view}#{of}"));
         let query = self.client.query().table_name("views").consistent_read(true);
@@ -110,10 +123,10 @@ impl World {
         let items = query.into_paginator().items().send();
         let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
         let row = |mut item: ringfence_dynamo::Item| {
-            let row = from_attribute("row", item.remove("row").unwrap()).unwrap();
-            (item["id"].as_s().unwrap().clone(), row)
+            let row = from_attribute("row", item.remove("row")?).unwrap();
+            Some((item["id"].as_s().unwrap().clone(), row))
         };
-        items.into_iter().map(row).collect()
+        items.into_iter().filter_map(row).collect()
     }
 
     /// How often each row of the notes' first generation was noted.
@@ -134,6 +147,15 @@ impl World {
             (exchange.operation, sum)
         };
         self.wire.take().into_iter().map(units).collect()
+    }
+}
+
+/// How often the row was noted.
+#[track_caller]
+pub(crate) fn count(shown: Option<Shown>) -> u64 {
+    match shown.expect("the row is there").content {
+        Content::Row(row) => row["count"].as_u64().unwrap(),
+        Content::Parked(parked) => panic!("{parked:?}"),
     }
 }
 

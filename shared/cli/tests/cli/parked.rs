@@ -1,0 +1,63 @@
+use project_views::CatalogProducts;
+use ringfence::{NewEvent, events, kit::id};
+use ringfence_catalog::{Money, ProductAdded, ProductNameChanged};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_views::{Definition, Generation, Projector, Ran};
+use serde_json::json;
+
+use crate::world::{INDEX, VIEWS, World};
+
+fn added(product: &str, description: &str) -> Vec<NewEvent> {
+    events![ProductAdded {
+        product_id: id(product),
+        name: "Lamp".to_owned(),
+        description: description.to_owned(),
+        price: Money::new(1_250, "EUR"),
+    }]
+}
+
+fn renamed(product: &str, name: &str) -> Vec<NewEvent> {
+    events![ProductNameChanged { product_id: id(product), name: name.to_owned() }]
+}
+
+/// Two events that an older version may have taken, and whose row no item holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn parked_rows_are_listed_and_folded_anew() {
+    let world = World::start().await;
+    let long = "x".repeat(300_000);
+    let mut last = None;
+    for events in [added("p1", &long), added("p2", ""), renamed("p1", &long)] {
+        let event = world.append(events).await.remove(0);
+        world.index(&[&event.partition]).await;
+        last = Some(event);
+    }
+    let event = last.unwrap().position.to_string();
+    assert_eq!(world.run(&["parked", "show"]), (0, "0 parked\n".to_owned()));
+    let (status, rebuilt) = world.json(&["replay", "view", "catalog-products"]);
+    assert_eq!((status, &rebuilt["parked"]), (1, &json!(1)));
+
+    let (_, shown) = world.json(&["parked", "show", "catalog-products"]);
+    let cause = shown["parked"][0]["cause"].as_str().unwrap();
+    assert!(
+        cause.starts_with("the row: 600") && cause.contains("limit 399360; split it"),
+        "{cause}"
+    );
+    let line = format!("catalog-products p1: event {event}: {cause}\n");
+    assert_eq!(world.run(&["parked", "show"]), (1, format!("{line}1 parked\n")));
+    let retry = ["parked", "retry", "catalog-products"];
+    assert_eq!(world.run(&retry), (1, format!("{line}0 shown again, 1 left\n")));
+    let row = json!({ "view": "catalog-products", "row": "p1", "event": event, "cause": cause });
+    assert_eq!(world.json(&retry), (1, json!({ "parked": [row], "shown": 0 })));
+    assert_eq!(world.json(&["parked", "show", "orders"]), (0, json!({ "parked": [] })));
+
+    let event = world.append(renamed("p1", "Torch")).await.remove(0);
+    world.index(&[&event.partition]).await;
+    let index = Index::new(world.client.clone(), INDEX);
+    let projector = Projector::new(world.client.clone(), index, VIEWS, Clock::system());
+    let view = Definition::of::<CatalogProducts>();
+    let time = std::time::Duration::from_secs(60);
+    projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();
+    assert_eq!(world.run(&retry), (0, "1 shown again, 0 left\n".to_owned()));
+    assert_eq!(world.run(&["parked", "show"]), (0, "0 parked\n".to_owned()));
+}

@@ -1,0 +1,129 @@
+//! What becomes of one row, and why it may have to be parked.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{FedEvent, LimitExceeded};
+use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
+use serde_json::Value;
+
+use crate::Definition;
+use crate::row::{Becomes, Content, ID_BYTES_MAX, ROW_BYTES_MAX, Stored};
+
+/// Longest cause that is kept of a parked row, in bytes.
+const CAUSE_BYTES_MAX: usize = 1_000;
+
+/// Why a row can't be written. A row that it holds for is parked, and the view goes on.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum RowError {
+    /// The stored row is not one of the view's, or the view makes one that is no JSON.
+    #[error("the row can't be folded: {0}; mend the view's fold or its type of rows")]
+    Fold(String),
+    /// The row holds what DynamoDB can't.
+    #[error("the row can't be stored: {0}")]
+    Value(#[from] CodecError),
+    /// The row or its id is too large.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+}
+
+/// A row that could not be written: what the view shows in its place until it is folded anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The id of the event that it was parked for.
+    pub event: String,
+    /// Why, for the people who run the stack.
+    pub cause: String,
+}
+
+/// A row while events are folded into it.
+#[derive(Clone, Debug)]
+pub(crate) struct Folding {
+    state: State,
+    /// The id of the last event that was folded.
+    newest: String,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The row; `None` if there is none.
+    Row(Option<Value>),
+    /// An event could not be folded.
+    Failed(RowError),
+    /// It was parked before. What happens to it is left for a retry, which folds it from the first
+    /// event on.
+    Parked,
+}
+
+impl Folding {
+    /// A row as it is stored.
+    pub(crate) fn of(stored: Option<&Stored>) -> Self {
+        let state = match stored.map(|stored| &stored.content) {
+            None => State::Row(None),
+            Some(Content::Row(row)) => State::Row(Some(row.clone())),
+            Some(Content::Parked(_)) => State::Parked,
+        };
+        Self { state, newest: String::new() }
+    }
+
+    /// The row after an event that touches it.
+    pub(crate) fn after(self, view: &Definition, id: &str, event: &FedEvent) -> Self {
+        let State::Row(row) = self.state else { return self };
+        let state = match view.evolve(row, id, event) {
+            Ok(row) => State::Row(row),
+            Err(error) => State::Failed(RowError::Fold(error.to_string())),
+        };
+        Self { state, newest: event.id() }
+    }
+
+    /// The row, for which there is no place.
+    pub(crate) fn failed(self, event: &FedEvent, error: &RowError) -> Self {
+        let State::Row(_) = self.state else { return self };
+        Self { state: State::Failed(error.clone()), newest: event.id() }
+    }
+
+    /// What is written of the row.
+    pub(crate) fn end(self, id: &str) -> Becomes {
+        let stored = match self.state {
+            State::Row(None) => return Becomes::Nothing,
+            State::Parked => return Becomes::AsItWas,
+            State::Row(Some(row)) => encode(id, &row),
+            State::Failed(error) => Err(error),
+        };
+        stored.map(Becomes::Row).unwrap_or_else(|error| {
+            let mut cause = error.to_string();
+            cause.truncate(cause.floor_char_boundary(CAUSE_BYTES_MAX));
+            Becomes::Parked(Parked { event: self.newest, cause })
+        })
+    }
+}
+
+fn encode(id: &str, row: &Value) -> Result<AttributeValue, RowError> {
+    let row = to_attribute("row", row)?;
+    let found = id.len() + attribute_bytes(&row);
+    if found > ROW_BYTES_MAX {
+        let advice = "split it into several rows, such as id/1, id/2";
+        return Err(limit("the row", found, ROW_BYTES_MAX, advice).into());
+    }
+    Ok(row)
+}
+
+/// Whether rows can have this id.
+pub(crate) fn check_id(id: &str) -> Result<(), RowError> {
+    match id.len() {
+        1..=ID_BYTES_MAX => Ok(()),
+        found => {
+            let advice = "name it by 1 to 1024 bytes";
+            Err(limit("the row's id", found, ID_BYTES_MAX, advice).into())
+        }
+    }
+}
+
+/// The id under which a row is parked that can't have its own.
+pub(crate) fn substitute(id: &str) -> String {
+    let begin = &id[..id.floor_char_boundary(CAUSE_BYTES_MAX)];
+    format!("{begin}… (not an id)")
+}
+
+fn limit(subject: &str, found: usize, limit: usize, advice: &'static str) -> LimitExceeded {
+    let (found, limit) = (found as u64, limit as u64);
+    LimitExceeded { subject: subject.to_owned(), found, limit, unit: "bytes", advice }
+}

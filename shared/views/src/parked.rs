@@ -1,0 +1,223 @@
+//! Rows that could not be written: listing them, and folding them anew.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use futures::TryStreamExt;
+use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_feed::{Checkpoint, Until};
+
+use crate::batch::Touched;
+use crate::fold::{Folding, Parked};
+use crate::project::{Projector, retired};
+use crate::row::{Becomes, Content, PARKED, Table, VIEW, Write, decode, failed, key, partition};
+use crate::{Definition, Generation, ViewError};
+
+/// Rows that are folded in one pass over the index.
+const PASS_ROWS_MAX: usize = 100;
+
+/// After so many entries it is told how far a pass has come.
+const TOLD_ENTRIES: u64 = 1_000;
+
+/// A parked row, and the checkpoint at which it was parked.
+type ParkedRow = (String, Checkpoint, Parked);
+
+/// A parked row that is folded anew.
+struct Anew {
+    was: Checkpoint,
+    parked: Parked,
+    row: Folding,
+}
+
+/// What became of a view's parked rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retried {
+    /// How many are shown again.
+    pub shown: u64,
+    /// Those that still can't be written, by their ids.
+    pub left: Vec<(String, Parked)>,
+}
+
+impl Projector {
+    /// The parked rows of the generation that is served, in the order of their ids. It reads, and pays
+    /// for, all rows of the view, unless none is parked.
+    ///
+    /// # Errors
+    /// The view table can't be read, or holds what this crate does not write.
+    pub async fn parked(&self, view: &Definition) -> Result<Vec<(String, Parked)>, ViewError> {
+        let Some(registered) = self.table.registered(view.name, true).await? else {
+            return Ok(Vec::new());
+        };
+        if registered.parked == 0 {
+            return Ok(Vec::new());
+        }
+        let rows = partition(view.name, registered.live);
+        let parked = self.table.parked(&rows, None, usize::MAX).await?;
+        Ok(parked.into_iter().map(|(id, _, parked)| (id, parked)).collect())
+    }
+
+    /// Folds the parked rows of the generation that is served anew, from the first event on, and shows
+    /// those that can be written now. Projectors may go on meanwhile. It reads the index once for each
+    /// 100 rows.
+    ///
+    /// # Errors
+    /// As [`Projector::run`]; rows that are not shown yet stay parked.
+    pub async fn retry(
+        &self,
+        view: &Definition,
+        told: &(dyn Fn(Checkpoint) + Send + Sync),
+    ) -> Result<Retried, ViewError> {
+        let mut retried = Retried::default();
+        let Some(registered) = self.table.registered(view.name, true).await? else {
+            return Ok(retried);
+        };
+        let rows = partition(view.name, registered.live);
+        let mut after = None;
+        loop {
+            let parked = self.table.parked(&rows, after.as_deref(), PASS_ROWS_MAX).await?;
+            let Some((last, ..)) = parked.last() else { return Ok(retried) };
+            after = Some(last.clone());
+            self.pass(view, registered.live, parked, told, &mut retried).await?;
+        }
+    }
+
+    /// Folds some parked rows up to where the view is, and writes them there.
+    async fn pass(
+        &self,
+        view: &Definition,
+        live: Generation,
+        parked: Vec<ParkedRow>,
+        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        retried: &mut Retried,
+    ) -> Result<(), ViewError> {
+        let reader = partition(view.name, live);
+        let anew = |(id, was, parked)| (id, Anew { was, parked, row: Folding::of(None) });
+        let mut rows: BTreeMap<String, Anew> = parked.into_iter().map(anew).collect();
+        let mut at = Checkpoint::START;
+        while !rows.is_empty() {
+            let to = self.checkpoints.load(&reader).await?.unwrap_or_default();
+            if to == retired() {
+                // The rows of the generation that has taken its place are others.
+                return Ok(());
+            }
+            self.fold_parked(view, &mut rows, at, to, told).await?;
+            at = to;
+            while let Some((id, Anew { was, parked, row })) = rows.first_key_value() {
+                let becomes = match row.clone().end(id) {
+                    // An event that takes several transactions has parked it, and the last one of them,
+                    // which moves the checkpoint, has yet to come.
+                    _ if *was > to => Becomes::Parked(parked.clone()),
+                    becomes => becomes,
+                };
+                if let Becomes::Parked(parked) = becomes {
+                    retried.left.push((id.clone(), parked));
+                } else {
+                    let write = Write { id: id.clone(), was: Some(*was), becomes };
+                    let actions = vec![
+                        // No projector has gone on meanwhile.
+                        self.checkpoints.action(&reader, Some(to), to),
+                        self.table.count_parked(view.name, live, -1),
+                        write.action(&self.table.name, &reader, to),
+                    ];
+                    let token = self.clock.uuid().to_string();
+                    if self.table.transact("showing a parked row", actions, &token).await? {
+                        retried.shown += 1;
+                    } else if self.checkpoints.load(&reader).await? != Some(to) {
+                        break;
+                    }
+                    // Otherwise somebody else has retried the row.
+                }
+                rows.pop_first();
+            }
+        }
+        Ok(())
+    }
+
+    /// Folds into the rows the events between two checkpoints.
+    async fn fold_parked(
+        &self,
+        view: &Definition,
+        rows: &mut BTreeMap<String, Anew>,
+        from: Checkpoint,
+        to: Checkpoint,
+        told: &(dyn Fn(Checkpoint) + Send + Sync),
+    ) -> Result<(), ViewError> {
+        if from >= to {
+            return Ok(());
+        }
+        let mut read: u64 = 0;
+        let mut feed = self.index.read(from, Until::Present);
+        while let Some(entry) = feed.try_next().await? {
+            let checkpoint = entry.checkpoint;
+            if checkpoint > to {
+                break;
+            }
+            let touched = Touched::new(view, entry)?;
+            for id in touched.rows() {
+                if let Some(anew) = rows.remove(id) {
+                    let row = touched.fold(view, id, anew.row);
+                    rows.insert(id.clone(), Anew { row, ..anew });
+                }
+            }
+            read += 1;
+            if read % TOLD_ENTRIES == 0 {
+                told(checkpoint);
+            }
+            if checkpoint == to {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Parked rows of a generation, in the order of their ids: those after an id, at most so many.
+    async fn parked(
+        &self,
+        view: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<ParkedRow>, ViewError> {
+        let mut parked = Vec::new();
+        let mut start = after.map(|after| key(view, after));
+        loop {
+            let page = || self.parked_page(view, start.clone());
+            let page = Retry::default().run(page).await.map_err(failed("listing parked rows"))?;
+            let (items, last) = page;
+            for item in items {
+                let (id, stored) = decode(item)?;
+                if let Content::Parked(why) = stored.content {
+                    parked.push((id, stored.as_of, why));
+                }
+                if parked.len() == most {
+                    return Ok(parked);
+                }
+            }
+            start = last;
+            if start.is_none() {
+                return Ok(parked);
+            }
+        }
+    }
+
+    async fn parked_page(
+        &self,
+        view: &str,
+        start: Option<Item>,
+    ) -> Result<(Vec<Item>, Option<Item>), Failure> {
+        self.meter.sent(Kind::Read);
+        let request = self.client.query().table_name(&self.name).consistent_read(true);
+        let request = request.key_condition_expression("#view = :view");
+        let request = request.filter_expression("attribute_exists(#parked)");
+        let request = request.expression_attribute_names("#view", VIEW);
+        let request = request.expression_attribute_names("#parked", PARKED);
+        let request =
+            request.expression_attribute_values(":view", AttributeValue::S(view.to_owned()));
+        let request = request.set_exclusive_start_key(start);
+        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = request.send().await?;
+        self.meter.consumed(Kind::Read, answer.consumed_capacity());
+        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+    }
+}

@@ -1,0 +1,260 @@
+//! A row that can't be written stops neither its view nor other rows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::join;
+use ringfence::Reads;
+use ringfence_dynamo::wire::Fault;
+use ringfence_views::{Content, Definition, Generation, Ran, Read, Retried, View};
+use serde_json::{Value, json};
+
+use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
+use crate::world::{FIRST, LONG, SECOND, World, count};
+
+/// The notes, mended: their texts stay short.
+struct Mended;
+
+impl View for Mended {
+    const NAME: &'static str = "notes";
+    type Reads = Consumed;
+    type Row = Row;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        Notes::rows(event)
+    }
+
+    fn evolve(row: Option<Row>, id: &str, event: &Consumed) -> Option<Row> {
+        Notes::evolve(row, id, event).map(|row| Row { text: "short".to_owned(), ..row })
+    }
+}
+
+fn mended() -> Definition {
+    Definition::of::<Mended>()
+}
+
+fn too_large() -> ringfence::NewEvent {
+    sized("n1", vec!["a".to_owned()], 400_000)
+}
+
+async fn retry(world: &World, view: &Definition) -> Retried {
+    world.projector().retry(view, &|_| {}).await.unwrap()
+}
+
+fn shown(shown: u64) -> Retried {
+    Retried { shown, left: Vec::new() }
+}
+
+/// A world whose row `a` is parked at its second event of three.
+async fn parked(seed: u64) -> World {
+    let world = World::new(seed, catalog());
+    world.publish([noted("n1", &["a", "b"]), too_large()]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.present, ran.parked, ran.rows), (true, 1, 2));
+    world.publish([noted("n1", &["a", "b"])]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.present, ran.parked, ran.rows), (true, 0, 1));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_stays_parked_until_it_is_folded_anew_with_all_its_events() {
+    let world = parked(1).await;
+    world.publish([noted("n1", &["a", "b"])]).await;
+    let ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.parked, ran.rows), (0, 1));
+    assert_eq!(world.counts(FIRST).await, BTreeMap::from([("b".to_owned(), 3)]));
+    assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
+    let Read::Found(Some(row)) = world.reader().row("notes", "a", None).await.unwrap() else {
+        panic!("something stands in the row's place");
+    };
+    let [(_, why)] = &world.parked().await[..] else { panic!("one is parked") };
+    assert_eq!(row.content, Content::Parked(why.clone()));
+
+    // By the old fold it fits again: the last event is a small one.
+    assert_eq!(retry(&world, &view()).await, shown(1));
+    assert_eq!(world.counts(FIRST).await["a"], 4);
+    assert!(world.parked().await.is_empty());
+    assert_eq!(retry(&world, &view()).await, shown(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_leaves_what_still_cannot_be_written_and_a_mended_fold_shows_it() {
+    let world = World::new(2, catalog());
+    world.publish([noted("n1", &["a"]), too_large()]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let left = world.parked().await;
+    assert_eq!(retry(&world, &view()).await, Retried { shown: 0, left: left.clone() });
+    assert_eq!(world.parked().await, left);
+    assert_eq!(retry(&world, &mended()).await, shown(1));
+    assert_eq!(world.counts(FIRST).await["a"], 2);
+    // It goes on like any other.
+    world.publish([noted("n1", &["a"]), wiped("n1", &["a"]), too_large()]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
+    world.publish([wiped("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    assert_eq!(retry(&world, &view()).await, shown(1));
+    assert!(world.rows("notes", FIRST).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_beside_a_projector_loses_no_event() {
+    // The projector comes between the look at the checkpoint and the row.
+    let world = parked(3).await;
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    let go_on = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.publish([noted("n1", &["a"])]).await;
+        world.run(&view(), FIRST).await.unwrap();
+    };
+    // Injected before: the first transaction is that of the retry.
+    let (retried, ()) = join(retry(&world, &view()), go_on).await;
+    assert_eq!((retried, world.counts(FIRST).await["a"]), (shown(1), 4));
+
+    // The retry comes between the projector's look at the row and its transaction.
+    let world = parked(4).await;
+    world.publish([noted("n1", &["a"])]).await;
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
+    let retried = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        retry(&world, &view()).await
+    };
+    let (ran, retried) = join(world.run(&view(), FIRST), retried).await;
+    assert_eq!((retried, ran.unwrap().overtaken), (shown(1), 1));
+    assert_eq!(world.counts(FIRST).await["a"], 4);
+
+    // Two retries at once show it once.
+    let world = parked(5).await;
+    let notes = view();
+    let (one, two) = join(retry(&world, &notes), retry(&world, &notes)).await;
+    assert_eq!((one.shown + two.shown, world.counts(FIRST).await["a"]), (1, 3));
+    assert_eq!(world.projector().register(&notes).await.unwrap().parked, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_of_an_event_that_is_written_in_parts_is_retried_after_its_last_part() {
+    let world = World::new(6, catalog());
+    world.publish([noted("n1", &["000"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let rows = (0..120).map(|row| format!("{row:03}")).collect();
+    let mut event = sized("n1", rows, 0);
+    event.data["bytes"] = 1.into();
+    world.publish([event]).await;
+    // The first part parks its rows, whose stored ones are not this view's; the second breaks off.
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = world.client.put_item().table_name("views").item("view", text("notes#1"));
+    let put = put.item("id", text("000")).item("as_of", AttributeValue::N("1".to_owned()));
+    put.item("row", text("of another type")).send().await.unwrap();
+    world.wire.inject("TransactWriteItems", 1, Fault::error("AccessDeniedException"));
+    world.run(&view(), FIRST).await.unwrap_err();
+    let retried = retry(&world, &view()).await;
+    assert_eq!((retried.shown, retried.left.len()), (0, 1));
+    world.run(&view(), FIRST).await.unwrap();
+    assert_eq!(retry(&world, &view()).await, shown(1));
+    let found = world.counts(FIRST).await;
+    assert_eq!((found.len(), found["000"], found["119"]), (120, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_has_no_parked_rows_of_the_generation_before() {
+    let world = parked(7).await;
+    world.projector().rebuild(&mended(), &|_| {}).await.unwrap();
+    assert_eq!(world.counts(SECOND).await["a"], 3);
+    assert_eq!(world.projector().register(&view()).await.unwrap().parked, 0);
+    // And one that parks rows itself is served with them.
+    world.publish([too_large()]).await;
+    world.projector().rebuild(&view(), &|_| {}).await.unwrap();
+    assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
+    assert_eq!(world.parked().await.len(), 1);
+    assert_eq!(world.counts(Generation(3)).await["b"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_names_ten_of_the_rows_that_it_parks() {
+    let world = World::new(8, catalog());
+    let large = |n| sized("n1", vec![format!("r{n:02}")], 400_000);
+    world.publish((0..12).map(large)).await;
+    let ran: Ran = world.run(&view(), FIRST).await.unwrap();
+    assert_eq!((ran.parked, ran.examples.len()), (12, 10));
+    assert_eq!(ran.examples[..], world.parked().await[..10]);
+    assert_eq!(world.projector().register(&view()).await.unwrap().parked, 12);
+}
+
+/// Rows that no item can hold, by the number of bytes that an event asks for.
+struct Odd;
+
+#[derive(Reads)]
+enum Noted {
+    Noted { rows: Vec<String>, bytes: usize },
+}
+
+impl View for Odd {
+    const NAME: &'static str = "odd";
+    type Reads = Noted;
+    type Row = Value;
+
+    fn rows(event: &Noted) -> Vec<String> {
+        let Noted::Noted { rows, .. } = event;
+        rows.clone()
+    }
+
+    fn evolve(_row: Option<Value>, _id: &str, event: &Noted) -> Option<Value> {
+        let Noted::Noted { bytes, .. } = event;
+        Some(match bytes {
+            1 => json!({ "": 1 }),
+            2 => (0..40).fold(json!(1), |inner, _| json!([inner])),
+            3 => json!({ "price": 1e126 }),
+            4 => json!({ "x".repeat(70_000): 1 }),
+            _ => json!("plain"),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_dynamodb_cannot_hold_is_parked() {
+    let world = World::new(9, catalog());
+    let odd = |n: usize| sized("n1", vec![format!("r{n}")], n);
+    world.publish((0..6).map(odd)).await;
+    let odd = Definition::of::<Odd>();
+    let registered = world.projector().register(&odd).await.unwrap();
+    let mut ran = Ran::default();
+    world.projector().run(&odd, registered.live, LONG, &mut ran).await.unwrap();
+    assert_eq!((ran.present, ran.parked), (true, 4));
+    assert_eq!(world.rows("odd", FIRST).await.into_keys().collect::<Vec<_>>(), ["r0", "r5"]);
+    let causes = world.projector().parked(&odd).await.unwrap();
+    let causes: Vec<_> = causes.iter().map(|(_, parked)| &*parked.cause).collect();
+    assert!(
+        causes.iter().all(|cause| cause.starts_with("the row can't be stored: row")),
+        "{causes:?}"
+    );
+    assert!(causes.iter().all(|cause| cause.len() <= 1_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_row_that_the_view_cannot_read_is_parked() {
+    let world = World::new(10, catalog());
+    world.publish([noted("n1", &["a", "b"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let key = [("view".to_owned(), text("notes#1")), ("id".to_owned(), text("a"))];
+    let update = world.client.update_item().table_name("views").set_key(Some(key.into()));
+    let update = update.update_expression("SET #row.#count = :many");
+    let update = update.expression_attribute_names("#row", "row");
+    let update = update.expression_attribute_names("#count", "count");
+    update.expression_attribute_values(":many", text("many")).send().await.unwrap();
+    world.publish([noted("n1", &["a", "b"])]).await;
+    assert_eq!(world.run(&view(), FIRST).await.unwrap().parked, 1);
+    assert_eq!(world.counts(FIRST).await, BTreeMap::from([("b".to_owned(), 2)]));
+    let [(row, why)] = &world.parked().await[..] else { panic!("one is parked") };
+    assert!(
+        row == "a" && why.cause.starts_with("the row can't be folded: invalid type"),
+        "{why:?}"
+    );
+    assert_eq!(retry(&world, &view()).await, shown(1));
+    let Read::Found(row) = world.reader().row("notes", "a", None).await.unwrap() else {
+        panic!("it is there");
+    };
+    assert_eq!(count(row), 2);
+}
