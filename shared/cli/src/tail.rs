@@ -159,6 +159,7 @@ fn json_line(Entry { checkpoint, event }: &Entry) -> String {
         "checkpoint": checkpoint,
         "id": event.id(),
         "position": event.position,
+        "recordedAt": event.recorded_at,
         "type": event.event_type,
         "context": event.context,
         "partition": event.partition.as_str(),

@@ -80,6 +80,9 @@ pub struct TopicEvent {
     pub partition: String,
     /// Orders the events of a partition.
     pub position: Sequence,
+    /// When it was recorded: RFC 3339, UTC. Empty in an entry that is older than this field.
+    #[serde(default)]
+    pub recorded_at: String,
     /// What it is about.
     pub tags: Vec<Tag>,
     /// The payload.
@@ -100,6 +103,7 @@ impl TopicEvent {
             event_type: event.event_type,
             partition: event.partition.to_string(),
             position: event.position,
+            recorded_at: event.recorded_at,
             tags: event.tags,
             data: event.data,
             meta: event.metadata,

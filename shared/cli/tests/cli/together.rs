@@ -73,6 +73,21 @@ async fn a_replay_sends_events_of_all_logs() {
     let replay = ["replay", "bus", "--name", "search", "--rate", "10000"];
     assert_eq!(world.run(&replay), (0, "6 events read, 6 sent, at checkpoint 6\n".to_owned()));
     let events = world.on_the_bus();
+    // Each says when it was recorded, on the bus as in the index.
+    let (_, printed) = world.run(&["tail", "--from", "0", "--until-present", "--json"]);
+    let tailed = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut tailed: Vec<_> =
+        tailed.map(|event| (event["id"].clone(), event["recordedAt"].clone())).collect();
+    let sent = events.iter().map(|event| &event["detail"]);
+    let mut sent: Vec<_> = sent.map(|e| (e["id"].clone(), e["recordedAt"].clone())).collect();
+    for events in [&mut tailed, &mut sent] {
+        events.sort_by_key(|(id, _)| id.to_string());
+    }
+    assert_eq!(tailed, sent);
+    let is_time = |(_, time): &(_, Value)| {
+        time.as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z'))
+    };
+    assert!(tailed.iter().all(is_time), "{tailed:?}");
     let sent = ids(&events);
     assert_eq!(sent[1..3], ["customers#ada/1", "customers#ada/2"]);
     assert_eq!(sent[3..], [0, 1, 2].map(|n| format!("{CART_PARTITION}/{n}")));
