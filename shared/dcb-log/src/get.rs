@@ -6,7 +6,7 @@ use ringfence_dynamo::{Failure, Item, Kind, Retry};
 
 use crate::log::DcbLog;
 
-const OPERATION: &str = "reading items";
+pub(crate) const OPERATION: &str = "reading items";
 /// The most keys of a BatchGetItem.
 pub(crate) const KEYS_MAX: usize = 100;
 
@@ -34,7 +34,7 @@ pub(crate) async fn get_all(
 }
 
 /// Some of the items, and the keys that are not processed.
-async fn batch(
+pub(crate) async fn batch(
     log: &DcbLog,
     keys: Vec<Item>,
     strong: bool,

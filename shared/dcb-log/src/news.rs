@@ -1,30 +1,38 @@
 //! What is new in a partition, validated by its fence (rule 5).
 //!
 //! A query is read-committed: the items of one transaction may appear one by one, and a writer may
-//! commit between two pages. So the fence is read *first*, in a transaction: what it counts is
+//! commit between two pages. So the fence is read *first*: what it counts is
 //! committed and lies at or below its `head`; whatever is committed later lies above, for under one
 //! fence commit order is position order (rule 4). The events up to that head are therefore a fixed
 //! set of known size, however long it takes to see them: a query that finds as many of each type has
 //! found exactly them. What lies above the head is never looked at, so that no busy writer keeps a
 //! reader from its page. Reading the fence first is safe only with this cut.
 //!
+//! The fences of many partitions are read in one strong BatchGetItem and not in a transaction, which
+//! would be refused as a whole whenever one of them is being written. A transaction is not needed:
+//! each partition is compared with its own fence alone, and a read of one item shows it as one
+//! transaction has left it, counts and head together. Only one thing is lost with the transaction: a
+//! read in the middle of an append may show its event and not yet the new fence. Who knows of an
+//! event therefore names it, and a fence whose head lies before that event is read again.
+//!
 //! A backlog of many pages is counted as a whole before its first page is returned. What one strong
 //! read has shown, later strong reads show too, so the further pages need no second count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use ringfence::{Boundary, BoundaryId, Catalog, LogError, Position};
+use ringfence::{Boundary, BoundaryId, Catalog, LogError, Position, StoreError};
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 
-use crate::fence::snapshot;
+use crate::fence::{FENCE_ID, fence_key};
+use crate::get::{KEYS_MAX, OPERATION, batch};
 use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, in_context, text};
-use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
 
-/// How often a partition is queried until its events agree with the fence: some seconds, where
-/// items become visible within milliseconds.
+/// How often a fence is read until it counts an event that is known, and how often a partition is
+/// queried until its events agree with the fence: some seconds, where items become visible within
+/// milliseconds.
 const LOOKS_MAX: u32 = 8;
 
 const OUT_OF_TIME: &str = "no time was left to look again";
@@ -77,11 +85,13 @@ pub enum NewsError {
         /// The way out.
         advice: &'static str,
     },
-    /// Nothing counts the partition's events.
-    #[error("{partition} has no fence that counts its events; run `ringfence repair`")]
+    /// The fence does not count an event that is there, or there is no fence.
+    #[error("fence#{partition} does not count {}; run `ringfence repair`", named(event.as_ref()))]
     Uncounted {
         /// The partition.
         partition: BoundaryId,
+        /// The event, if it is known.
+        event: Option<Position>,
     },
     /// A request failed.
     #[error(transparent)]
@@ -89,22 +99,65 @@ pub enum NewsError {
 }
 
 impl DcbLog {
-    /// What the fences of the partitions say now, in their order; `None` for a fence that no writer
-    /// of this protocol has touched.
+    /// What the fences of the partitions say now, in their order. With a partition comes an event
+    /// that is known to be in it, if there is one: its fence is read again until it counts the event.
+    /// Each partition succeeds or fails for itself.
     ///
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn marks(
         &self,
-        partitions: &[BoundaryId],
+        partitions: &[(BoundaryId, Option<Position>)],
         retry: Retry,
-    ) -> Result<Vec<Option<Mark>>, LogError> {
-        let mut marks = Vec::with_capacity(partitions.len());
-        for chunk in partitions.chunks(TRANSACTION_ACTIONS_MAX) {
-            let fences = snapshot(self, retry, chunk.iter()).await?;
-            marks.extend(fences.into_iter().map(|fence| Mark::of(&fence?)));
+    ) -> Result<Vec<Result<Mark, NewsError>>, LogError> {
+        // What each fence said when it was read last; those that were never read are missing.
+        let mut said: HashMap<&BoundaryId, Option<Mark>> = HashMap::new();
+        let mut late: Vec<_> = partitions.iter().collect();
+        let mut attempts = retry.attempts_max(LOOKS_MAX).start();
+        loop {
+            for chunk in late.chunks(KEYS_MAX) {
+                said.extend(self.read_fences(chunk, retry).await?);
+            }
+            late.retain(|(partition, event)| {
+                let mark = said.get(partition).and_then(Option::as_ref);
+                !mark.is_some_and(|mark| mark.counts(event.as_ref()))
+            });
+            if late.is_empty() || !attempts.again().await {
+                break;
+            }
         }
-        Ok(marks)
+        let made = attempts.made();
+        let mark = |(partition, event): &(BoundaryId, Option<Position>)| match said.get(partition) {
+            Some(Some(mark)) if mark.counts(event.as_ref()) => Ok(mark.clone()),
+            None => Err(LogError::from(StoreError::Throttled { attempts: made }).into()),
+            Some(_) if made < LOOKS_MAX => Err(out_of_time(made)),
+            Some(_) => {
+                let (partition, event) = (partition.clone(), event.clone());
+                Err(NewsError::Uncounted { partition, event })
+            }
+        };
+        Ok(partitions.iter().map(mark).collect())
+    }
+
+    /// What those of at most [`KEYS_MAX`] fences say that the store gets to; `None` for a fence that
+    /// is not there, or that no writer of this protocol has touched.
+    async fn read_fences<'p>(
+        &self,
+        partitions: &[&'p (BoundaryId, Option<Position>)],
+        retry: Retry,
+    ) -> Result<HashMap<&'p BoundaryId, Option<Mark>>, LogError> {
+        let partitions = partitions.iter().map(|(partition, _)| partition);
+        let keys: Vec<_> = partitions.clone().map(fence_key).collect();
+        let fences = retry.run(|| batch(self, keys.clone(), true)).await;
+        let (fences, left) = fences.map_err(|gave_up| gave_up.during(OPERATION))?;
+        let of =
+            |item: &Item| item.get(ID)?.as_s().ok()?.strip_prefix(FENCE_ID).map(BoundaryId::stored);
+        let left: Vec<_> = left.iter().filter_map(of).collect();
+        let fences: HashMap<_, _> =
+            fences.iter().filter_map(|fence| Some((of(fence)?, fence))).collect();
+        let read = partitions.filter(|partition| !left.contains(partition));
+        let mark = |partition| fences.get(partition).and_then(|fence| Mark::of(fence));
+        Ok(read.map(|partition| (partition, mark(partition))).collect())
     }
 
     /// The events of a partition behind `after` and up to the mark: all of them, or the first page
@@ -142,11 +195,7 @@ impl DcbLog {
             // None is ever deleted, so what is too many stays too many.
             if found > counted || !attempts.again().await {
                 if found <= counted && attempts.made() < LOOKS_MAX {
-                    // The deadline ended it, not the looks: a later call may find them equal.
-                    let failure = Failure::Unknown { source: OUT_OF_TIME.into() };
-                    let gave_up = GaveUp { failure, attempts: attempts.made() };
-                    let error = gave_up.during("comparing a partition with its fence");
-                    return Err(LogError::from(error).into());
+                    return Err(out_of_time(attempts.made()));
                 }
                 let advice = match self.catalog.schema(event_type) {
                     Some(_) => "run `ringfence verify`",
@@ -238,6 +287,18 @@ impl DcbLog {
     }
 }
 
+/// The deadline ended it, not the looks: a later call may find that all agree.
+fn out_of_time(attempts: u32) -> NewsError {
+    let failure = Failure::Unknown { source: OUT_OF_TIME.into() };
+    let error = GaveUp { failure, attempts }.during("comparing a partition with its fence");
+    LogError::from(error).into()
+}
+
+/// What an error says that a fence does not count.
+fn named(event: Option<&Position>) -> String {
+    event.map_or_else(|| "the partition's events".to_owned(), |event| format!("event {event}"))
+}
+
 /// What one look at a partition found.
 #[derive(Default)]
 struct Look {
@@ -252,6 +313,11 @@ impl Mark {
         let types = fence.keys().filter_map(|name| name.strip_prefix(COUNT));
         let counts = types.map(|name| (name.to_owned(), count(Some(fence), name))).collect();
         Some(Self { head, counts, settled: false })
+    }
+
+    /// Whether the event is among those that the fence counts; without one, whatever it counts.
+    fn counts(&self, event: Option<&Position>) -> bool {
+        event.is_none_or(|event| *event <= self.head)
     }
 
     /// A type of which there are not as many as the fence counts, and `here` says that they are

@@ -95,6 +95,21 @@ impl Failure {
             _ => false,
         }
     }
+
+    /// Whether the request is refused for what it holds, so that one that holds less may succeed. A
+    /// missing permission or table is another matter: it stops every request.
+    #[must_use]
+    pub fn is_of_content(&self) -> bool {
+        match self {
+            Self::Cancelled(reasons) => {
+                reasons.iter().any(|reason| matches!(reason, Reason::Refused { .. }))
+            }
+            Self::Permanent { source } => source
+                .downcast_ref::<AwsError>()
+                .is_some_and(|error| error.code() == Some("ValidationException")),
+            _ => false,
+        }
+    }
 }
 
 impl Reason {

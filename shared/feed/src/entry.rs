@@ -10,9 +10,9 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{FedEvent, Sequence};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
-use ringfence_dcb_log::{EVENT_BYTES_MAX, event_of_image as event_of_dcb};
+use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Recorded, Span};
-use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
+use ringfence_dynamo::{Item, attribute_bytes};
 
 use crate::{IndexError, Log, Partition};
 
@@ -106,7 +106,6 @@ impl Fresh {
         if partition.log == Log::Dcb {
             item.retain(|name, _| !name.starts_with("tag_"));
         }
-        let bytes = item_bytes(&item);
         let event = match event_of(item.clone()) {
             Ok(event) => event,
             Err(source) => {
@@ -114,10 +113,6 @@ impl Fresh {
                 return Err(IndexError::Undecodable { partition, position, source });
             }
         };
-        if bytes > EVENT_BYTES_MAX {
-            let position = event.position;
-            return Err(IndexError::TooLarge { partition, position, bytes });
-        }
         let (ms, position, event_type) = (event.ms(), event.position, event.event_type);
         let entry = AttributeValue::M(item);
         // One byte for its place in the list.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
 use ringfence_aggregate_log::{AggregateError, KeyError};
-use ringfence_dcb_log::{EVENT_BYTES_MAX, NewsError};
+use ringfence_dcb_log::NewsError;
 use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
@@ -169,15 +169,17 @@ pub enum IndexError {
         #[source]
         source: Arc<EntryError>,
     },
-    /// An event is larger than a page; the log writes none of this size.
-    #[error("event {position} of {partition} has {bytes} bytes, limit {EVENT_BYTES_MAX}")]
-    TooLarge {
+    /// An event does not fit a page, even alone: of almost 400 KB, or nested as deep as an item may be.
+    /// The logs write none of these; those behind it wait, for the order of their partition.
+    #[error("no page of the index can hold event {position} of {partition}")]
+    Unwritable {
         /// The partition.
         partition: Partition,
         /// The event's position.
         position: Sequence,
-        /// How large it is.
-        bytes: usize,
+        /// What DynamoDB says.
+        #[source]
+        source: Arc<FeedError>,
     },
     /// The index can't be written.
     #[error(transparent)]
@@ -192,7 +194,7 @@ impl IndexError {
             Self::News(error) => matches!(**error, NewsError::Log(_)),
             Self::Feed(error) => error.is_transient(),
             Self::Stream(error) => error.is_transient(),
-            Self::Name { .. } | Self::Undecodable { .. } | Self::TooLarge { .. } => false,
+            Self::Name { .. } | Self::Undecodable { .. } | Self::Unwritable { .. } => false,
         }
     }
 }

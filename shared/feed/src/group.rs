@@ -20,8 +20,7 @@ use crate::{Checkpoint, FeedError, Partition};
 /// Partitions of one page: with the page and the tip their progress stays below the 100 actions of
 /// a transaction.
 pub const GROUP_PARTITIONS_MAX: usize = 97;
-/// Entries of one page together, in bytes; one entry alone may have a little more. An item may have
-/// 400 KB.
+/// Entries of one page together, in bytes; an entry alone may have more, up to the 400 KB of an item.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
 /// A partition with events that are to be indexed.
@@ -29,6 +28,15 @@ pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 pub(crate) struct Queue {
     pub(crate) indexed: Indexed,
     pub(crate) fresh: VecDeque<Fresh>,
+}
+
+/// How many entries a page may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Entries of an epoch.
+    pub(crate) epoch_entries: u64,
+    /// Entries of this page.
+    pub(crate) entries_max: usize,
 }
 
 /// The next page, ready to be written.
@@ -50,18 +58,19 @@ impl Group {
         table: &str,
         queues: &BTreeMap<Partition, Queue>,
         found: Option<Tip>,
-        epoch_entries: u64,
+        room: Room,
         token: Uuid,
     ) -> Result<Option<Self>, FeedError> {
         let tip = found.unwrap_or_default();
         // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
-        let room = epoch_entries.saturating_sub(tip.n).max(1);
+        let left = room.epoch_entries.saturating_sub(tip.n).max(1);
         let mut taken: BTreeMap<&Partition, Taken> = BTreeMap::new();
         let mut entries = Vec::new();
         let mut bytes = 0;
         while let Some((partition, fresh)) = next(queues, &taken)
             && (bytes == 0 || bytes + fresh.bytes <= PAGE_BYTES_MAX)
-            && (entries.len() as u64) < room
+            && (entries.len() as u64) < left
+            && entries.len() < room.entries_max
         {
             bytes += fresh.bytes;
             entries.push(fresh.entry.clone());
@@ -71,7 +80,7 @@ impl Group {
         if entries.is_empty() {
             return Ok(None);
         }
-        let sealed = entries.len() as u64 == room;
+        let sealed = entries.len() as u64 == left;
         let page = Page { epoch: tip.epoch, i: tip.n, entries, sealed };
         let next = match sealed {
             true => Tip { epoch: tip.epoch + 1, n: 0 },
@@ -87,6 +96,11 @@ impl Group {
             partitions.push((partition.clone(), indexed, count));
         }
         Ok(Some(Self { token, actions, tip: next, partitions }))
+    }
+
+    /// How many events the page has.
+    pub(crate) fn entries(&self) -> usize {
+        self.partitions.iter().map(|(_, _, count)| count).sum()
     }
 }
 

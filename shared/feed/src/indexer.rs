@@ -1,13 +1,13 @@
 //! The index, to be written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::Client;
 use ringfence_dynamo::{Meter, Retry};
 
 use crate::group::GROUP_PARTITIONS_MAX;
 use crate::round::Round;
-use crate::{EpochEntries, IndexError, Logs, Partition};
+use crate::{Doorbell, EpochEntries, IndexError, Logs, Partition};
 
 /// What became of a partition: how many of its events this call has put into the index (not
 /// counted are those whose answer was lost), or why the rest is not there.
@@ -53,13 +53,20 @@ impl Indexer {
     /// succeeds or fails for itself. Memory: a few pages of queries, however much is new.
     pub async fn index(
         &self,
-        partitions: impl IntoIterator<Item = impl Into<Partition>>,
+        doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
         retry: Retry,
     ) -> BTreeMap<Partition, Outcome> {
-        let partitions: BTreeSet<_> = partitions.into_iter().map(Into::into).collect();
-        let partitions: Vec<_> = partitions.into_iter().collect();
+        let mut partitions = BTreeMap::new();
+        for Doorbell { partition, event } in doorbells.into_iter().map(Into::into) {
+            let known: &mut Option<_> = partitions.entry(partition).or_default();
+            *known = known.take().max(event);
+        }
+        let doorbells: Vec<_> = partitions
+            .into_iter()
+            .map(|(partition, event)| Doorbell { partition, event })
+            .collect();
         let mut outcomes = BTreeMap::new();
-        for chunk in partitions.chunks(GROUP_PARTITIONS_MAX) {
+        for chunk in doorbells.chunks(GROUP_PARTITIONS_MAX) {
             outcomes.extend(Round::new(self, retry).run(chunk).await);
         }
         outcomes

@@ -41,5 +41,5 @@ pub use filter::Filter;
 pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use index::{Entry, Index, Until};
 pub use indexer::{Indexer, Outcome};
-pub use logs::{Log, Logs, Partition};
+pub use logs::{Doorbell, Log, Logs, Partition};
 pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

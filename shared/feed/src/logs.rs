@@ -6,9 +6,9 @@
 
 use std::fmt;
 
-use ringfence::{BoundaryId, FedEvent, LogError, Sequence};
+use ringfence::{BoundaryId, FedEvent, LogError, Position, Sequence};
 use ringfence_aggregate_log::{AggregateKey, Table};
-use ringfence_dcb_log::{DcbLog, NewsError};
+use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::{Clock, Item, Retry};
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,23 @@ impl fmt::Display for Partition {
     }
 }
 
+/// A partition that has something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doorbell {
+    /// The partition.
+    pub partition: Partition,
+    /// An event of the DCB log that is known to be in it, as a record of the stream shows it. The
+    /// partition is not done before its fence counts this event: a fence that is read in the middle of
+    /// an append can be older than the event. The other logs have no fence that could be late.
+    pub event: Option<Position>,
+}
+
+impl<P: Into<Partition>> From<P> for Doorbell {
+    fn from(partition: P) -> Self {
+        Self { partition: partition.into(), event: None }
+    }
+}
+
 /// The logs that one index is of.
 pub struct Logs {
     /// The DCB log.
@@ -171,23 +188,21 @@ impl Logs {
         self.documents.as_ref().ok_or(StreamError::NoLog { log: "document" })
     }
 
-    /// Up to where each of the partitions is to be read now, in their order.
+    /// Up to where each of the partitions is to be read now.
     pub(crate) async fn marks(
         &self,
-        partitions: &[Partition],
+        doorbells: &[Doorbell],
         retry: Retry,
-    ) -> Result<Vec<Result<Mark, IndexError>>, LogError> {
-        let fenced = partitions.iter().filter(|partition| partition.log == Log::Dcb);
-        let fenced: Vec<_> = fenced.map(|partition| partition.id.clone()).collect();
-        let mut fences = self.dcb.marks(&fenced, retry).await?.into_iter();
-        let mark = |partition: &Partition| match partition.log {
-            Log::Dcb => match fences.next().flatten() {
-                Some(mark) => Ok(Mark::Fence(mark)),
-                None => Err(NewsError::Uncounted { partition: partition.id.clone() }.into()),
-            },
-            Log::Aggregates | Log::Documents => Ok(Mark::End),
-        };
-        Ok(partitions.iter().map(mark).collect())
+    ) -> Result<Vec<(Partition, Result<Mark, IndexError>)>, LogError> {
+        let (fenced, streams): (Vec<_>, Vec<_>) =
+            doorbells.iter().partition(|doorbell| doorbell.partition.log == Log::Dcb);
+        let fences: Vec<_> =
+            fenced.iter().map(|bell| (bell.partition.id.clone(), bell.event.clone())).collect();
+        let fences = self.dcb.marks(&fences, retry).await?;
+        let fences = fences.into_iter().map(|mark| Ok(Mark::Fence(mark?)));
+        let ends = streams.iter().map(|_| Ok(Mark::End));
+        let partitions = fenced.iter().chain(&streams).map(|bell| bell.partition.clone());
+        Ok(partitions.zip(fences.chain(ends)).collect())
     }
 
     /// What follows on `after`, up to the mark: all of it, or some and the mark to go on with.

@@ -9,12 +9,13 @@ use ringfence::BOUNDARY_BYTES_MAX;
 use ringfence_dcb_log::NewsError;
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Reason, Retry};
 
+use crate::entry::Fresh;
 use crate::error::failed;
-use crate::group::{Group, Queue};
+use crate::group::{Group, Queue, Room};
 use crate::indexer::{Indexer, Outcome};
 use crate::item::{self, Indexed, Tip};
 use crate::logs::{Mark, News};
-use crate::{FeedError, IndexError, Partition};
+use crate::{Doorbell, FeedError, IndexError, Partition};
 
 /// How often a page is tried, where others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
@@ -33,26 +34,32 @@ pub(crate) struct Round<'a> {
     /// Partitions that may have more than their queue holds.
     marks: BTreeMap<Partition, Mark>,
     outcomes: BTreeMap<Partition, Outcome>,
+    /// Entries of the next page, at most: fewer after a page that was refused for what it holds, until
+    /// the event that is to blame stands alone.
+    entries_max: usize,
 }
 
 impl<'a> Round<'a> {
     pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
         let (tip, queues, marks) = (None, BTreeMap::new(), BTreeMap::new());
-        Self { indexer, retry, tip, queues, marks, outcomes: BTreeMap::new() }
+        let (outcomes, entries_max) = (BTreeMap::new(), usize::MAX);
+        Self { indexer, retry, tip, queues, marks, outcomes, entries_max }
     }
 
-    pub(crate) async fn run(mut self, partitions: &[Partition]) -> BTreeMap<Partition, Outcome> {
-        let (internal, partitions): (Vec<_>, Vec<_>) =
-            partitions.iter().cloned().partition(Partition::is_internal);
-        self.outcomes.extend(internal.into_iter().map(|partition| (partition, Ok(0))));
-        let (partitions, unnamed): (Vec<_>, Vec<_>) =
-            partitions.into_iter().partition(|p| p.id.as_str().len() <= BOUNDARY_BYTES_MAX);
-        for partition in unnamed {
+    pub(crate) async fn run(mut self, doorbells: &[Doorbell]) -> BTreeMap<Partition, Outcome> {
+        let (internal, doorbells): (Vec<_>, Vec<_>) =
+            doorbells.iter().cloned().partition(|bell| bell.partition.is_internal());
+        self.outcomes.extend(internal.into_iter().map(|bell| (bell.partition, Ok(0))));
+        let (doorbells, unnamed): (Vec<_>, Vec<_>) = doorbells
+            .into_iter()
+            .partition(|bell| bell.partition.id.as_str().len() <= BOUNDARY_BYTES_MAX);
+        for Doorbell { partition, .. } in unnamed {
             let bytes = partition.id.as_str().len();
             self.fail(partition.clone(), IndexError::Name { partition, bytes });
         }
-        if let Err(error) = self.begin(&partitions).await {
-            self.outcomes.extend(partitions.into_iter().map(|p| (p, Err(error.clone()))));
+        if let Err(error) = self.begin(&doorbells).await {
+            let failed = doorbells.into_iter().map(|bell| (bell.partition, Err(error.clone())));
+            self.outcomes.extend(failed);
             return self.outcomes;
         }
         let Err(error) = self.write().await else { return self.outcomes };
@@ -70,13 +77,13 @@ impl<'a> Round<'a> {
         self.outcomes
     }
 
-    /// Reads what is indexed, then what the fences say.
-    async fn begin(&mut self, partitions: &[Partition]) -> Result<(), IndexError> {
-        let indexed = self.read_indexed(partitions).await;
+    /// Reads what is indexed, then what the fences say: a fence that was read before would count fewer
+    /// events than others may have indexed meanwhile.
+    async fn begin(&mut self, doorbells: &[Doorbell]) -> Result<(), IndexError> {
+        let indexed = self.read_indexed(doorbells).await;
         indexed.map_err(|error| IndexError::Feed(Arc::new(error)))?;
-        let marks = self.indexer.logs.marks(partitions, self.retry).await;
-        let marks = marks.map_err(NewsError::from)?;
-        for (partition, mark) in partitions.iter().cloned().zip(marks) {
+        let marks = self.indexer.logs.marks(doorbells, self.retry).await;
+        for (partition, mark) in marks.map_err(NewsError::from)? {
             match mark {
                 Ok(mark) => {
                     self.outcomes.insert(partition.clone(), Ok(0));
@@ -102,10 +109,11 @@ impl<'a> Round<'a> {
     }
 
     /// Reads the tip and what is indexed of each partition.
-    async fn read_indexed(&mut self, partitions: &[Partition]) -> Result<(), FeedError> {
-        let keys = partitions.iter().map(|partition| item::progress_key(&partition.id));
+    async fn read_indexed(&mut self, doorbells: &[Doorbell]) -> Result<(), FeedError> {
+        let partitions = doorbells.iter().map(|bell| &bell.partition);
+        let keys = partitions.clone().map(|partition| item::progress_key(&partition.id));
         let keys = keys.chain([item::tip_key()]);
-        self.queues = partitions.iter().map(|p| (p.clone(), Queue::default())).collect();
+        self.queues = partitions.map(|p| (p.clone(), Queue::default())).collect();
         for item in self.get(keys.collect()).await? {
             if item::is_tip(&item) {
                 self.tip = Some(Tip::of(&item)?);
@@ -209,10 +217,14 @@ impl<'a> Round<'a> {
             };
             let moved = self.moved(&group, &failure)?;
             if !moved && !failure.is_transient() {
-                return Err(failed("writing a page")(GaveUp {
-                    failure,
-                    attempts: attempts.made(),
-                }));
+                let refused = failure.is_of_content();
+                let gave_up = GaveUp { failure, attempts: attempts.made() };
+                let error = failed("writing a page")(gave_up);
+                if !refused {
+                    return Err(error);
+                }
+                self.narrow(&group, error);
+                return Ok(true);
             }
             if !attempts.again().await {
                 return Err(match moved {
@@ -232,9 +244,26 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// After a page that is refused for what it holds: halves the next one, and gives up the partition
+    /// whose event no page holds even alone. Events behind it wait, for the order of the partition.
+    fn narrow(&mut self, refused: &Group, error: FeedError) {
+        let entries = refused.entries();
+        self.entries_max = (entries / 2).max(1);
+        if entries == 1
+            && let Some((partition, ..)) = refused.partitions.first()
+            && let Some(queue) = self.queues.get_mut(partition)
+            && let Some(Fresh { position, .. }) =
+                std::mem::take(&mut queue.fresh).into_iter().next()
+        {
+            let (partition, source) = (partition.clone(), Arc::new(error));
+            self.fail(partition.clone(), IndexError::Unwritable { partition, position, source });
+        }
+    }
+
     fn group(&self) -> Result<Option<Group>, FeedError> {
         let Indexer { table, epoch_entries, logs, .. } = self.indexer;
-        Group::cut(table, &self.queues, self.tip, epoch_entries.get(), logs.clock().uuid())
+        let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
+        Group::cut(table, &self.queues, self.tip, room, logs.clock().uuid())
     }
 
     async fn send(&self, group: &Group) -> Result<(), Failure> {
@@ -252,6 +281,7 @@ impl<'a> Round<'a> {
     }
 
     fn done(&mut self, group: Group) {
+        self.entries_max = self.entries_max.saturating_mul(2);
         self.tip = Some(group.tip);
         for (partition, indexed, count) in group.partitions {
             if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {

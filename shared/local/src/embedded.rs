@@ -118,13 +118,19 @@ impl Embedded {
         &self.endpoint
     }
 
+    /// The same DynamoDB without the socket.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        Engine(self.database.clone())
+    }
+
     /// Creates a table from the properties of an `AWS::DynamoDB::Table`: keys, indexes, stream and
     /// TTL attribute.
     ///
     /// # Errors
     /// When the engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
-        Engine(self.database.clone()).create_table(properties, name)
+        self.engine().create_table(properties, name)
     }
 
     /// Every item of a table, as DynamoDB's JSON has it, of at most 1 MB together.

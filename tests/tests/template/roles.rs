@@ -149,7 +149,7 @@ fn indexer(id: &str) -> Vec<Value> {
     let append = json!(["dynamodb:PutItem", "dynamodb:UpdateItem"]);
     let own = vec![
         allow("ReadEvents", json!("dynamodb:Query"), arn("EventTable")),
-        enclosed("ValidateEvents", json!("dynamodb:GetItem"), "EventTable", "TransactGetItems"),
+        allow("ValidateEvents", json!("dynamodb:BatchGetItem"), arn("EventTable")),
         allow("ReadAggregates", json!("dynamodb:Query"), arn("AggregateTable")),
         allow("ReadDocuments", json!(["dynamodb:GetItem", "dynamodb:Query"]), arn("DocumentTable")),
         allow("ReadProgress", json!("dynamodb:BatchGetItem"), arn("IndexTable")),

@@ -2,29 +2,31 @@
 //!
 //! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
 //! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log.
-//! Each partition succeeds or fails for itself. What may succeed later is reported by the lowest
-//! sequence number of its records, and Lambda delivers from there again; what waits for a person is
-//! kept in the dead-letter queue with its partition and cause, and counts as done.
+//! Each partition succeeds or fails for itself. What may succeed later is tried as long as there is
+//! time, then reported by the lowest sequence number of its records, and Lambda delivers from there
+//! again; what waits for a person is kept in the dead-letter queue with its partition and cause, and
+//! counts as done.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
-use ringfence::BoundaryId;
+use ringfence::{BoundaryId, Position};
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::Retry;
-use ringfence_feed::{Indexer, Outcome, Partition};
+use ringfence_feed::{Doorbell, Indexer, Outcome, Partition};
 use ringfence_lambda::{
     chain,
-    reactions::{Letters, sequence_number},
+    reactions::{Letters, letter, sequence_number},
 };
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
     /// What became of each partition, within `time`.
     fn index(
         &self,
-        partitions: Vec<Partition>,
+        doorbells: Vec<Doorbell>,
         time: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>>;
 }
@@ -32,10 +34,10 @@ pub trait Indexing: Send + Sync {
 impl Indexing for Indexer {
     fn index(
         &self,
-        partitions: Vec<Partition>,
+        doorbells: Vec<Doorbell>,
         time: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
-        Box::pin(Indexer::index(self, partitions, Retry::default().within(time)))
+        Box::pin(Indexer::index(self, doorbells, Retry::default().within(time)))
     }
 }
 
@@ -54,78 +56,139 @@ pub struct Report {
     pub cause: Option<String>,
 }
 
-/// Indexes what the records of a batch tell of, within `time`.
+/// Indexes what the records of a batch tell of. What fails for now is tried again until `time` is
+/// over, so that an outage takes few deliveries: the mapping counts them, to end a crash loop.
 pub async fn index(
     indexing: &impl Indexing,
     letters: &impl Letters,
     records: &[Value],
     time: Duration,
 ) -> Report {
-    // By partition the first of its records, which has the lowest sequence number.
-    let mut first = BTreeMap::new();
-    // The numbers of records in the batch that are to be delivered again, and why.
-    let mut later: BTreeMap<usize, String> = BTreeMap::new();
-    let mut report = Report::default();
-    for (n, record) in records.iter().enumerate() {
-        match partition_of(&record["dynamodb"]) {
-            Ok(None) => {}
-            Ok(Some(partition)) => drop(first.entry(partition).or_insert(n)),
-            Err(cause) => {
-                let letter = json!({ "cause": cause, "record": record });
-                keep(letters, letter, n, &mut later, &mut report).await;
+    let retry = Retry::default().within(time);
+    let mut batch = Batch::new(records);
+    for rounds in 1.. {
+        batch.index(indexing, retry.left().unwrap_or(time)).await;
+        batch.keep(letters, retry.left().unwrap_or(time)).await;
+        let Some((_, cause)) = &batch.undone() else { break };
+        tracing::warn!(cause, rounds, "trying again");
+        if !retry.pause(rounds).await {
+            break;
+        }
+    }
+    batch.report()
+}
+
+/// A batch and what is not done of it.
+struct Batch<'r> {
+    records: &'r [Value],
+    /// Partitions that are to be indexed.
+    due: BTreeMap<Partition, Due>,
+    /// Letters that are to be kept, by the record they are about, and why they are not.
+    letters: Vec<(usize, Value, String)>,
+    report: Report,
+}
+
+/// A partition that is to be indexed.
+struct Due {
+    /// The first of its records, which has the lowest sequence number.
+    record: usize,
+    /// The newest of its events that a record shows.
+    event: Option<Position>,
+    /// Why it is not indexed.
+    cause: String,
+}
+
+impl<'r> Batch<'r> {
+    fn new(records: &'r [Value]) -> Self {
+        let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
+        let mut batch = Self { records, due, letters, report: Report::default() };
+        for (record, json) in records.iter().enumerate() {
+            match doorbell(&json["dynamodb"]) {
+                Ok(None) => {}
+                Ok(Some(Doorbell { partition, event })) => {
+                    let due = Due { record, event: None, cause: String::new() };
+                    let due = batch.due.entry(partition).or_insert(due);
+                    due.event = due.event.take().max(event);
+                }
+                Err(cause) => batch.bury(record, letter(json, &cause)),
+            }
+        }
+        batch.report.partitions = batch.due.len();
+        batch
+    }
+
+    async fn index(&mut self, indexing: &impl Indexing, time: Duration) {
+        let doorbell = |(partition, due): (&Partition, &Due)| Doorbell {
+            partition: partition.clone(),
+            event: due.event.clone(),
+        };
+        let outcomes = indexing.index(self.due.iter().map(doorbell).collect(), time).await;
+        for (partition, outcome) in outcomes {
+            let Some(mut due) = self.due.remove(&partition) else { continue };
+            match outcome {
+                Ok(indexed) => self.report.indexed += indexed,
+                Err(error) if error.is_transient() => {
+                    due.cause = chain(&error);
+                    self.due.insert(partition, due);
+                }
+                Err(error) => {
+                    let (log, id) = (partition.log, partition.id.as_str());
+                    let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
+                    self.bury(due.record, letter);
+                }
             }
         }
     }
-    report.partitions = first.len();
-    for (partition, outcome) in indexing.index(first.keys().cloned().collect(), time).await {
-        let n = first.get(&partition).copied().unwrap_or_default();
-        match outcome {
-            Ok(indexed) => report.indexed += indexed,
-            Err(error) if error.is_transient() => drop(later.insert(n, chain(&error))),
-            Err(error) => {
-                let (log, id) = (partition.log, partition.id.as_str());
-                let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
-                keep(letters, letter, n, &mut later, &mut report).await;
+
+    fn bury(&mut self, record: usize, letter: Value) {
+        let (cause, partition) = (&letter["cause"], &letter["partition"]);
+        tracing::error!(%cause, %partition, "dead letter");
+        self.letters.push((record, letter, String::new()));
+    }
+
+    async fn keep(&mut self, letters: &impl Letters, time: Duration) {
+        for (record, letter, _) in std::mem::take(&mut self.letters) {
+            match timeout(time, letters.keep(letter.clone())).await {
+                Ok(Ok(())) => self.report.dead_letters += 1,
+                Ok(Err(error)) => self.letters.push((record, letter, chain(&*error))),
+                Err(late) => self.letters.push((record, letter, chain(&late))),
             }
         }
     }
-    if let Some((n, cause)) = later.pop_first() {
-        report.failed_from = Some(sequence_number(&records[n]));
-        report.cause = Some(cause);
+
+    /// The first record that is not done, and why.
+    fn undone(&self) -> Option<(usize, &str)> {
+        let due = self.due.values().map(|due| (due.record, due.cause.as_str()));
+        let letters = self.letters.iter().map(|(record, _, cause)| (*record, cause.as_str()));
+        due.chain(letters).min()
     }
-    report
+
+    fn report(self) -> Report {
+        let undone = self.undone();
+        let failed_from = undone.map(|(record, _)| sequence_number(&self.records[record]));
+        let cause = undone.map(|(_, cause)| cause.to_owned());
+        Report { failed_from, cause, ..self.report }
+    }
 }
 
 /// The partition that has something new; none for a record of anything but new events.
-fn partition_of(change: &Value) -> Result<Option<Partition>, String> {
+fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
     let image = |name| change["NewImage"].get(name);
     let key = |name| change["Keys"][name]["S"].as_str();
     if let Some(id) = key("id") {
-        return Ok(image("event").map(|_| Partition::from(BoundaryId::stored(id))));
+        let event =
+            key("position").and_then(|position| Position::try_from(position.to_owned()).ok());
+        let partition = Partition::from(BoundaryId::stored(id));
+        return Ok(image("event").map(|_| Doorbell { partition, event }));
     }
     if let Some(aggregate) = key("aggregateId") {
-        return Ok(image("version").map(|_| Partition::of_aggregate(aggregate)));
+        return Ok(image("version").map(|_| Partition::of_aggregate(aggregate).into()));
     }
     let Some(stream) = key("p") else { return Err("the record has no key".to_owned()) };
     // How many events a write of the Tip has appended; calves say nothing of it.
     let appended = image("a").is_some_and(|appended| appended["N"] != "0");
     let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
-    Ok(appended.then(|| Partition::of_document(&stream)))
-}
-
-/// Keeps a letter about record `n`, which is to be delivered again if the queue does not take it.
-async fn keep(
-    letters: &impl Letters,
-    letter: Value,
-    n: usize,
-    later: &mut BTreeMap<usize, String>,
-    report: &mut Report,
-) {
-    tracing::error!(cause = %letter["cause"], partition = %letter["partition"], "dead letter");
-    match letters.keep(letter).await {
-        Ok(()) => report.dead_letters += 1,
-        Err(error) => drop(later.insert(n, chain(&*error))),
-    }
+    Ok(appended.then(|| Partition::of_document(&stream).into()))
 }
 
 #[cfg(test)]

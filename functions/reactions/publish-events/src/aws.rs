@@ -75,11 +75,41 @@ impl Bus for Topic {
             let put = self.client.put_events().set_entries(Some(requests)).send().await;
             let failed = |refused, source| Unreachable { operation: "PutEvents", refused, source };
             let put = put.map_err(|error| failed(is_refusal(error.code()), error.into()))?;
-            if put.entries().len() != entries.len() {
-                return Err(failed(false, "the answer has not one result an entry".into()));
-            }
-            Ok(put.entries().iter().map(verdict).collect())
+            verdicts(entries.len(), put.entries()).map_err(|source| failed(false, source.into()))
         }
         .boxed()
+    }
+}
+
+/// One verdict an entry, in their order. An answer with more or fewer says nothing about any.
+fn verdicts(entries: usize, results: &[PutEventsResultEntry]) -> Result<Vec<Verdict>, String> {
+    match results.len() == entries {
+        true => Ok(results.iter().map(verdict).collect()),
+        false => Err(format!("the answer has {} results for {entries} entries", results.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(code: Option<&str>) -> PutEventsResultEntry {
+        PutEventsResultEntry::builder().set_error_code(code.map(str::to_owned)).build()
+    }
+
+    #[test]
+    fn each_entry_has_a_verdict_of_its_own() {
+        let results = [None, Some("ThrottlingException"), Some("MalformedDetail")].map(result);
+        let refused = Verdict::Never("the bus refuses the entry: MalformedDetail: ".to_owned());
+        let later = Verdict::Later("ThrottlingException".to_owned());
+        assert_eq!(verdicts(3, &results), Ok(vec![Verdict::Sent, later, refused]));
+    }
+
+    #[test]
+    fn an_answer_with_another_number_of_results_is_no_verdict() {
+        let results = [result(None), result(None)];
+        for entries in [1, 3] {
+            assert!(verdicts(entries, &results).is_err(), "{entries}");
+        }
     }
 }

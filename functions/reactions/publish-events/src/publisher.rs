@@ -7,9 +7,9 @@ use ringfence::Catalog;
 use ringfence_dynamo::Retry;
 use ringfence_lambda::{
     chain,
-    reactions::{Letters, sequence_number},
+    reactions::{Letters, letter, sequence_number},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::entry::Entry;
 
@@ -17,8 +17,6 @@ use crate::entry::Entry;
 pub const CALL_ENTRIES_MAX: usize = 10;
 /// Most bytes a PutEvents call takes, all entries together.
 pub const CALL_BYTES_MAX: usize = 1_000_000;
-/// Most bytes of a message that every Region's SQS takes: 256 KB.
-const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// What the bus says of one entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +123,13 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                         // Those before it go first: they need not wait for a queue that takes nothing.
                         self.send(std::mem::take(&mut call), retry, batch).await?;
                         bytes = 0;
-                        self.bury(record, chain(&error), batch).await?;
+                        let mut tries = 1;
+                        while self.bury(record, chain(&error), batch).await.is_err() {
+                            if !retry.pause(tries).await {
+                                return Err(Stopped);
+                            }
+                            tries += 1;
+                        }
                         continue;
                     }
                 };
@@ -176,7 +180,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 }
             }
             call = left;
-            // As long as there is time: each delivery of the batch by Lambda is one of a few.
+            // As long as there is time: the mapping counts deliveries, to end a crash loop.
             if !call.is_empty() && !retry.pause(sends).await {
                 return Err(Stopped);
             }
@@ -244,27 +248,6 @@ impl<'r> Batch<'r> {
             cause: left.and(self.cause),
         }
     }
-}
-
-/// The record and its cause; of a record that no message holds, its key: the table has the events. Of
-/// a document's Tip they are the last `a` before event `n`.
-fn letter(record: &Value, cause: &str) -> Value {
-    let letter = json!({ "cause": cause, "record": record });
-    if letter.to_string().len() <= MESSAGE_BYTES_MAX {
-        return letter;
-    }
-    let change = &record["dynamodb"];
-    let mut letter = json!({
-        "cause": cause,
-        "key": change["Keys"],
-        "sequenceNumber": change["SequenceNumber"],
-    });
-    for name in ["n", "a"] {
-        if let Some(value) = change["NewImage"].get(name) {
-            letter[name] = value.clone();
-        }
-    }
-    letter
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod crashes;
 mod deliveries;
 mod epochs;
 mod limits;
+mod neighbours;
 mod news;
 mod readers;
 mod roles;

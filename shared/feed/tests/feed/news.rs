@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{BoundaryId, Catalog, Event};
-use ringfence_dcb_log::{DcbLog, NewsError, Progress};
+use ringfence_dcb_log::{DcbLog, Mark, NewsError, Progress};
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault, Wire};
 use ringfence_feed::{IndexError, Partition};
@@ -26,12 +26,17 @@ fn without(hidden: &[usize]) -> Fault {
     }))
 }
 
+/// What the fence of a partition says.
+async fn mark(log: &DcbLog, of: &BoundaryId) -> Mark {
+    let marks = log.marks(&[(of.clone(), None)], Retry::default()).await;
+    marks.expect("an answer").remove(0).expect("a fence that counts")
+}
+
 /// The positions of what is new, and how many queries it took.
 async fn news(world: &World, wire: &Wire, of: &BoundaryId) -> (Result<usize, NewsError>, usize) {
     let log = DcbLog::new(world.wired(wire), EVENTS, crate::world::catalog(), world.clock.clone());
     let retry = Retry::default();
-    let mark = log.marks(std::slice::from_ref(of), retry).await.expect("a fence").remove(0);
-    let mark = mark.expect("a fence that counts");
+    let mark = mark(&log, of).await;
     let news = log.news(of, &Progress::default(), &mark, retry).await;
     let queries = wire.take().iter().filter(|exchange| exchange.operation == "Query").count();
     (news.map(|news| news.events.len()), queries)
@@ -82,8 +87,7 @@ fn an_event_behind_the_fence_makes_up_for_none_before_it() {
         let wire = Wire::default();
         let log =
             DcbLog::new(world.wired(&wire), EVENTS, crate::world::catalog(), world.clock.clone());
-        let mark = log.marks(std::slice::from_ref(&of), Retry::default()).await.expect("a fence");
-        let mark = mark[0].clone().expect("a fence that counts");
+        let mark = mark(&log, &of).await;
         let second = world.append(vec![changed(1, "y")]).await.remove(0);
         wire.inject("Query", 0, without(&[0]));
         let news = log.news(&of, &Progress::default(), &mark, Retry::default()).await;
@@ -166,8 +170,8 @@ fn a_type_that_the_catalog_does_not_know_is_named() {
         let log = DcbLog::new(world.client.clone(), EVENTS, catalog, world.clock.clone());
         let of = partition(&link_made(1));
         let retry = Retry::default();
-        let mark = log.marks(std::slice::from_ref(&of), retry).await.expect("a fence").remove(0);
-        let news = log.news(&of, &Progress::default(), &mark.expect("counts"), retry).await;
+        let mark = mark(&log, &of).await;
+        let news = log.news(&of, &Progress::default(), &mark, retry).await;
         let error = news.expect_err("one is stored elsewhere").to_string();
         assert_eq!(
             error,

@@ -83,6 +83,11 @@ impl Director for Weather {
         if operation == "BatchGetItem" && state.random.chance(percent) {
             faults.push(unprocessed(state.random.next()));
         }
+        let fences = operation == "BatchGetItem" && request["RequestItems"][EVENTS].is_object();
+        if fences && state.random.chance(percent) {
+            // In the middle of an append its fences may not be visible yet.
+            faults.push(Fault::stale(state.random.next()));
+        }
         if state.random.chance(percent) {
             faults.push(fault(&mut state.random, operation, request));
             if state.random.chance(30) && operation == "TransactWriteItems" {
@@ -138,7 +143,7 @@ fn torn(weather: Weather) -> Fault {
     }))
 }
 
-/// A batch that leaves its last keys unprocessed.
+/// A batch that leaves some of its keys unprocessed.
 fn unprocessed(seed: u64) -> Fault {
     Fault::Reply(Edit::new(move |answer| {
         let mut random = Random::new(&[seed]);
@@ -146,9 +151,10 @@ fn unprocessed(seed: u64) -> Fault {
         let mut left = serde_json::Map::new();
         for (table, items) in tables.iter_mut() {
             let Some(items) = items.as_array_mut() else { continue };
+            let (hash, range) = if *table == EVENTS { ("id", "position") } else { ("p", "i") };
             let keys: Vec<_> = items
                 .extract_if(.., |_| random.chance(50))
-                .map(|item| json!({ "p": item["p"], "i": item["i"] }))
+                .map(|item| json!({ hash: item[hash], range: item[range] }))
                 .collect();
             if !keys.is_empty() {
                 left.insert(table.clone(), json!({ "Keys": keys }));

@@ -3,8 +3,10 @@
 use std::{error::Error, sync::Mutex};
 
 use futures::FutureExt;
+use serde_json::json;
 
 use super::*;
+use crate::entry::ENTRY_BYTES_MAX;
 
 /// A bus and a queue that follow a script, and then take everything.
 #[derive(Default)]
@@ -121,6 +123,7 @@ fn the_entry_carries_what_a_consumer_needs() {
             "type": "OrderPlaced",
             "partition": "orderId:o1",
             "position": position(7),
+            "recordedAt": "2024-06-23T00:00:00.000Z",
             "tags": [],
             "data": { "text": "xx" },
             "meta": { "correlationId": "c1" },
@@ -202,13 +205,41 @@ fn a_call_refused_as_a_whole_is_tried_entry_by_entry() {
     assert_eq!(kept, ["2"]);
 }
 
+/// A Tip to which the last two of its three events were appended.
+fn tip() -> Value {
+    let text = |text: &str| json!({ "S": text });
+    let event = || json!({ "M": { "t": text("2024-06-23T00:00:00.000Z"), "d": { "B": "e30=" } } });
+    json!({ "dynamodb": {
+        "SequenceNumber": "1",
+        "Keys": { "p": text("carts-a"), "i": { "N": "2147483647" } },
+        "NewImage": {
+            "p": text("carts-a"), "i": { "N": "2147483647" },
+            "n": { "N": "3" }, "a": { "N": "2" }, "b": { "N": "0" }, "u": { "L": [] },
+            "c": { "L": [text("Changed"), text("Changed"), text("Changed")] },
+            "e": { "L": [event(), event(), event()] },
+        },
+    }})
+}
+
 #[test]
-fn a_letter_always_fits_a_message() {
-    let (small, large) = (record(7, 5), record(7, MESSAGE_BYTES_MAX));
-    assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
-    let letter = letter(&large, "refused");
-    assert!(letter.to_string().len() <= MESSAGE_BYTES_MAX);
-    let key = json!({ "id": { "S": "orderId:o1" }, "position": { "S": position(7) } });
-    let expected = json!({ "cause": "refused", "key": key, "sequenceNumber": "7" });
-    assert_eq!(letter, expected);
+fn each_event_of_a_record_is_published_and_a_record_is_done_when_all_are() {
+    let world = Scripted::default();
+    // The first event of the first record and all of the second are sent, the other is put off.
+    let script = [Answer::Sent, Answer::Later, Answer::Sent];
+    let later = vec![Answer::Later; 1_000];
+    *world.script.lock().unwrap() = [later, script.into_iter().rev().collect()].concat();
+    let report = publish(&world, &[tip(), record(2, 1)]);
+    assert_eq!((report.published, report.failed_from.as_deref()), (2, Some("1")));
+    let ids = ["carts-a/1".to_owned(), position(2)];
+    assert_eq!(*world.sent.lock().unwrap(), ids);
+}
+
+#[test]
+fn an_entry_that_is_larger_than_a_call_is_a_letter() {
+    let world = Scripted::default();
+    let report = publish(&world, &[record(1, 1), record(2, ENTRY_BYTES_MAX), record(3, 1)]);
+    assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));
+    let kept = world.kept.lock().unwrap();
+    assert!(kept[0]["cause"].as_str().unwrap().contains("limit 1000000"), "{}", kept[0]["cause"]);
+    assert_eq!(kept[0]["sequenceNumber"], "2");
 }
