@@ -154,6 +154,9 @@ fn wrong(wrong: &Wrong) -> Value {
             "indexed": indexed, "stored": stored,
         }),
         Wrong::Item(item) => json!({ "wrong": "item", "item": item }),
+        Wrong::Entry { before, cause } => json!({
+            "wrong": "entry", "checkpoint": before, "cause": cause,
+        }),
         Wrong::Order { partition, checkpoint } => json!({
             "wrong": "order", "partition": partition.id.as_str(), "checkpoint": checkpoint,
         }),

@@ -33,14 +33,13 @@ impl DcbLog {
         self.scan_items(Of::Events).map(move |item| item.and_then(event)).boxed()
     }
 
-    /// The same, of every event that was committed before the scan began and some committed since;
-    /// at twice the price.
+    /// The items of every event that was committed before the scan began and of some committed since,
+    /// as the table has them; at twice the price.
     ///
     /// # Errors
-    /// As [`DcbLog::scan`].
-    pub fn scan_strong(&self) -> BoxStream<'_, Result<SequencedEvent, LogError>> {
-        let event = |item| decode_named(&self.catalog, item);
-        self.scan_items(Of::EventsStrong).map(move |item| item.and_then(event)).boxed()
+    /// A page that can't be read.
+    pub fn items_strong(&self) -> BoxStream<'_, Result<Item, LogError>> {
+        self.scan_items(Of::EventsStrong).boxed()
     }
 
     pub(crate) fn scan_items(&self, of: Of) -> impl Stream<Item = Result<Item, LogError>> {

@@ -74,6 +74,11 @@ impl Checkpoint {
         i64::try_from(entries).ok().map(Self)
     }
 
+    /// Behind one more entry of the same epoch.
+    pub(crate) fn next(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self)
+    }
+
     /// The epoch, and the entries of it that lie before.
     pub(crate) fn place(self) -> (u64, u64) {
         let entries = self.0.unsigned_abs();

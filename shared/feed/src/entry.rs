@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{FedEvent, Sequence};
+use ringfence::{BoundaryId, FedEvent, Position, Sequence};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Recorded, Span};
@@ -119,6 +119,30 @@ impl Fresh {
         let bytes = 1 + attribute_bytes(&entry);
         Ok(Self { position, ms: ms.unwrap_or(0), event_type, bytes, entry })
     }
+}
+
+/// Where an event of the DCB log or of the aggregate log is, as the key of its item says, whatever else
+/// is in it.
+pub(crate) fn place_of(item: &Item) -> Option<(Partition, Sequence)> {
+    let text = |name: &str| item.get(name)?.as_s().ok();
+    match log_of(item)? {
+        Log::Dcb => {
+            let position = Position::try_from(text("position")?.clone()).ok()?;
+            Some((BoundaryId::stored(text("id")?.as_str()).into(), position.into()))
+        }
+        Log::Aggregates => {
+            let version = item.get("version")?.as_n().ok()?.parse().ok()?;
+            Some((Partition::of_aggregate(text("aggregateId")?), Sequence::Version(version)))
+        }
+        Log::Documents => None,
+    }
+}
+
+/// Names an item for a person, readable or not.
+pub(crate) fn name_of(item: &Item) -> String {
+    let partition = ["id", "aggregateId", "p"].into_iter().find_map(|name| item.get(name));
+    let partition = partition.and_then(|partition| partition.as_s().ok());
+    format!("item {} {}", partition.map_or("?", String::as_str), position_of(item))
 }
 
 /// Names the place of an item for a person, readable or not.

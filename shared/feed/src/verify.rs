@@ -8,14 +8,16 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::hash::{Hash, Hasher};
 
-use futures::TryStreamExt;
-use ringfence::{Envelope, FedEvent, LogError, Place, Sequence};
-use ringfence_aggregate_log::{AggregateError, event_of_image, name_of};
+use futures::{StreamExt, TryStreamExt};
+use ringfence::{Envelope, LogError, Place, Sequence};
+use ringfence_aggregate_log::AggregateError;
 use ringfence_document_log::{DocumentError, Head};
-use ringfence_dynamo::Retry;
+use ringfence_dynamo::{Item, Retry};
 
+use crate::entry::{event_of, name_of, place_of};
 use crate::{Checkpoint, Entry, FeedError, Index, Indexer, Outcome, Partition, Until};
 
 /// What is being done.
@@ -60,10 +62,17 @@ pub enum Wrong {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
-    /// An item of the aggregate table is no event, or one of the document table is of no stream, so
-    /// nothing can be said of it.
+    /// An item of a table is no event, or of no stream: which, and why.
     #[error("{0}")]
     Item(String),
+    /// An entry of the index can't be decoded.
+    #[error("the entry behind checkpoint {before} can't be decoded: {cause}")]
+    Entry {
+        /// The checkpoint before it.
+        before: Checkpoint,
+        /// Why.
+        cause: String,
+    },
     /// An entry is not behind the entry of its partition before it.
     #[error("{partition}: the entry before checkpoint {checkpoint} is out of order")]
     Order {
@@ -123,21 +132,14 @@ impl Indexer {
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<Report, VerifyError> {
         let mut report = Report::default();
         let mut known = self.entries(&mut report, progress).await?;
-        let mut events = self.logs.dcb.scan_strong();
-        while let Some(event) = events.try_next().await? {
-            report.stored(&mut known, event.partition.into(), event.position.into(), progress);
+        let mut items = self.logs.dcb.items_strong();
+        while let Some(item) = items.try_next().await? {
+            report.item(&mut known, item, progress);
         }
         if let Some(table) = &self.logs.aggregates {
             let mut items = std::pin::pin!(table.scan());
             while let Some(item) = items.try_next().await? {
-                let name = name_of(&item);
-                match event_of_image(item) {
-                    Ok(event) => {
-                        let event = FedEvent::from(event);
-                        report.stored(&mut known, Partition::of(&event), event.position, progress);
-                    }
-                    Err(_) => report.wrong.push(Wrong::Item(format!("{name} is no event"))),
-                }
+                report.item(&mut known, item, progress);
             }
         }
         if let Some(documents) = &self.logs.documents {
@@ -168,9 +170,19 @@ impl Indexer {
         let mut partitions: HashMap<_, Known> = HashMap::new();
         let index = Index::new(self.client.clone(), &self.table);
         let mut entries = index.read(Checkpoint::START, Until::Present);
-        while let Some(Entry { checkpoint, event }) = entries.try_next().await? {
+        while let Some(entry) = entries.next().await {
             report.entries += 1;
             progress(Stage::Entries, report.entries);
+            let Entry { checkpoint, event } = match entry {
+                // A stream of entries ends with its first error.
+                Err(FeedError::Undecodable { before, source }) => {
+                    report.wrong.push(Wrong::Entry { before, cause: chain(&*source) });
+                    let Some(behind) = before.next() else { break };
+                    entries = index.read(behind, Until::Present);
+                    continue;
+                }
+                entry => entry?,
+            };
             let partition = Partition::of(&event);
             if !self.logs.has(partition.log) {
                 report.skipped += 1;
@@ -206,7 +218,34 @@ impl Indexer {
     }
 }
 
+/// An error and what led to it, in one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 impl Report {
+    /// Takes in an item of the table of the DCB log or of the aggregate log. Where an event is follows
+    /// from its key, so one that can't be decoded is compared, too.
+    fn item(
+        &mut self,
+        known: &mut HashMap<Partition, Known>,
+        item: Item,
+        progress: OnProgress<'_>,
+    ) {
+        if let Some((partition, position)) = place_of(&item) {
+            self.stored(known, partition, position, progress);
+        }
+        let name = name_of(&item);
+        if let Err(error) = event_of(item) {
+            self.wrong.push(Wrong::Item(format!("{name} is no event: {}", chain(&error))));
+        }
+    }
+
     /// Takes in an event of a table.
     fn stored(
         &mut self,

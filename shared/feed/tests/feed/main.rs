@@ -6,6 +6,7 @@ mod costs;
 mod crashes;
 mod deliveries;
 mod epochs;
+mod guards;
 mod limits;
 mod neighbours;
 mod news;
