@@ -116,11 +116,11 @@ fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage
         wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
     let (events, index) = (table(model, "EventTable"), table(model, "IndexTable"));
     let catalog = ringfence_stack::catalog().unwrap();
-    let log = DcbLog::new(client.clone(), &events.name, catalog, Clock::fixed(LONG_AGO_MS));
+    let log = DcbLog::new(client.clone(), &events.name, catalog.clone(), Clock::fixed(LONG_AGO_MS));
     let function = model.functions.iter().find(|f| f.binary == mapping.function).unwrap();
     Functions {
         indexer: Indexer::new(log, client, &index.name),
-        publisher: Publisher { bus: Topic(outage, Arc::default()), letters: NoLetters },
+        publisher: Publisher { bus: Topic(outage, Arc::default()), letters: NoLetters, catalog },
         timeout: function.timeout,
         deliveries: Mutex::default(),
     }
