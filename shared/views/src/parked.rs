@@ -160,7 +160,7 @@ impl Projector {
                 }
             }
             read += 1;
-            if read % TOLD_ENTRIES == 0 {
+            if read.is_multiple_of(TOLD_ENTRIES) {
                 told(checkpoint);
             }
             if checkpoint == to {
