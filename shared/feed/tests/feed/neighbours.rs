@@ -122,9 +122,9 @@ fn a_fence_that_does_not_count_the_event_of_the_doorbell_yet_is_read_again() {
         let indexer = world.indexer(world.wired(&wire), INDEX);
         // The fence as it is now is the answer after the next append.
         indexer.index([of(1)], Retry::default()).await;
-        let before =
+        let mut before =
             wire.take().into_iter().filter(|exchange| exchange.operation == "BatchGetItem");
-        let old = before.last().expect("a read of the fence").answer;
+        let old = before.next_back().expect("a read of the fence").answer;
         let event = world.append(vec![changed(1, "y")]).await.remove(0);
         let old = move |answer: &mut Value| answer["Responses"] = old["Responses"].clone();
         wire.inject("BatchGetItem", 1, Fault::Reply(Edit::new(old)));
