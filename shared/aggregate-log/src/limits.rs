@@ -2,7 +2,7 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
-use ringfence::LimitExceeded;
+use ringfence::{LimitExceeded, LimitKind};
 
 /// Events of one group: the actions of a transaction.
 pub const GROUP_EVENTS_MAX: usize = 100;
@@ -14,32 +14,32 @@ pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
 /// The last version: the largest integer that JavaScript's numbers hold exactly.
 pub const VERSION_MAX: u64 = (1 << 53) - 1;
 
-fn check(
-    subject: &str,
-    unit: &'static str,
-    found: u64,
-    limit: u64,
-    advice: &'static str,
-) -> Result<(), LimitExceeded> {
-    if found <= limit {
-        return Ok(());
-    }
-    Err(LimitExceeded { subject: subject.to_owned(), found, limit, unit, advice })
-}
-
 pub(crate) fn group(events: usize, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "push fewer or smaller events in one group";
-    check("the group", "events", events as u64, GROUP_EVENTS_MAX as u64, advice)?;
-    check("the group", "bytes", bytes as u64, GROUP_BYTES_MAX as u64, advice)
+    let check = |unit, found, limit| {
+        LimitExceeded::check(LimitKind::Append, "the group", unit, found, limit, advice)
+    };
+    check("events", events, GROUP_EVENTS_MAX)?;
+    check("bytes", bytes, GROUP_BYTES_MAX)
 }
 
 pub(crate) fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "keep large payloads elsewhere and refer to them";
-    check(event_type, "bytes", bytes as u64, EVENT_BYTES_MAX as u64, advice)
+    LimitExceeded::check(LimitKind::Event, event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
 }
 
 pub(crate) fn version(subject: &str, version: u64) -> Result<(), LimitExceeded> {
-    check(subject, "as a version", version, VERSION_MAX, "begin another aggregate")
+    if version <= VERSION_MAX {
+        return Ok(());
+    }
+    Err(LimitExceeded {
+        kind: LimitKind::Version,
+        subject: subject.to_owned(),
+        found: version,
+        limit: VERSION_MAX,
+        unit: "as a version",
+        advice: "begin another aggregate",
+    })
 }
 
 #[cfg(test)]

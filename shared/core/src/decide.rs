@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
-    EventError, EventLog, EventRef, LimitExceeded, LogError, NewEvent, Outcome, Plan, PlanError,
-    Position, Seen, Settled, Slice, StoreError, Writes, cache::Model,
+    EventError, EventLog, EventRef, LimitExceeded, LimitKind, LogError, NewEvent, Outcome, Plan,
+    PlanError, Position, Seen, Settled, Slice, StoreError, Writes, cache::Model,
 };
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
@@ -119,14 +119,10 @@ fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
     }
     let most = keys.into_iter().max_by_key(|(_, count)| *count);
     let subject = most.map_or_else(String::new, |(key, count)| format!("{count} values of {key}"));
-    let limit = LimitExceeded {
-        subject,
-        found: found as u64,
-        limit: limit as u64,
-        unit: "boundaries of one decision",
-        advice: "split the command; its transaction has 100 actions",
-    };
-    Err(LogError::from(limit).into())
+    let unit = "boundaries of one decision";
+    let advice = "split the command; its transaction has 100 actions";
+    let checked = LimitExceeded::check(LimitKind::Boundaries, subject, unit, found, limit, advice);
+    checked.map_err(|exceeded| LogError::from(exceeded).into())
 }
 
 fn lags<S: Slice>(conflict: &Conflict, model: &Model<S>) -> bool {

@@ -40,8 +40,8 @@ pub use event::{
     Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
 };
 pub use log::{
-    Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LogError, Outcome, Settled,
-    StoreError,
+    Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LimitKind, LogError, Outcome,
+    Settled, StoreError,
 };
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};

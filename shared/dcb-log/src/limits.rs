@@ -2,9 +2,7 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
-use std::fmt::Display;
-
-use ringfence::LimitExceeded;
+use ringfence::{LimitExceeded, LimitKind};
 
 /// Actions of one transaction: events, fences, the command item.
 pub const TRANSACTION_ACTIONS_MAX: usize = 100;
@@ -22,54 +20,55 @@ const EXPRESSION_OPERATORS_MAX: usize = 300;
 /// A partition key, in bytes.
 const KEY_BYTES_MAX: usize = 2_048;
 
-fn check(
-    subject: impl Display,
-    unit: &'static str,
-    found: usize,
-    limit: usize,
-    advice: &'static str,
-) -> Result<(), LimitExceeded> {
-    if found <= limit {
-        return Ok(());
-    }
-    Err(LimitExceeded {
-        subject: subject.to_string(),
-        found: found as u64,
-        limit: limit as u64,
-        unit,
-        advice,
-    })
-}
-
 pub(crate) fn actions(found: usize) -> Result<(), LimitExceeded> {
     let advice = "read and write fewer things in one decision";
-    check("the command's transaction", "actions", found, TRANSACTION_ACTIONS_MAX, advice)
+    let subject = "the command's transaction";
+    LimitExceeded::check(
+        LimitKind::Append,
+        subject,
+        "actions",
+        found,
+        TRANSACTION_ACTIONS_MAX,
+        advice,
+    )
 }
 
 pub(crate) fn transaction(bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "write fewer or smaller events in one decision";
-    check("the command's transaction", "bytes", bytes, TRANSACTION_BYTES_MAX, advice)
+    let subject = "the command's transaction";
+    LimitExceeded::check(LimitKind::Append, subject, "bytes", bytes, TRANSACTION_BYTES_MAX, advice)
 }
 
 pub(crate) fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "keep large payloads elsewhere and refer to them";
-    check(event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
+    LimitExceeded::check(LimitKind::Event, event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
 }
 
 pub(crate) fn record(bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "refuse in fewer words, or send the command without an idempotency key";
-    check("the record of the command's outcome", "bytes", bytes, ITEM_BYTES_MAX, advice)
+    let subject = "the record of the command's outcome";
+    LimitExceeded::check(LimitKind::Record, subject, "bytes", bytes, ITEM_BYTES_MAX, advice)
 }
 
 pub(crate) fn key(subject: &str, id: &str) -> Result<(), LimitExceeded> {
-    check(subject, "bytes", id.len(), KEY_BYTES_MAX, "use a shorter one")
+    LimitExceeded::check(
+        LimitKind::Key,
+        subject,
+        "bytes",
+        id.len(),
+        KEY_BYTES_MAX,
+        "use a shorter one",
+    )
 }
 
 pub(crate) fn expression(fence: &str, expression: &str) -> Result<(), LimitExceeded> {
     let advice = "read fewer event types in one decision";
     let subject = std::fmt::from_fn(|f| write!(f, "the condition on {fence}"));
-    check(&subject, "bytes", expression.len(), EXPRESSION_BYTES_MAX, advice)?;
-    check(&subject, "operators", operators(expression), EXPRESSION_OPERATORS_MAX, advice)
+    let check = |unit, found, limit| {
+        LimitExceeded::check(LimitKind::Condition, &subject, unit, found, limit, advice)
+    };
+    check("bytes", expression.len(), EXPRESSION_BYTES_MAX)?;
+    check("operators", operators(expression), EXPRESSION_OPERATORS_MAX)
 }
 
 /// Operators and functions, as they stand in the expressions of this crate.
@@ -90,6 +89,10 @@ mod tests {
             "the command's transaction: 101 actions, limit 100; \
              read and write fewer things in one decision"
         );
+        let kind = |checked: Result<(), LimitExceeded>| checked.map_err(|exceeded| exceeded.kind);
+        assert_eq!(kind(transaction(4_194_305)), Err(LimitKind::Append));
+        assert_eq!(kind(event("E", 358_401)), Err(LimitKind::Event));
+        assert_eq!(kind(key("k", &"x".repeat(2_049))), Err(LimitKind::Key));
         assert!(event("E", 358_400).is_ok() && event("E", 358_401).is_err());
         assert!(transaction(4_194_304).is_ok() && transaction(4_194_305).is_err());
         assert!(key("k", &"x".repeat(2_048)).is_ok() && key("k", &"x".repeat(2_049)).is_err());

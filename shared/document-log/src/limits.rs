@@ -2,8 +2,6 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
-use ringfence::LimitExceeded;
-
 /// One item, in bytes: names and values.
 pub const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// The events of one append, in bytes as [`crate::StoredEvent::bytes`] estimates them, so that they
@@ -35,18 +33,4 @@ impl TipLimits {
     /// The limits that Equinox has unless told otherwise: 32 KB for both.
     pub const EQUINOX: Self =
         Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
-}
-
-pub(crate) fn check(
-    subject: &str,
-    found: usize,
-    limit: usize,
-    advice: &'static str,
-) -> Result<(), LimitExceeded> {
-    if found <= limit {
-        return Ok(());
-    }
-    let subject = subject.to_owned();
-    let (found, limit) = (found as u64, limit as u64);
-    Err(LimitExceeded { subject, found, limit, unit: "bytes", advice })
 }

@@ -1,10 +1,10 @@
 //! What a write does to the items of a stream: a pure function of the Tip that was read.
 
-use ringfence::LimitExceeded;
+use ringfence::{LimitExceeded, LimitKind};
 use ringfence_dynamo::item_bytes;
 
 use crate::batch::TIP_KEY;
-use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits, check};
+use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
 use crate::{Batch, StoredEvent, StreamName, Unfold};
 
 /// What has to hold for a write to take effect.
@@ -71,7 +71,8 @@ impl Draft<'_> {
     pub(crate) fn plan(self, limits: &TipLimits) -> Result<Write, LimitExceeded> {
         let advice = "append fewer or smaller events at once";
         let bytes = self.events.iter().map(StoredEvent::bytes).sum();
-        check(&format!("the append to {}", self.stream), bytes, APPEND_BYTES_MAX, advice)?;
+        let subject = format!("the append to {}", self.stream);
+        LimitExceeded::check(LimitKind::Append, subject, "bytes", bytes, APPEND_BYTES_MAX, advice)?;
         let write = self.without_calf();
         let held = self.known.filter(|known| !known.events.is_empty());
         let write = match held {
@@ -80,7 +81,8 @@ impl Draft<'_> {
         };
         let bytes = item_bytes(&write.tip.to_item());
         let advice = "write smaller unfolds, or let the Tip calve earlier";
-        check(&format!("the Tip of {}", self.stream), bytes, ITEM_BYTES_MAX, advice)?;
+        let subject = format!("the Tip of {}", self.stream);
+        LimitExceeded::check(LimitKind::Tip, subject, "bytes", bytes, ITEM_BYTES_MAX, advice)?;
         Ok(write)
     }
 

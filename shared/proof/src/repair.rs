@@ -148,6 +148,20 @@ pub struct Explored {
     pub broken: Option<String>,
 }
 
+/// Explores each scenario until one breaks: how many states were visited, and that scenario with its
+/// trace.
+pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (usize, Option<String>) {
+    let mut states = 0;
+    for scenario in scenarios {
+        let explored = explore(scenario, rules);
+        states += explored.states;
+        if let Some(trace) = explored.broken {
+            return (states, Some(format!("{scenario:?}\n{trace}")));
+        }
+    }
+    (states, None)
+}
+
 /// Explores everything that can happen. What must not be: a repair has ended in order, and the fence
 /// is wrong; a repair has ended and something still differs; `verify` doubts a fence that is right.
 pub fn explore(scenario: &Scenario, rules: Rules) -> Explored {

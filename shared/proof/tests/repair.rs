@@ -2,25 +2,12 @@
 //! can't be left out.
 #![allow(missing_docs, reason = "tests")]
 
-use ringfence_proof::repair::{Rules, Scenario, explore};
-
-/// Explores all scenarios; the first that breaks, with its trace.
-fn broken(scenarios: &[Scenario], rules: Rules) -> (usize, Option<String>) {
-    let mut states = 0;
-    for scenario in scenarios {
-        let explored = explore(scenario, rules);
-        states += explored.states;
-        if let Some(trace) = explored.broken {
-            return (states, Some(format!("{scenario:?}\n{trace}")));
-        }
-    }
-    (states, None)
-}
+use ringfence_proof::repair::{Rules, Scenario, explore_all};
 
 #[test]
 fn a_repair_beside_writers_ends_with_a_right_fence() {
     for (appends, repairs) in [(0, 1), (1, 1), (2, 1), (1, 2)] {
-        let (states, broken) = broken(&Scenario::all(appends, repairs), Rules::REPAIR);
+        let (states, broken) = explore_all(&Scenario::all(appends, repairs), Rules::REPAIR);
         println!("{appends} appends, {repairs} repairs: {states} states");
         assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());
     }
@@ -29,7 +16,7 @@ fn a_repair_beside_writers_ends_with_a_right_fence() {
 #[test]
 fn verify_finds_every_wrong_fence_and_doubts_no_right_one() {
     for appends in 0..=2 {
-        let (states, broken) = broken(&Scenario::all(appends, 1), Rules::VERIFY);
+        let (states, broken) = explore_all(&Scenario::all(appends, 1), Rules::VERIFY);
         println!("{appends} appends: {states} states");
         assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());
     }
@@ -38,14 +25,14 @@ fn verify_finds_every_wrong_fence_and_doubts_no_right_one() {
 #[test]
 fn a_survey_that_does_not_wait_is_caught() {
     let rules = Rules { survey_settles: false, ..Rules::REPAIR };
-    let trace = broken(&Scenario::all(0, 1), rules).1.expect("it overlooks an event");
+    let trace = explore_all(&Scenario::all(0, 1), rules).1.expect("it overlooks an event");
     println!("{trace}");
 }
 
 #[test]
 fn an_examination_that_clears_a_suspect_too_early_is_caught() {
     let rules = Rules { keeps_suspects: false, ..Rules::REPAIR };
-    assert_eq!(broken(&Scenario::all(0, 1), rules).1, None, "at rest it is right");
-    let trace = broken(&Scenario::all(1, 1), rules).1.expect("it overlooks an event");
+    assert_eq!(explore_all(&Scenario::all(0, 1), rules).1, None, "at rest it is right");
+    let trace = explore_all(&Scenario::all(1, 1), rules).1.expect("it overlooks an event");
     println!("{trace}");
 }

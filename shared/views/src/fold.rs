@@ -1,7 +1,7 @@
 //! What becomes of one row, and why it may have to be parked.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{FedEvent, LimitExceeded};
+use ringfence::{FedEvent, LimitExceeded, LimitKind};
 use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
 use serde_json::Value;
 
@@ -99,21 +99,19 @@ impl Folding {
 fn encode(id: &str, row: &Value) -> Result<AttributeValue, RowError> {
     let row = to_attribute("row", row)?;
     let found = id.len() + attribute_bytes(&row);
-    if found > ROW_BYTES_MAX {
-        let advice = "split it into several rows, such as id/1, id/2";
-        return Err(limit("the row", found, ROW_BYTES_MAX, advice).into());
-    }
+    let advice = "split it into several rows, such as id/1, id/2";
+    LimitExceeded::check(LimitKind::Row, "the row", "bytes", found, ROW_BYTES_MAX, advice)?;
     Ok(row)
 }
 
 /// Whether rows can have this id.
 pub(crate) fn check_id(id: &str) -> Result<(), RowError> {
+    let advice = "name it by 1 to 1024 bytes";
+    let (found, limit) = (id.len() as u64, ID_BYTES_MAX as u64);
+    let (kind, subject, unit) = (LimitKind::RowId, "the row's id".to_owned(), "bytes");
     match id.len() {
         1..=ID_BYTES_MAX => Ok(()),
-        found => {
-            let advice = "name it by 1 to 1024 bytes";
-            Err(limit("the row's id", found, ID_BYTES_MAX, advice).into())
-        }
+        _ => Err(LimitExceeded { kind, subject, found, limit, unit, advice }.into()),
     }
 }
 
@@ -121,9 +119,4 @@ pub(crate) fn check_id(id: &str) -> Result<(), RowError> {
 pub(crate) fn substitute(id: &str) -> String {
     let begin = &id[..id.floor_char_boundary(CAUSE_BYTES_MAX)];
     format!("{begin}… (not an id)")
-}
-
-fn limit(subject: &str, found: usize, limit: usize, advice: &'static str) -> LimitExceeded {
-    let (found, limit) = (found as u64, limit as u64);
-    LimitExceeded { subject: subject.to_owned(), found, limit, unit: "bytes", advice }
 }

@@ -8,7 +8,7 @@ use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
 use register_customer::RegisterCustomer;
 use rename_customer::RenameCustomer;
-use ringfence::{LimitExceeded, TopicEvent};
+use ringfence::{LimitExceeded, LimitKind, TopicEvent};
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
 };
@@ -133,8 +133,9 @@ fn what_the_log_refuses_is_said_with_its_limit() {
     check(AggregateError::NotFound(key()), 422, "AggregateNotFound");
     let long = AggregateKey::new("customers", "x".repeat(2_048)).unwrap_err();
     check(long.into(), 400, "limit 2048");
-    let (subject, unit, advice) = ("x".repeat(300_000), "bytes", "split it");
-    let limit = LimitExceeded { subject, found: 8, limit: 7, unit, advice };
+    let (kind, subject) = (LimitKind::Event, "x".repeat(300_000));
+    let (unit, advice) = ("bytes", "split it");
+    let limit = LimitExceeded { kind, subject, found: 8, limit: 7, unit, advice };
     check(limit.into(), 413, "x…: 8 bytes, limit 7; split it");
     let path = "payload.points".to_owned();
     let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };

@@ -10,6 +10,7 @@ use std::time::Instant;
 use ringfence_oracle::{each, names, queries, run};
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
+use ringfence_proof::repair::{Rules, Scenario, explore_all};
 use ringfence_proof::runs::full_runs;
 
 /// Schedules without an argument.
@@ -18,7 +19,7 @@ const SCHEDULES: u64 = 10_000;
 const SETS: u64 = 100;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
-const USAGE: &str = "usage: cargo proof [mutants|model|names|queries|schedules] [how many schedules, \
+const USAGE: &str = "usage: cargo proof [mutants|model|repair|names|queries|schedules] [how many schedules, \
                      10000 if none are named] [first seed]";
 
 struct Extent {
@@ -28,9 +29,10 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("mutants", mutants),
     ("model", model),
+    ("repair", repair),
     ("names", check_names),
     ("queries", check_queries),
     ("schedules", schedules),
@@ -127,6 +129,22 @@ fn model(extent: &Extent) -> Result<String, String> {
         sum += states;
     }
     if wrong.is_empty() { Ok(format!("{sum} states")) } else { Err(wrong.join("\n")) }
+}
+
+/// `repair` and `verify` are right about every fence, whatever happens beside them.
+fn repair(_extent: &Extent) -> Result<String, String> {
+    let beside = [(0, 1), (1, 1), (2, 1), (1, 2)];
+    let repairs = beside.map(|(appends, repairs)| (appends, repairs, Rules::REPAIR));
+    let checks = [0, 1, 2].map(|appends| (appends, 1, Rules::VERIFY));
+    let mut states = 0;
+    for (appends, repairs, rules) in repairs.into_iter().chain(checks) {
+        let (visited, broken) = explore_all(&Scenario::all(appends, repairs), rules);
+        states += visited;
+        if let Some(trace) = broken {
+            return Err(format!("{rules:?}\n{trace}"));
+        }
+    }
+    Ok(format!("{states} states of repairs beside writers"))
 }
 
 fn check_names(extent: &Extent) -> Result<String, String> {
