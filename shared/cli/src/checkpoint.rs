@@ -66,28 +66,36 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
         ensure!(!readers.is_empty(), "no reader {name} has kept a checkpoint");
     }
     readers.sort_by(|a, b| a.name.cmp(&b.name));
-    let end = index.index(client).end().await?;
-    if arguments.json {
-        let readers = readers.iter().map(|Reader { name, checkpoint, updated_at }| {
-            json!({ "reader": name, "checkpoint": checkpoint, "updatedAt": updated_at })
-        });
-        let readers = readers.collect::<serde_json::Value>();
-        println!("{}", json!({ "end": end, "readers": readers }));
-    } else {
-        for Reader { name, checkpoint, updated_at } in &readers {
-            println!("{name}  {checkpoint}  {}  {updated_at}", behind(*checkpoint, end));
+    let index = index.index(client);
+    let end = index.end().await?;
+    let mut shown = Vec::with_capacity(readers.len());
+    for Reader { name, checkpoint, updated_at } in readers {
+        let behind = index.count(checkpoint, end).await?;
+        if arguments.json {
+            shown.push(json!({
+                "reader": name,
+                "checkpoint": checkpoint,
+                "behind": behind,
+                "updatedAt": updated_at,
+            }));
+        } else {
+            let place = place(checkpoint, end, behind);
+            println!("{name}  {checkpoint}  {place}  {updated_at}");
         }
-        println!("the index ends at {end}");
+    }
+    match arguments.json {
+        true => println!("{}", json!({ "end": end, "readers": shown })),
+        false => println!("the index ends at {end}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The generation of a view that is no longer served lies behind every event.
-fn behind(at: Checkpoint, end: Checkpoint) -> String {
-    match i64::from(end) - i64::from(at) {
+/// Where a reader is. A generation of a view that is no longer served has a checkpoint after every event.
+fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
+    match behind {
+        _ if at > end => "retired".to_owned(),
         0 => "up to date".to_owned(),
-        events @ 1.. => format!("{events} behind"),
-        _ => "retired".to_owned(),
+        events => format!("{events} behind"),
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         filter: arguments.wanted.filter(),
         done: Done::default(),
     };
-    let total = i64::from(until).saturating_sub(i64::from(from)).max(0);
+    let total = index.count(from, until).await?;
     let mut chunks = index
         .read(from, Until::Present)
         .try_take_while(|entry| ready(Ok(entry.checkpoint <= until)))

@@ -71,6 +71,24 @@ impl Index {
         }
     }
 
+    /// How many entries lie between two checkpoints: 0 unless `until` lies after `from`. Checkpoints that
+    /// differ by 3 in one epoch have 3 entries between them. For each epoch that ends between them, its
+    /// last page is read, since an epoch may end with fewer entries than a checkpoint counts for it.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn count(&self, from: Checkpoint, until: Checkpoint) -> Result<u64, FeedError> {
+        if until <= from {
+            return Ok(0);
+        }
+        let ((first, before), (last, after)) = (from.place(), until.place());
+        let mut entries = after;
+        for epoch in first..last {
+            entries += read::epoch_entries(self, epoch).await?;
+        }
+        Ok(entries.saturating_sub(before))
+    }
+
     /// A checkpoint that lies behind the event `position` of `partition`, once it is in the
     /// index: a reader that has reached it has read the event.
     ///

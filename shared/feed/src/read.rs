@@ -16,7 +16,7 @@ use crate::entry::event_of;
 use crate::error::failed;
 use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
-use crate::{Checkpoint, FeedError};
+use crate::{Checkpoint, EPOCH_ENTRIES_MAX, FeedError};
 
 /// Answers that wait for the reader, beside the one it has and the one under way.
 const AHEAD_MAX: usize = 1;
@@ -112,6 +112,24 @@ enum Answer {
     Hole,
 }
 
+/// The entries of an epoch that has ended, from its last page.
+pub(crate) async fn epoch_entries(index: &Index, epoch: u64) -> Result<u64, FeedError> {
+    let last = last_page(index, epoch, EPOCH_ENTRIES_MAX, "reading the end of an epoch").await?;
+    Ok(last.map_or(0, |page| page.n()))
+}
+
+/// The last page of an epoch that begins at or before the offset.
+async fn last_page(
+    index: &Index,
+    epoch: u64,
+    offset: u64,
+    operation: &'static str,
+) -> Result<Option<Page>, FeedError> {
+    let query = || query(index, epoch, offset, Direction::Back);
+    let items = Retry::default().run(query).await.map_err(failed(operation))?;
+    items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()
+}
+
 /// Where the next page begins, and how many of its entries were read before.
 struct Place {
     epoch: u64,
@@ -127,10 +145,7 @@ impl Place {
         if offset == 0 {
             return Ok(Self { epoch, i: 0, skip: 0 });
         }
-        let query = || query(index, epoch, offset, Direction::Back);
-        let items = Retry::default().run(query).await.map_err(failed("finding a checkpoint"))?;
-        let page = items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()?;
-        Ok(match page {
+        Ok(match last_page(index, epoch, offset, "finding a checkpoint").await? {
             Some(page) if page.n() > offset => Self { epoch, i: page.i, skip: offset - page.i },
             Some(page) if page.sealed => Self { epoch: epoch + 1, i: 0, skip: 0 },
             _ => Self { epoch, i: offset, skip: 0 },

@@ -261,6 +261,18 @@ impl Projector {
         Ok(self.index.end().await?)
     }
 
+    /// How many events of the index lie after a checkpoint, up to `end`.
+    ///
+    /// # Errors
+    /// The index can't be read.
+    pub async fn events_after(
+        &self,
+        checkpoint: Option<Checkpoint>,
+        end: Checkpoint,
+    ) -> Result<u64, ViewError> {
+        Ok(self.index.count(checkpoint.unwrap_or(Checkpoint::START), end).await?)
+    }
+
     /// The first event behind a checkpoint: when it was appended, in milliseconds since 1970.
     ///
     /// # Errors

@@ -100,11 +100,13 @@ async fn lag(
     ran: &Ran,
     end: Checkpoint,
     now_ms: u64,
-) -> Result<(i64, u64), ViewError> {
-    let at = ran.checkpoint.unwrap_or_default();
-    let events = i64::from(end).saturating_sub(i64::from(at)).max(0);
-    if events == 0 || ran.present {
+) -> Result<(u64, u64), ViewError> {
+    if ran.present {
         // What came since then rings the doorbell itself.
+        return Ok((0, 0));
+    }
+    let events = projector.events_after(ran.checkpoint, end).await?;
+    if events == 0 {
         return Ok((0, 0));
     }
     let next_ms = projector.next_ms(ran.checkpoint).await?;
@@ -147,7 +149,7 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
 
 /// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and its
 /// lag and how many of its rows are parked, as far as these are known.
-fn measure(line: &mut Value, lag: Option<(i64, u64)>, parked: Option<u64>, now_ms: u64) {
+fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
     let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();
     let mut metrics = vec![metric("view_failed", "Count")];

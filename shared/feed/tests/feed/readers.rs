@@ -40,6 +40,10 @@ fn a_reader_gets_the_rest_from_every_checkpoint() {
             for (n, from) in starts.enumerate() {
                 let rest = index.read(from, Until::Present).try_collect::<Vec<_>>().await;
                 assert_eq!(rest.expect("the rest"), entries[n..], "from {from}");
+                let end = index.end().await.expect("the end");
+                let left = index.count(from, end).await.expect("a count");
+                assert_eq!(left, (entries.len() - n) as u64, "from {from}");
+                assert_eq!(index.count(end, from).await.expect("a count"), 0, "to {from}");
             }
             assert_eq!(world.check(INDEX).await.len(), entries.len());
         });
