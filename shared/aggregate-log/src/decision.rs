@@ -86,7 +86,7 @@ fn mark(
     }
     let own = event.metadata.take().unwrap_or_else(|| Map::new().into());
     let Value::Object(mut marked) = own else {
-        let why = format!("the metadata of {} is no object", event.event_type);
+        let why = format!("the metadata of {} is not an object", event.event_type);
         return Err(AggregateError::Invalid(why));
     };
     for (key, value) in metadata.iter() {

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::{AggregateError, AggregateKey, GetEvents, Range, StoredEvent};
 
-/// On events of other aggregates, the command's own aggregate: where the key is used up. A command of
-/// the other aggregate may have the same key.
+/// On events of other aggregates, names the command's own aggregate, where the key is used up. A command
+/// of the other aggregate may have the same key.
 const COMMAND_AGGREGATE: &str = "commandAggregate";
 
 /// What an event of `key` carries as metadata, so that a repeat of the command knows it.
@@ -82,7 +82,7 @@ impl<'a, L> Reader<'a, L> {
 
 impl<L: GetEvents> Reader<'_, L> {
     /// The events of an earlier run as far as the command has read them, those of its own aggregate
-    /// first; none if there was no such run.
+    /// first; empty if there was no such run.
     ///
     /// # Errors
     /// The key is another command's, or a read fails.

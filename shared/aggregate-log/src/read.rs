@@ -16,14 +16,14 @@ use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
 
 /// How often a read looks for events that are missing between others.
 const LOOKS_MAX: u32 = 4;
-/// Gaps that a table remembers, least recently met out first.
+/// How many gaps a table remembers; the one met least recently is forgotten first.
 const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
 
-/// Gaps that stayed: what one read has looked for, no later read looks for again.
+/// Gaps that stayed: a later read does not look again for what an earlier one has looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
 
-/// An aggregate, the first version that is missing, and the one behind the last.
+/// An aggregate, the first version that is missing, and the first one after the gap.
 type Gap = (AggregateKey, u64, u64);
 
 impl Gaps {

@@ -116,10 +116,10 @@ enum Checkpoint {
 
 #[derive(Subcommand)]
 enum Parked {
-    /// Lists them, with the cause. Status 0: there is none, 1: there are some, 2: error.
+    /// Lists them, with the cause. Status 0: no row is parked, 1: some are, 2: error.
     Show(parked::Arguments),
-    /// Folds them anew, from the first event on, and shows those that can be written now. Status 0: none
-    /// is left, 1: some are, 2: error.
+    /// Folds them anew, from the first event on, and shows those that can be written now. Status 0: all
+    /// are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
 }
 
@@ -158,7 +158,7 @@ pub async fn run() -> ExitCode {
     ended.unwrap_or_else(|error| failed(&error))
 }
 
-/// The command line, with the outputs of the stack that it names. What is wrong with it ends the program.
+/// The command line, with the outputs of the stack that it names. An error in it ends the program.
 async fn parse() -> anyhow::Result<Arguments> {
     let mut command = Arguments::command();
     if let Some(name) = stack::named(std::env::args()) {

@@ -224,7 +224,9 @@ impl<'a> Does<'a> {
             Log::Aggregates => self.arguments.streams.aggregate_table.as_ref(),
             Log::Documents => self.arguments.streams.document_table.as_ref(),
         };
-        let table = table.context("a table has its event: name it, or give --stack")?;
+        let table = table.context(
+            "the event has to be read from its log: name the log's table, or give --stack",
+        )?;
         let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
         let item = Item::from(item);
         let get = || async {
@@ -243,7 +245,9 @@ impl<'a> Does<'a> {
         events: Range<u64>,
     ) -> Result<Vec<Result<Entry, EntryError>>> {
         let log = self.arguments.streams.documents(&self.client);
-        let log = log.context("a document has its events: give --document-table or --stack")?;
+        let log = log.context(
+            "the events have to be read from their document: give --document-table or --stack",
+        )?;
         let (forward, strong) = (Direction::Forward, Consistency::Strong);
         let envelope = Envelope::default();
         let events = log.read(stream, events, forward, strong, &envelope);

@@ -21,7 +21,7 @@ macro_rules! events {
     ($($event:expr),* $(,)?) => { ::std::vec![$($crate::NewEvent::from($event)),*] };
 }
 
-/// The id, or another value, that `text` stands for; panics when it stands for none.
+/// The id, or another value, that `text` stands for; panics if it does not stand for one.
 #[track_caller]
 pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))

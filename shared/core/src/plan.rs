@@ -78,7 +78,7 @@ pub enum PlanError {
     },
     /// A clause asks for events with two values of a tag of which each event has one.
     #[error(
-        "a clause asks for {event_type} with two values of {key}, and each has one; \
+        "a clause asks for {event_type} with two values of {key}, but each event has one; \
          write a clause for each value"
     )]
     SeveralValues {

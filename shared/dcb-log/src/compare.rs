@@ -277,7 +277,7 @@ impl Difference {
         next
     }
 
-    /// Whether nothing is known to be wrong, and nothing to be right.
+    /// Whether it is not known if the fence is right or wrong.
     pub(crate) fn is_undecided(&self) -> bool {
         self.wrong == [Wrong::Undecided]
     }

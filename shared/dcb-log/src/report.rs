@@ -48,7 +48,7 @@ pub struct Report {
     /// type is not compared in any fence.
     pub broken: BTreeMap<String, String>,
     /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
-    /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). What lacks can't be read by it.
+    /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). Reads by the index miss them.
     pub unindexed: BTreeMap<String, u64>,
     /// Fences that differ.
     pub differences: Vec<Difference>,

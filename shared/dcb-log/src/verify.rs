@@ -1,10 +1,10 @@
 //! `verify` recomputes every fence from the events; `repair` mends those that differ.
 //!
 //! **How a difference is found on a table that is written to.** Two things make it hard. A scan takes
-//! time: it misses events that are committed behind its back and finds others that are committed ahead
-//! of it. And the items of one transaction become visible one by one. Against the second, each scan of
-//! the events begins only [`Options::settle`] after the fences were read, so that every event that these
-//! fences can count is visible.
+//! time: it misses events that are committed in parts already scanned, and finds others that are committed
+//! in parts still to be scanned. And the items of one transaction become visible one by one. Against the
+//! second, each scan of the events begins only [`Options::settle`] after the fences were read, so that
+//! every event that these fences can count is visible.
 //!
 //! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan
 //! found is right. For a scan that comes after the fence finds every event that was committed before

@@ -128,7 +128,7 @@ pub enum ItemError {
         version: u64,
     },
     /// The key names no stream.
-    #[error("item {stream} is of no stream: {cause}")]
+    #[error("item {stream} does not belong to a stream: {cause}")]
     Name {
         /// Its `p`.
         stream: String,

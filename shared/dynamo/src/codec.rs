@@ -36,7 +36,9 @@ pub enum Problem {
     )]
     Digits(usize),
     /// Too large or too small.
-    #[error("the number is of the order 1E{0}, stored are 1E-130 to 9.99E+125; send it as text")]
+    #[error(
+        "the number is of the order 1E{0}, the limits are 1E-130 and 9.99E+125; send it as text"
+    )]
     Range(i64),
     /// Too deep.
     #[error("the value nests deeper than {LEVELS_MAX} levels; nest it less")]

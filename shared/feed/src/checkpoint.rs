@@ -74,7 +74,7 @@ impl Checkpoint {
         i64::try_from(entries).ok().map(Self)
     }
 
-    /// Behind one more entry of the same epoch.
+    /// After one more entry of the same epoch.
     pub(crate) fn next(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }

@@ -170,7 +170,7 @@ pub enum IndexError {
         source: Arc<EntryError>,
     },
     /// An event does not fit a page, even alone: of almost 400 KB, or nested as deep as an item may be.
-    /// The logs write none of these; those behind it wait, for the order of their partition.
+    /// The logs do not write such events. The events after it wait, to keep the order of their partition.
     #[error("no page of the index can hold event {position} of {partition}")]
     Unwritable {
         /// The partition.

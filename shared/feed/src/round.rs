@@ -245,7 +245,7 @@ impl<'a> Round<'a> {
     }
 
     /// After a page that is refused for what it holds: halves the next one, and gives up the partition
-    /// whose event no page holds even alone. Events behind it wait, for the order of the partition.
+    /// whose event no page holds even alone. Events after it wait, to keep the order of the partition.
     fn narrow(&mut self, refused: &Group, error: FeedError) {
         let entries = refused.entries();
         self.entries_max = (entries / 2).max(1);

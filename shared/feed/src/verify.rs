@@ -66,7 +66,7 @@ pub enum Wrong {
     #[error("{0}")]
     Item(String),
     /// An entry of the index can't be decoded.
-    #[error("the entry behind checkpoint {before} can't be decoded: {cause}")]
+    #[error("the entry after checkpoint {before} can't be decoded: {cause}")]
     Entry {
         /// The checkpoint before it.
         before: Checkpoint,

@@ -71,8 +71,8 @@ impl Reader {
             }
             b'-' | b'0'..=b'9' => number(text).map(Value::Number).ok_or_else(|| {
                 self.wrong(
-                    "is a number that can't be kept as it is: a whole number has 64 bits, another \
-                     15 to 17 digits and at most 1.7e308; send it as a text",
+                    "is a number that can't be kept as it is: a whole number has 64 bits, any \
+                     other 15 to 17 digits and at most 1.7e308; send it as a text",
                 )
             }),
             _ => parse(self.field(), text),

@@ -50,8 +50,9 @@ pub fn answer(failed_from: Option<String>) -> DynamoDbEventResponse {
     response
 }
 
-/// A letter about a record: the record and its cause. Of a record that no message holds, its key: the
-/// table has the events. Of a document's Tip they are the last `a` before event `n`.
+/// A letter about a record: the record and its cause. If the record is too large for a message, the letter
+/// has its key instead: the table has the events. Those of a document's Tip are the last `a` before event
+/// `n`.
 pub fn letter(record: &Value, cause: &str) -> Value {
     let cause = &cause[..cause.floor_char_boundary(CAUSE_BYTES_MAX)];
     let letter = json!({ "cause": cause, "record": record });

@@ -38,8 +38,8 @@ where
     registry().with(format.with_filter(shown.with_max_level_hint(level)))
 }
 
-/// Whether the line is of a crate that Cargo has fetched. No list of names: a new dependency would be
-/// missing in one of the noisy, and a new slice in one of the others.
+/// Whether the line is of a crate that Cargo has fetched. A list of names would not do: a list of noisy
+/// crates would lack a new dependency, and a list of the others a new slice.
 fn is_dependency(line: &Metadata<'_>) -> bool {
     let fetched = ["/registry/src/", "/git/checkouts/"];
     let file = line.file().unwrap_or_default().replace('\\', "/");

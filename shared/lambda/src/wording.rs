@@ -35,7 +35,7 @@ fn reworded(message: &str) -> String {
         return format!("has an unknown value{}", choice(message, "; the values are "));
     }
     if message.starts_with("data did not match any variant") {
-        return "has none of the forms that are possible here".to_owned();
+        return "does not match any form that is possible here".to_owned();
     }
     // What is expected stands last: before it is the caller's text, which may say anything.
     let Some((start, expected)) = message.rsplit_once(", expected ") else {
@@ -201,6 +201,6 @@ mod tests {
         let values = "unknown variant `a, expected `x``, expected `B` or `C`";
         check("type", values, "type", "has an unknown value; the values are B, C");
         let untagged = "data did not match any variant of untagged enum Target";
-        check("to", untagged, "to", "has none of the forms that are possible here");
+        check("to", untagged, "to", "does not match any form that is possible here");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn answer(form: &[u8], outputs: &BTreeMap<String, String>, api: &str)
             let message = format!("Stack with id {stack} does not exist; this one is {STACK}");
             (StatusCode::BAD_REQUEST, error("ValidationError", &message))
         }
-        _ => (StatusCode::BAD_REQUEST, error("InvalidAction", "the operation is not here")),
+        _ => (StatusCode::BAD_REQUEST, error("InvalidAction", "only DescribeStacks is here")),
     };
     (status, [("content-type", "text/xml")], body).into_response()
 }

@@ -49,7 +49,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Every fence beside every set of two older events, with so many appends and repairs at most.
+    /// Every fence beside every set of at most two older events, with at most `appends` appends and
+    /// `repairs` repairs.
     pub fn all(appends: u8, repairs: usize) -> Vec<Self> {
         let mut all = Vec::new();
         for events in [0, bit(2), bit(4), bit(2) | bit(4)] {

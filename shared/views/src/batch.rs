@@ -32,7 +32,7 @@ pub(crate) struct Touched {
     checkpoint: Checkpoint,
     event: FedEvent,
     rows: BTreeSet<String>,
-    /// Those of the rows whose own name is no key, and why.
+    /// The rows whose own id can't be a key, and why.
     unnamed: BTreeMap<String, RowError>,
     /// What the event's data takes, if it touches rows.
     held: usize,
@@ -218,7 +218,7 @@ impl Batch {
         self.written = 0;
     }
 
-    /// Where the checkpoint is behind a cut: where it was, as long as rows of the first event are left.
+    /// Where the checkpoint is after a cut: where it was, as long as rows of the first event are left.
     fn behind_cut(&self, cut: Cut) -> Checkpoint {
         let events = match cut {
             Cut::Rows(rows) if rows < self.rows_left() => return self.from.unwrap_or_default(),

@@ -74,7 +74,7 @@ impl Folding {
         Self { state, newest: event.id() }
     }
 
-    /// The row, for which there is no place.
+    /// The row, which `error` keeps from being written.
     pub(crate) fn failed(self, event: &FedEvent, error: &RowError) -> Self {
         let State::Row(_) = self.state else { return self };
         Self { state: State::Failed(error.clone()), newest: event.id() }
@@ -106,7 +106,7 @@ fn encode(id: &str, row: &Value) -> Result<AttributeValue, RowError> {
 
 /// Whether rows can have this id.
 pub(crate) fn check_id(id: &str) -> Result<(), RowError> {
-    let advice = "name it by 1 to 1024 bytes";
+    let advice = "use an id of 1 to 1024 bytes";
     let (found, limit) = (id.len() as u64, ID_BYTES_MAX as u64);
     let (kind, subject, unit) = (LimitKind::RowId, "the row's id".to_owned(), "bytes");
     match id.len() {

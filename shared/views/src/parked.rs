@@ -16,7 +16,7 @@ use crate::{Definition, Generation, ViewError};
 /// Rows that are folded in one pass over the index.
 const PASS_ROWS_MAX: usize = 100;
 
-/// After so many entries it is told how far a pass has come.
+/// How many entries a pass reads between two reports of its progress.
 const TOLD_ENTRIES: u64 = 1_000;
 
 /// A parked row, and the checkpoint at which it was parked.
@@ -39,8 +39,8 @@ pub struct Retried {
 }
 
 impl Projector {
-    /// The parked rows of the generation that is served, in the order of their ids. It reads, and pays
-    /// for, all rows of the view, unless none is parked.
+    /// The parked rows of the generation that is served, in the order of their ids. If there are parked
+    /// rows, it reads, and pays for, all rows of the view.
     ///
     /// # Errors
     /// The view table can't be read, or holds what this crate does not write.
@@ -172,7 +172,8 @@ impl Projector {
 }
 
 impl Table {
-    /// Parked rows of a generation, in the order of their ids: those after an id, at most so many.
+    /// Parked rows of a generation, in the order of their ids: those after the id `after`, at most
+    /// `most` of them.
     async fn parked(
         &self,
         view: &str,

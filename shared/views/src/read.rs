@@ -125,7 +125,7 @@ struct Served {
 
 /// The end of a wait.
 struct Waited {
-    /// Behind the event.
+    /// After the event.
     until: Checkpoint,
     /// Where the generation is.
     at: Checkpoint,

@@ -31,8 +31,8 @@ pub struct Registered {
     pub building: Option<Generation>,
     /// The generation that was served or built before; its rows are being deleted.
     pub retiring: Option<Generation>,
-    /// As long as the first generation does not show what was in the index when the view was deployed:
-    /// the checkpoint behind that. Until then nothing is served.
+    /// As long as the first generation does not show what was in the index when the view was deployed: the
+    /// checkpoint after that. Until then nothing is served.
     pub until: Option<Checkpoint>,
     /// How many rows of the live generation are parked.
     pub parked: u64,

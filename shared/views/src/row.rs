@@ -67,7 +67,7 @@ pub(crate) struct Stored {
 pub(crate) enum Becomes {
     /// This.
     Row(AttributeValue),
-    /// There is none any more.
+    /// It is removed.
     Nothing,
     /// It is parked.
     Parked(Parked),

@@ -1,11 +1,11 @@
 //! index-events: new events of the logs' streams go to the index.
 //!
 //! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
-//! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log.
-//! Each partition succeeds or fails for itself. What may succeed later is tried as long as there is
-//! time, then reported by the lowest sequence number of its records, and Lambda delivers from there
-//! again; what waits for a person is kept in the dead-letter queue with its partition and cause, and
-//! counts as done.
+//! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log. Each
+//! partition succeeds or fails for itself. A partition that may succeed later is retried as long as there
+//! is time. Then the lowest sequence number of its records is reported, and Lambda delivers again from
+//! there. A partition that waits for a person is kept in the dead-letter queue with its cause, and counts
+//! as done.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -56,8 +56,9 @@ pub struct Report {
     pub cause: Option<String>,
 }
 
-/// Indexes what the records of a batch tell of. What fails for now is tried again until `time` is
-/// over, so that an outage takes few deliveries: the mapping counts them, to end a crash loop.
+/// Indexes the partitions that the records of a batch name. A temporary failure is retried until
+/// `time` is over, so that an outage takes few deliveries: the mapping counts them, to end a crash
+/// loop.
 pub async fn index(
     indexing: &impl Indexing,
     letters: &impl Letters,
@@ -78,7 +79,7 @@ pub async fn index(
     batch.report()
 }
 
-/// A batch and what is not done of it.
+/// A batch, and the part of it that is not done.
 struct Batch<'r> {
     records: &'r [Value],
     /// Partitions that are to be indexed.

@@ -81,7 +81,8 @@ impl Bus for Topic {
     }
 }
 
-/// One verdict an entry, in their order. An answer with more or fewer says nothing about any.
+/// One verdict for each entry, in their order. An answer with more or fewer results says nothing
+/// about any entry.
 fn verdicts(entries: usize, results: &[PutEventsResultEntry]) -> Result<Vec<Verdict>, String> {
     match results.len() == entries {
         true => Ok(results.iter().map(verdict).collect()),

@@ -135,16 +135,16 @@ impl Fields {
             position.parse().map_err(|error| Problem::malformed("position", error))?;
         match Partition::named(partition.clone()).log {
             Log::Dcb if partition.decode().is_none() => {
-                let advice = "is no partition; take it from the command's answer";
+                let advice = "is not a partition; take it from the command's answer";
                 return Err(Problem::malformed("partition", advice));
             }
             Log::Dcb if position.position().is_none() => {
-                let advice = "is a number, which this partition has none of; take it from the \
-                              command's answer";
+                let advice = "must not be a number for an event of this partition; take it \
+                              from the command's answer";
                 return Err(Problem::malformed("position", advice));
             }
             Log::Aggregates | Log::Documents if position.position().is_some() => {
-                let advice = "is no number, which the positions of this stream are; take it from \
+                let advice = "must be a number for an event of this stream; take it from \
                               the command's answer";
                 return Err(Problem::malformed("position", advice));
             }
@@ -274,7 +274,7 @@ mod tests {
         refuse(&list(json!({ "wait": "10001" })), "wait: must be a whole number from 0 to 10000");
         refuse(&list(json!({ "position": POSITION })), "partition: is missing");
         refuse(&list(json!({ "partition": "orderId:o1" })), "position: is missing");
-        refuse(&at("orderId:%zz", POSITION), "partition: is no partition");
+        refuse(&at("orderId:%zz", POSITION), "partition: is not a partition");
         refuse(&at("orderId:o1", "yesterday"), "position: position \"yesterday\"");
         refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
         let id = "x".repeat(1_025);
@@ -284,9 +284,9 @@ mod tests {
         refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
         refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
         refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
-        refuse(&at("orderId:o1", "5"), "position: is a number, which this partition has none of");
-        refuse(&at("customers#ada", POSITION), "position: is no number, which the positions of");
-        refuse(&at("carts-cart-1", POSITION), "position: is no number, which the positions of");
+        refuse(&at("orderId:o1", "5"), "position: must not be a number for an event");
+        refuse(&at("customers#ada", POSITION), "position: must be a number for an event of");
+        refuse(&at("carts-cart-1", POSITION), "position: must be a number for an event of");
     }
 
     #[test]

@@ -279,7 +279,7 @@ async fn levels_and_numbers_of_a_payload() {
     let error = check(number(9e125), number(1e126)).await;
     assert_eq!(
         error,
-        "data.price[0]: the number is of the order 1E126, stored are 1E-130 to 9.99E+125; \
+        "data.price[0]: the number is of the order 1E126, the limits are 1E-130 and 9.99E+125; \
          send it as text"
     );
 }

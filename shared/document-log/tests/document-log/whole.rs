@@ -150,7 +150,7 @@ async fn an_item_of_no_stream_is_listed_beside_the_streams() {
         ("Basket-b", "attribute n of item Basket-b is not a whole number"),
         (
             "nothing",
-            r#"item nothing is of no stream: stream name "nothing" has no id; write <category>-<id>"#,
+            r#"item nothing does not belong to a stream: stream name "nothing" has no id; write <category>-<id>"#,
         ),
     ];
     assert_eq!(odd, said.map(|(stream, said)| (stream.to_owned(), said.to_owned())));

@@ -176,7 +176,7 @@ fn verify_goes_on_behind_an_entry_that_can_not_be_decoded() {
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
         assert_eq!(wrong.len(), 2, "{wrong:?}");
         assert!(
-            wrong[0].starts_with("the entry behind checkpoint 1 can't be decoded: "),
+            wrong[0].starts_with("the entry after checkpoint 1 can't be decoded: "),
             "{wrong:?}"
         );
         let differs = "thingId:t1: the index has 2 events, the table 3 up to the same one";

@@ -256,7 +256,7 @@ fn free_json_is_kept_as_it_is_or_refused() {
     check::<Invoice>(
         &invoice(r#"{"total":0.1000000000000000055}"#),
         "invoiceData.total: is a number that can't be kept as it is: a whole number has 64 bits, \
-         another 15 to 17 digits and at most 1.7e308; send it as a text",
+         any other 15 to 17 digits and at most 1.7e308; send it as a text",
     );
     let deep = invoice(&format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)));
     let problem = refused::<Invoice>(&deep).expect("it is too deep");

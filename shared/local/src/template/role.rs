@@ -104,7 +104,9 @@ impl Template {
         let (function, body) = function
             .ok_or_else(|| not_understood(binary, "Binary", "no function is built from it"))?;
         let id = body.pointer("/Properties/Role/Fn::GetAtt/0").and_then(Value::as_str);
-        let id = id.ok_or_else(|| not_understood(function, "Role", "it is no role of its own"))?;
+        let id = id.ok_or_else(|| {
+            not_understood(function, "Role", "it has to name a role of the template")
+        })?;
         let policies = &self.document["Resources"][id]["Properties"]["Policies"];
         let listed = policies.as_array().into_iter().flatten();
         let listed = listed.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
@@ -246,7 +248,7 @@ impl Statement {
                 .map_err(|error| wrong(&format!("its condition: {error}")))?,
         };
         Ok(Self {
-            actions: actions.ok_or_else(|| wrong("an action is no text"))?,
+            actions: actions.ok_or_else(|| wrong("an action is not a text"))?,
             resources: resources
                 .ok_or_else(|| wrong("a resource is neither a table nor an index"))?,
             sid,

@@ -39,9 +39,9 @@ async fn a_row_has_at_most_390_kb() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rows_id_has_1_to_1024_bytes() {
-    let why = "the row's id: 0 bytes, limit 1024; name it by 1 to 1024 bytes";
+    let why = "the row's id: 0 bytes, limit 1024; use an id of 1 to 1024 bytes";
     park(sized("n1", vec![String::new()], 0), "… (not an id)", why).await;
-    let why = "the row's id: 1025 bytes, limit 1024; name it by 1 to 1024 bytes";
+    let why = "the row's id: 1025 bytes, limit 1024; use an id of 1 to 1024 bytes";
     let row = format!("{}… (not an id)", "x".repeat(1_000));
     park(sized("n1", vec!["x".repeat(1_025)], 0), &row, why).await;
 }
