@@ -14,7 +14,7 @@ use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
 use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
 
-/// How often a read looks for events that are missing between others.
+/// How often a read looks at a gap before it believes it.
 const LOOKS_MAX: u32 = 4;
 /// How many gaps a table remembers; the one met least recently is forgotten first.
 const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
@@ -50,7 +50,8 @@ struct Look<'a> {
     /// The version that follows, and how many events are still asked for.
     range: Range,
     next: u64,
-    looks: Attempts,
+    /// The gap at which the read stands, and how often it has looked at it.
+    gap: Option<(Gap, Attempts)>,
 }
 
 /// The events of `key` in `range`.
@@ -58,7 +59,8 @@ struct Look<'a> {
 /// The events of one transaction may become visible one by one, even to a strong read; a decision on a
 /// later one would be made without the earlier. Where a version is missing, a read in the order of
 /// versions therefore looks again. What stays missing was never there: other writers of this layout
-/// leave gaps. Such a gap is remembered.
+/// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
+/// becoming visible, so the looks begin anew.
 pub(crate) fn events<'a>(
     table: &'a Table,
     key: &'a AggregateKey,
@@ -66,31 +68,31 @@ pub(crate) fn events<'a>(
 ) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send + 'a {
     let look = move |range| items(table, key.to_string(), range).boxed();
     let looks = || table.retry.attempts_max(LOOKS_MAX).start();
-    let begin = Look {
-        items: look(range),
-        range,
-        next: range.min_version.unwrap_or(1).max(1),
-        looks: looks(),
-    };
+    let begin =
+        Look { items: look(range), range, next: range.min_version.unwrap_or(1).max(1), gap: None };
     try_unfold(begin, move |mut state| async move {
         loop {
             let Some(item) = state.items.try_next().await? else { return Ok(None) };
             let event = item::decode_named(item)?;
             let version = event.version.number();
-            let gap = || (key.clone(), state.next, version);
-            if !range.reverse && version > state.next && !table.gaps.has(&gap()) {
-                if state.looks.again().await {
+            let gap = (!range.reverse && version > state.next)
+                .then(|| (key.clone(), state.next, version))
+                .filter(|gap| !table.gaps.has(gap));
+            if let Some(gap) = gap {
+                let begun = state.gap.take().filter(|(of, _)| *of == gap);
+                let mut looks = begun.map_or_else(looks, |(_, looks)| looks);
+                if looks.again().await {
+                    state.gap = Some((gap, looks));
                     state.items = look(Range { min_version: Some(state.next), ..state.range });
                     continue;
                 }
-                if state.looks.made() < LOOKS_MAX {
-                    let (operation, attempts) = ("reading events", state.looks.made());
+                if looks.made() < LOOKS_MAX {
+                    let (operation, attempts) = ("reading events", looks.made());
                     let source = format!("no time was left to look for version {}", state.next);
                     let source = source.into();
                     return Err(StoreError::Unavailable { operation, attempts, source }.into());
                 }
-                table.gaps.remember(gap());
-                state.looks = looks();
+                table.gaps.remember(gap);
             }
             state.next = version.saturating_add(1);
             state.range.limit = state.range.limit.map(|limit| limit.saturating_sub(1));

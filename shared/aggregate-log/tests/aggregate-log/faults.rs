@@ -194,17 +194,17 @@ async fn a_stream_image_is_the_event_that_was_pushed() {
     }
 }
 
-/// An answer to a query without the event of this version.
-fn without(version: &'static str) -> Fault {
+/// An answer to a query without the events of these versions.
+fn without(versions: &'static [&'static str]) -> Fault {
     Fault::Reply(Edit::new(move |answer| {
         let items = answer["Items"].as_array_mut().expect("items");
-        items.retain(|item| item["version"]["N"] != version);
+        items.retain(|item| !versions.iter().any(|version| item["version"]["N"] == *version));
     }))
 }
 
 #[tokio::test]
 async fn an_event_that_shows_before_its_predecessor_is_not_decided_on_without_it() {
-    for (versions, fault) in [(3, without("2")), (2, without("1"))] {
+    for (versions, fault) in [(3, without(&["2"])), (2, without(&["1"]))] {
         let stack = Stack::start().await;
         let log = stack.table();
         let events = vec![added(1); versions];
@@ -251,7 +251,7 @@ async fn a_gap_that_stays_is_looked_for_once() {
     assert_eq!(versions(&clone, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"]);
     // What is missing besides is looked for.
-    stack.wire.inject("Query", 0, without("4"));
+    stack.wire.inject("Query", 0, without(&["4"]));
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"; 2]);
     // A gap that another writer fills is none any more.
@@ -269,10 +269,34 @@ async fn an_event_that_is_missing_behind_a_gap_is_looked_for_as_well() {
         push(&log, Place::Forced(version)).await.expect("pushed");
     }
     // The last look for version 2 does not show version 4 yet.
-    stack.wire.inject("Query", 3, without("4"));
+    stack.wire.inject("Query", 3, without(&["4"]));
     stack.operations();
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 5]);
     assert_eq!(stack.operations(), ["Query"; 5]);
+}
+
+#[tokio::test]
+async fn each_gap_of_a_group_that_shows_item_by_item_is_looked_at_by_itself() {
+    // Four answers use up the looks at the first gap. The fifth shows everything.
+    let closed: [&[&str]; 4] = [&["5", "7"], &["5", "7"], &["5", "7"], &["7"]];
+    let narrowed: [&[&str]; 4] = [&["6", "7"], &["6", "7"], &["6", "7"], &["6"]];
+    for hidden in [closed, narrowed] {
+        let stack = Stack::start().await;
+        let log = stack.table();
+        for _ in 0..4 {
+            push(&log, Place::End).await.expect("pushed");
+        }
+        let events = vec![added(1); 4];
+        let group = vec![Push { key: customer("1"), place: Place::At(5), events }];
+        log.push_event_group(group).await.expect("pushed");
+        stack.operations();
+        for (pass, versions) in hidden.into_iter().enumerate() {
+            stack.wire.inject("Query", pass, without(versions));
+        }
+        let all = versions(&log, &customer("1"), Range::default()).await;
+        assert_eq!(all, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(stack.operations(), ["Query"; 5]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
