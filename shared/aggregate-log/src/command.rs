@@ -177,19 +177,16 @@ async fn attempt<C: Command>(
     let id = command.aggregate_id();
     let key = C::Store::key(&id)?;
     let reader = Reader::new(log, &key, record);
-    let decided = async {
-        let own = C::Store::get_aggregate(&reader, &id, None).await?;
-        let read = own.version;
-        Ok((read, Box::pin(command.handle(own, &reader, &envelope.context)).await?))
-    };
-    let decided: Result<_, CommandError<_>> = decided.await;
+    // To its end, or the command fails: a part of an earlier run's events is not its answer.
+    let own = C::Store::get_aggregate(&reader, &id, None).await?;
+    let read = own.version;
+    let decided = Box::pin(command.handle(own, &reader, &envelope.context)).await;
     // Whatever it has decided: an earlier run of it is in what it has read.
     let found = reader.found().await?;
     if !found.is_empty() {
         return Ok((found, true));
     }
-    let (read, decision) = decided?;
-    let group = decision.group(&key, read, &envelope.metadata, record)?;
+    let group = decided?.group(&key, read, &envelope.metadata, record)?;
     if group.is_empty() {
         return Ok((Vec::new(), false));
     }

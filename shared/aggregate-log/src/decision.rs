@@ -79,7 +79,7 @@ impl<E: Serialize> Decision<E> {
 fn mark(
     event: &mut NewEvent,
     metadata: &Metadata,
-    marks: &[(&str, String)],
+    marks: &[(&str, Option<String>)],
 ) -> Result<(), AggregateError> {
     if marks.is_empty() && metadata.iter().next().is_none() {
         return Ok(());
@@ -93,7 +93,10 @@ fn mark(
         marked.entry(key).or_insert_with(|| value.clone());
     }
     for (mark, value) in marks {
-        marked.insert((*mark).to_owned(), value.as_str().into());
+        match value {
+            Some(value) => marked.insert((*mark).to_owned(), value.as_str().into()),
+            None => marked.remove(*mark),
+        };
     }
     event.metadata = Some(marked.into());
     Ok(())

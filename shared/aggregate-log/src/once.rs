@@ -17,14 +17,16 @@ use crate::{AggregateError, AggregateKey, GetEvents, Range, StoredEvent};
 /// of the other aggregate may have the same key.
 const COMMAND_AGGREGATE: &str = "commandAggregate";
 
-/// What an event of `key` carries as metadata, so that a repeat of the command knows it.
+/// The marks of an event of `key`, by which a repeat of the command knows it. A mark without a value is
+/// one that the event does not have, also where its metadata was copied from an event that has it.
 pub(crate) fn marks(
     record: &CommandRecord,
     own: &AggregateKey,
     key: &AggregateKey,
-) -> impl Iterator<Item = (&'static str, String)> {
-    let elsewhere = (key != own).then(|| (COMMAND_AGGREGATE, own.to_string()));
-    record.marks().into_iter().chain(elsewhere)
+) -> impl Iterator<Item = (&'static str, Option<String>)> {
+    let elsewhere = (key != own).then(|| own.to_string());
+    let of_record = record.marks().into_iter().map(|(mark, value)| (mark, Some(value)));
+    of_record.chain([(COMMAND_AGGREGATE, elsewhere)])
 }
 
 /// Whether the event is of a command whose own aggregate is `own`.

@@ -263,6 +263,33 @@ async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
 }
 
 #[tokio::test]
+async fn a_repeat_is_known_whatever_event_the_metadata_was_copied_from() {
+    let (_stack, log) = filled(0).await;
+    assert!(!accepted(run(&log, &add(To::Both, 1), &keyed("k")).await).1);
+    let copied = events(&log, &customer("bob"), Range::default()).await.remove(0).metadata;
+    let of_bob = Add { own: "bob", metadata: copied.clone(), ..add(To::Own, 1) };
+    assert_eq!(accepted(run(&log, &of_bob, &keyed("l")).await), first(["bob 2"]));
+    assert_eq!(accepted(run(&log, &of_bob, &keyed("l")).await), repeated(["bob 2"]));
+    let of_eve = Add { own: "eve", metadata: copied, ..add(To::Both, 1) };
+    assert_eq!(accepted(run(&log, &of_eve, &keyed("l")).await), first(["eve 1", "bob 3"]));
+    assert_eq!(accepted(run(&log, &of_eve, &keyed("l")).await), repeated(["eve 1", "bob 3"]));
+}
+
+#[tokio::test]
+async fn a_repeat_whose_own_aggregate_is_read_in_part_is_not_answered() {
+    let (stack, log) = filled(0).await;
+    let both = add(To::Both, 1);
+    assert_eq!(accepted(run(&log, &both, &keyed("k")).await), first(["ada 1", "bob 1"]));
+    log.push_event(&customer("ada"), Place::End, added(1)).await.expect("pushed");
+    stack.wire.inject("Query", 0, Fault::page(1));
+    stack.wire.inject("Query", 1, Fault::error("AccessDeniedException"));
+    let failed = run(&log, &both, &keyed("k")).await;
+    let is_store = matches!(&failed.outcome, Err(CommandError::Log(AggregateError::Store(_))));
+    assert!(is_store && !failed.repeated, "{failed:?}");
+    assert_eq!(accepted(run(&log, &both, &keyed("k")).await), repeated(["ada 1", "bob 1"]));
+}
+
+#[tokio::test]
 async fn events_carry_the_envelopes_metadata_beside_their_own() {
     let (_stack, log) = filled(0).await;
     let mut metadata = Metadata::default();
