@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
     EventError, EventLog, EventRef, LimitExceeded, LimitKind, LogError, NewEvent, Outcome, Plan,
-    PlanError, Position, Seen, Settled, Slice, StoreError, Writes, cache::Model,
+    PlanError, Position, Seen, Settled, Slice, StoreError, Writes, cache::Model, slice::plan,
 };
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
@@ -60,14 +60,7 @@ pub async fn handle<S: Slice, L: EventLog>(
     command: &S,
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
-    let query = S::query(command.shape(), command.tags(), catalog);
-    let plan = Plan::new(&query, catalog).map_err(|error| match error {
-        // The types have tags to be read by; it is this command that names no value.
-        PlanError::TypeAlone(_) if !command.shape().is_empty() && command.tags().is_empty() => {
-            PlanError::Nothing
-        }
-        error => error,
-    })?;
+    let (query, plan) = plan::<S>(command.shape(), command.tags(), catalog)?;
     let key = envelope.idempotency_key.as_deref();
     check_size(&plan, key.is_some())?;
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
@@ -102,14 +95,11 @@ pub async fn handle<S: Slice, L: EventLog>(
     unreachable!("the last attempt returns")
 }
 
-/// Refuses, before any read, a command that depends on nothing, and one whose append no log could
-/// take: it names the tag that most of its boundaries are of.
+/// Refuses, before any read, a command whose append no log could take: it names the tag that most of
+/// its boundaries are of.
 fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
     let found = plan.reads.len();
     let limit = BOUNDARIES_MAX - usize::from(recorded);
-    if found == 0 {
-        return Err(PlanError::Nothing.into());
-    }
     if found <= limit {
         return Ok(());
     }

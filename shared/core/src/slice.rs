@@ -276,21 +276,41 @@ fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), 
     Ok(())
 }
 
-/// Options and lists of a command of which every set is tried without values; of more than these each
-/// alone and all together are.
+/// Of up to this many options and lists of a command, every set is tried without values. Of more, these
+/// sets are: the empty one, each option or list alone, and all together.
 const OMITTED_SETS_MAX: usize = 6;
 
 /// The sets of tags, by their places, that a command of this shape may have no value for.
 fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
     if optional.len() > OMITTED_SETS_MAX {
-        return optional.iter().map(|n| vec![*n]).chain([optional.clone()]).collect();
+        let each = optional.iter().map(|n| vec![*n]);
+        return each.chain([vec![], optional.clone()]).collect();
     }
     let mut sets = vec![vec![]];
     for n in optional {
         sets.extend(sets.clone().iter().map(|set| [&set[..], &[n]].concat()));
     }
     sets
+}
+
+/// The query of a command of this shape with these tags, and its plan.
+///
+/// # Errors
+/// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
+/// the tags that its types are read by.
+pub(crate) fn plan<S: Slice>(
+    shape: &[TagSchema],
+    tags: Vec<Tag>,
+    catalog: &Catalog,
+) -> Result<(Query, Plan), PlanError> {
+    let names_nothing = !shape.is_empty() && tags.is_empty();
+    let query = S::query(shape, tags, catalog);
+    match Plan::new(&query, catalog) {
+        Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
+        Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
+        planned => Ok((query, planned?)),
+    }
 }
 
 /// The plan of a made-up command of this shape without some of its options and lists. Routes depend on
@@ -302,34 +322,38 @@ fn made_up<S: Slice>(
 ) -> Result<Plan, PlanError> {
     let left = (0..shape.len()).filter(|n| !omitted.contains(n));
     let tags = left.map(|n| Tag::new(shape[n].key, format!("any-{n}"))).collect();
-    Plan::new(&S::query(shape, tags, catalog), catalog)
+    plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
 }
 
 /// The plans of made-up commands of this shape, with and without each of its options and lists. What is
-/// read by a tag without a value is not read then, but the tags that are left must have a route.
+/// read by a tag without a value is not read then, but the tags that are left must have a route. No plan
+/// may ask for a type that the slice does not read.
 fn plans<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
-    // Without any value, the command is refused to its caller.
-    let some = omissions(shape).into_iter().filter(|omitted| omitted.len() < shape.len());
-    let plan = |omitted: Vec<usize>| {
-        made_up::<S>(shape, &omitted, catalog).map_err(|reason| {
-            let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
-            let without = without.join(" and no ");
-            SliceError::Omitted { slice: S::NAME, without, reason }
-        })
-    };
-    some.map(plan).collect()
+    let slice = S::NAME;
+    let mut plans = Vec::new();
+    for omitted in omissions(shape) {
+        let plan = match made_up::<S>(shape, &omitted, catalog) {
+            // Such a command is refused to its caller.
+            Err(PlanError::Nothing) => continue,
+            planned => planned.map_err(|reason| {
+                let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
+                SliceError::Omitted { slice, without: without.join(" and no "), reason }
+            })?,
+        };
+        let mut asked = plan.reads.iter().flat_map(|read| &read.types).copied();
+        if let Some(event_type) = asked.find(|asked| !S::Reads::TYPES.contains(asked)) {
+            return Err(SliceError::NotRead { slice, event_type });
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
 }
 
 /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
-/// reads and for no other.
+/// reads.
 fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let slice = S::NAME;
-    let error = |source| SliceError::Route { slice, source };
+    let error = |source| SliceError::Route { slice: S::NAME, source };
     let plan = made_up::<S>(shape, &[], catalog).map_err(error)?;
-    let asked = plan.reads.iter().flat_map(|read| &read.types);
-    if let Some(event_type) = asked.copied().find(|asked| !S::Reads::TYPES.contains(asked)) {
-        return Err(SliceError::NotRead { slice, event_type });
-    }
     for &event_type in S::Reads::TYPES {
         if catalog.schema(event_type).is_none() {
             return Err(error(PlanError::UnknownType(event_type.to_owned())));

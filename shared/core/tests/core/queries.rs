@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, SliceError, Tag,
-    TagSchema, handle, prelude::*,
+    Access, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, SliceError,
+    Tag, TagSchema, handle, prelude::*,
 };
 use serde::Serialize;
 
@@ -19,8 +19,15 @@ struct Stocked {
     product_id: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_by_type)]
+struct Audited {
+    #[tag(partition)]
+    account_id: String,
+}
+
 fn catalog() -> Result<Catalog, CatalogError> {
-    Catalog::new("bank", [Opened::SCHEMA, Stocked::SCHEMA])
+    Catalog::new("bank", [Opened::SCHEMA, Stocked::SCHEMA, Audited::SCHEMA])
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
@@ -33,6 +40,11 @@ enum Rejection {
 #[derive(Reads)]
 enum Accounts {
     Opened,
+}
+
+#[derive(Reads)]
+enum Audits {
+    Audited,
 }
 
 #[derive(Reads)]
@@ -201,4 +213,89 @@ fn a_slice_does_not_start_whose_own_query_is_wrong() {
     let source = PlanError::SeveralValues { event_type: "Opened", key: "accountId" };
     let error = SliceError::Route { slice: "AsksForBoth", source };
     assert_eq!(AsksForBoth::check(&catalog), Err(error));
+}
+
+/// Reads the events of a type, whichever account they are of.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AuditAll {}
+
+slice!(AuditAll reads Audits, writes |_: &AuditAll| vec![]);
+
+/// Reads those of an account, or of all accounts if it names none.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Audit {
+    account_id: Option<String>,
+}
+
+slice!(Audit reads Audits, writes |_: &Audit| vec![]);
+
+/// Reads an account, which it has to name, although the field is optional.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Reopen {
+    account_id: Option<String>,
+}
+
+slice!(Reopen reads Accounts, writes |_: &Reopen| vec![]);
+
+#[test]
+fn a_command_without_a_value_is_planned_unless_it_is_refused() {
+    fn accesses<S: Slice>() -> Vec<Access> {
+        let catalog = catalog().unwrap();
+        assert_eq!(S::check(&catalog), Ok(()));
+        let plans = S::plans(&catalog).unwrap();
+        plans.into_iter().flat_map(|plan| plan.reads).map(|read| read.access).collect()
+    }
+    assert_eq!(accesses::<AuditAll>(), [Access::TypeItems("Audited")]);
+    assert_eq!(accesses::<Audit>(), [Access::Partition, Access::TypeItems("Audited")]);
+    assert_eq!(accesses::<Reopen>(), [Access::Partition]);
+}
+
+/// With more optional tags than there are sets of them to try.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AuditSome {
+    #[tag(key = "accountId")]
+    a: Option<String>,
+    #[tag(key = "accountId")]
+    b: Option<String>,
+    #[tag(key = "accountId")]
+    c: Option<String>,
+    #[tag(key = "accountId")]
+    d: Option<String>,
+    #[tag(key = "accountId")]
+    e: Option<String>,
+    #[tag(key = "accountId")]
+    f: Option<String>,
+    #[tag(key = "accountId")]
+    g: Option<String>,
+}
+
+slice!(AuditSome reads Audits, writes |_: &AuditSome| vec![]);
+
+#[test]
+fn many_optional_tags_are_planned_all_given_each_left_out_and_all_left_out() {
+    let plans = AuditSome::plans(&catalog().unwrap()).unwrap();
+    let mut reads: Vec<_> = plans.iter().map(|plan| plan.reads.len()).collect();
+    reads.sort_unstable();
+    assert_eq!(reads, [1, 6, 6, 6, 6, 6, 6, 6, 7]);
+}
+
+/// With a query that asks for a type that the fold does not know, if the command has no value.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct AsksForMoreWithout {
+    account_id: Option<String>,
+}
+
+slice!(
+    AsksForMoreWithout reads Accounts, writes |_: &AsksForMoreWithout| vec![],
+    query |tags: Vec<Tag>| match tags.first() {
+        Some(tag) => vec![clause(tag, "Opened")],
+        None => vec![QueryItem { tags, types: vec!["Audited"] }],
+    }
+);
+
+#[test]
+fn a_slice_does_not_start_whose_own_query_is_wrong_without_a_value() {
+    let slice = "AsksForMoreWithout";
+    let error = SliceError::NotRead { slice, event_type: "Audited" };
+    assert_eq!(AsksForMoreWithout::check(&catalog().unwrap()), Err(error));
 }
