@@ -79,6 +79,13 @@ impl Checkpoint {
         self.0.checked_add(1).map(Self)
     }
 
+    /// Before the entry that this checkpoint follows. At the beginning of an epoch it follows none.
+    #[must_use]
+    pub fn previous(self) -> Option<Self> {
+        let (_, offset) = self.place();
+        (offset > 0).then(|| Self(self.0 - 1))
+    }
+
     /// The epoch, and the entries of it that lie before.
     pub(crate) fn place(self) -> (u64, u64) {
         let entries = self.0.unsigned_abs();

@@ -3,7 +3,8 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::{
-    ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    Update,
 };
 use ringfence_dynamo::{Clock, Failure, Item, Kind, Meter, Retry, rfc3339};
 
@@ -18,6 +19,24 @@ const ID: &str = "id";
 const READER: &str = "$ReaderCheckpoint-";
 const READER_ID: &str = "CHECKPOINT";
 const UPDATED_AT: &str = "updatedAt";
+
+/// On the item of a reader that has done a part of an entry: which part.
+const PART: &str = "part";
+
+/// How far a reader has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// After the entries that it is done with; `None` before its first checkpoint.
+    pub checkpoint: Option<Checkpoint>,
+    /// What it has done of the entry after the checkpoint, in its own words; `None` if it has not begun.
+    pub part: Option<String>,
+}
+
+impl<C: Into<Option<Checkpoint>>> From<C> for Reached {
+    fn from(checkpoint: C) -> Self {
+        Self { checkpoint: checkpoint.into(), part: None }
+    }
+}
 
 /// A named reader of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +81,27 @@ impl Checkpoints {
         Ok(self.reader(reader).await?.map(|reader| reader.checkpoint))
     }
 
+    /// How far a reader has come, also within an entry. A strong read.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn reached(&self, reader: &str) -> Result<Reached, FeedError> {
+        let Some(item) = self.item(reader).await? else { return Ok(Reached::default()) };
+        let part = item.get(PART).and_then(|part| part.as_s().ok()).cloned();
+        Ok(Reached { checkpoint: Some(checkpoint_of(&item)?), part })
+    }
+
     /// A reader, with the time of its checkpoint; `None` before its first. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn reader(&self, reader: &str) -> Result<Option<Reader>, FeedError> {
+        self.item(reader).await?.as_ref().map(reader_of).transpose()
+    }
+
+    async fn item(&self, reader: &str) -> Result<Option<Item>, FeedError> {
         let get = || self.get(reader);
-        let item = Retry::default().run(get).await.map_err(failed("reading a checkpoint"))?;
-        item.as_ref().map(reader_of).transpose()
+        Retry::default().run(get).await.map_err(failed("reading a checkpoint"))
     }
 
     /// Every reader, in no order: for people. It reads, and pays for, the whole table.
@@ -99,13 +131,15 @@ impl Checkpoints {
     pub async fn advance(
         &self,
         reader: &str,
-        from: Option<Checkpoint>,
+        from: impl Into<Reached>,
         to: Checkpoint,
     ) -> Result<(), FeedError> {
+        let from = from.into();
         let mut attempts = Retry::default().start();
         let mut unknown = false;
         loop {
-            let failure = match self.send(self.update(reader, from, to)).await {
+            let update = self.update(reader, &from, &to.into());
+            let failure = match self.send(update).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Condition(item)) => {
                     let found = item.as_ref().map(checkpoint_of).transpose()?;
@@ -114,7 +148,7 @@ impl Checkpoints {
                         return Ok(());
                     }
                     let reader = reader.to_owned();
-                    return Err(FeedError::Moved { reader, expected: from, found });
+                    return Err(FeedError::Moved { reader, expected: from.checkpoint, found });
                 }
                 Err(failure) => failure,
             };
@@ -132,19 +166,14 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
-        let set = || self.send(self.unconditional(reader, to));
+        let set = || self.send(self.unconditional(reader, &to.into()));
         Retry::default().run(set).await.map_err(failed("setting a checkpoint"))
     }
 
     /// The action that moves a reader that is at `from`, for a transaction with what it has done.
     /// When its condition fails, the reader's item comes back with the reason.
     #[must_use]
-    pub fn action(
-        &self,
-        reader: &str,
-        from: Option<Checkpoint>,
-        to: Checkpoint,
-    ) -> TransactWriteItem {
+    pub fn action(&self, reader: &str, from: &Reached, to: &Reached) -> TransactWriteItem {
         TransactWriteItem::builder().update(self.update(reader, from, to)).build()
     }
 
@@ -162,28 +191,39 @@ impl Checkpoints {
         checkpoint_of(item)
     }
 
-    fn update(&self, reader: &str, from: Option<Checkpoint>, to: Checkpoint) -> Update {
+    fn update(&self, reader: &str, from: &Reached, to: &Reached) -> Update {
         let mut update = self.unconditional(reader, to);
-        update.condition_expression = Some(match from {
-            None => "attribute_not_exists(#checkpoint)".to_owned(),
-            Some(from) => {
-                let values = update.expression_attribute_values.get_or_insert_default();
-                values.insert(":from".to_owned(), number(from));
-                "#checkpoint = :from".to_owned()
+        let values = update.expression_attribute_values.get_or_insert_default();
+        let mut is = |name: &str, value: Option<AttributeValue>| match value {
+            None => format!("attribute_not_exists(#{name})"),
+            Some(value) => {
+                values.insert(format!(":{name}Was"), value);
+                format!("#{name} = :{name}Was")
             }
-        });
+        };
+        let checkpoint = is("checkpoint", from.checkpoint.map(number));
+        let part = is("part", from.part.as_ref().map(text));
+        update.condition_expression = Some(format!("{checkpoint} AND {part}"));
         update
     }
 
-    fn unconditional(&self, reader: &str, to: Checkpoint) -> Update {
+    fn unconditional(&self, reader: &str, to: &Reached) -> Update {
+        let (part, value) = match &to.part {
+            None => (" REMOVE #part", None),
+            Some(part) => (", #part = :part", Some((":part".to_owned(), text(part)))),
+        };
+        let values = [
+            (":to".to_owned(), number(to.checkpoint.unwrap_or_default())),
+            (":at".to_owned(), text(rfc3339(self.clock.now_ms()))),
+        ];
         Update::builder()
             .table_name(&self.table)
             .set_key(Some(key(reader)))
-            .update_expression("SET #checkpoint = :to, #at = :at")
+            .update_expression(format!("SET #checkpoint = :to, #at = :at{part}"))
             .expression_attribute_names("#checkpoint", CHECKPOINT)
             .expression_attribute_names("#at", UPDATED_AT)
-            .expression_attribute_values(":to", number(to))
-            .expression_attribute_values(":at", text(rfc3339(self.clock.now_ms())))
+            .expression_attribute_names("#part", PART)
+            .set_expression_attribute_values(Some(values.into_iter().chain(value).collect()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table, key and expression are set")

@@ -34,7 +34,7 @@ mod verify;
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
-pub use checkpoints::{Checkpoints, Reader};
+pub use checkpoints::{Checkpoints, Reached, Reader};
 pub use entry::{EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;

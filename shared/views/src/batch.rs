@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ringfence::FedEvent;
-use ringfence_feed::{Checkpoint, Entry};
+use ringfence_feed::{Checkpoint, Entry, Reached};
 use serde_json::Value;
 
 use crate::fold::{self, Folding, RowError};
@@ -13,7 +13,8 @@ use crate::{Definition, ViewError};
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
 /// Rows in one transaction, beside the checkpoint and the count of parked rows. An event that touches
-/// more changes them in several transactions, the last of which moves the checkpoint.
+/// more changes them in several transactions. Each but the last keeps the id of its last row beside the
+/// checkpoint, so that the event counts once in each row wherever it breaks off.
 pub const ROWS_MAX: usize = ACTIONS_MAX - 2;
 /// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
@@ -67,6 +68,11 @@ impl Touched {
         &self.rows
     }
 
+    /// Whether it is the entry after a checkpoint. A checkpoint within an entry lies right before it.
+    fn follows(&self, checkpoint: Option<Checkpoint>) -> bool {
+        self.checkpoint.previous() == checkpoint
+    }
+
     /// One of its rows after the event.
     pub(crate) fn fold(&self, view: &Definition, id: &str, row: Folding) -> Folding {
         match self.unnamed.get(id) {
@@ -93,10 +99,11 @@ pub(crate) fn held(value: &Value) -> usize {
 /// Entries that are read and not yet written.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// The checkpoint as it is stored; `None` if nothing is.
-    pub(crate) from: Option<Checkpoint>,
+    /// How far the view has come, as it is stored. Of the first event it names the last row that is
+    /// written.
+    pub(crate) from: Reached,
     touched: VecDeque<Touched>,
-    /// How many rows of the first event are written already.
+    /// How many rows of the first event are written already, in the order of their ids.
     written: usize,
     /// How many entries were read, whether or not they touch rows.
     entries: usize,
@@ -117,8 +124,8 @@ pub(crate) enum Cut {
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) cut: Cut,
-    /// Where the checkpoint comes to.
-    pub(crate) to: Checkpoint,
+    /// How far the view comes.
+    pub(crate) to: Reached,
     /// What its rows show then. Of an event that takes several transactions, they show it before the
     /// checkpoint does.
     pub(crate) as_of: Checkpoint,
@@ -126,7 +133,7 @@ pub(crate) struct Folded {
 }
 
 impl Batch {
-    pub(crate) fn behind(from: Option<Checkpoint>) -> Self {
+    pub(crate) fn behind(from: Reached) -> Self {
         Self { from, touched: VecDeque::new(), written: 0, entries: 0, end: None }
     }
 
@@ -142,9 +149,13 @@ impl Batch {
     }
 
     pub(crate) fn push(&mut self, next: Touched) {
+        // The part is of the entry after the stored checkpoint, whichever rows that touches by now.
+        let part = self.from.part.as_ref().filter(|_| next.follows(self.from.checkpoint));
+        let written = part.map_or(0, |last| next.rows.iter().take_while(|id| *id <= last).count());
         self.entries += 1;
         self.end = Some(next.checkpoint);
-        if !next.rows.is_empty() {
+        if next.rows.len() > written {
+            self.written = self.written.max(written);
             self.touched.push_back(next);
         }
     }
@@ -200,17 +211,17 @@ impl Batch {
         self.end.is_none()
     }
 
-    /// Notes what is written, and where the checkpoint is now.
-    pub(crate) fn wrote(&mut self, cut: Cut, to: Checkpoint) {
-        self.from = Some(to);
+    /// Notes what is written, and how far the view has come.
+    pub(crate) fn wrote(&mut self, cut: Cut, to: Reached) {
         match cut {
             Cut::Rows(rows) if rows < self.rows_left() => self.written += rows,
             Cut::Rows(_) => self.passed(1),
             Cut::Events(events) => self.passed(events),
         }
-        if self.end == Some(to) {
+        if self.end == to.checkpoint {
             (self.entries, self.end) = (0, None);
         }
+        self.from = to;
     }
 
     fn passed(&mut self, events: usize) {
@@ -218,15 +229,22 @@ impl Batch {
         self.written = 0;
     }
 
-    /// Where the checkpoint is after a cut: where it was, as long as rows of the first event are left.
-    fn behind_cut(&self, cut: Cut) -> Checkpoint {
+    /// How far the view is after a cut: right before the first event, as long as some of its rows are
+    /// left, with the last row that is written.
+    fn behind_cut(&self, cut: Cut) -> Reached {
         let events = match cut {
-            Cut::Rows(rows) if rows < self.rows_left() => return self.from.unwrap_or_default(),
+            Cut::Rows(rows) if rows < self.rows_left() => {
+                let checkpoint = self.touched[0].checkpoint.previous();
+                return Reached {
+                    checkpoint,
+                    part: self.ids(cut).last().map(|id| (*id).to_owned()),
+                };
+            }
             Cut::Rows(_) => 1,
             Cut::Events(events) => events,
         };
         let all = events == self.touched.len();
-        self.end.filter(|_| all).unwrap_or(self.touched[events - 1].checkpoint)
+        self.end.filter(|_| all).unwrap_or(self.touched[events - 1].checkpoint).into()
     }
 
     /// Folds as much of the cut as can be written at once: all, or half, or half of that. A row that
@@ -244,7 +262,8 @@ impl Batch {
                 Some(half) if bytes > BATCH_BYTES_MAX => cut = half,
                 _ => {
                     let to = self.behind_cut(cut);
-                    let as_of = to.max(self.touched[0].checkpoint);
+                    let as_of = to.checkpoint.max(Some(self.touched[0].checkpoint));
+                    let as_of = as_of.unwrap_or_default();
                     return Folded { cut, to, as_of, writes };
                 }
             }
@@ -264,10 +283,8 @@ impl Batch {
         }
         let write = |(id, row): (&str, Folding)| {
             let was = stored.get(id).map(|stored| stored.as_of);
-            // An earlier transaction has written this row of an event that takes several.
-            let written = was.is_some_and(|was| was > self.from.unwrap_or_default());
-            (!written).then(|| Write { id: id.to_owned(), was, becomes: row.end(id) })
+            Write { id: id.to_owned(), was, becomes: row.end(id) }
         };
-        rows.into_iter().filter_map(write).collect()
+        rows.into_iter().map(write).collect()
     }
 }

@@ -25,7 +25,6 @@ type ParkedRow = (String, Checkpoint, Parked);
 /// A parked row that is folded anew.
 struct Anew {
     was: Checkpoint,
-    parked: Parked,
     row: Folding,
 }
 
@@ -91,38 +90,44 @@ impl Projector {
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let reader = partition(view.name, live);
-        let anew = |(id, was, parked)| (id, Anew { was, parked, row: Folding::of(None) });
+        let anew = |(id, was, _)| (id, Anew { was, row: Folding::of(None) });
         let mut rows: BTreeMap<String, Anew> = parked.into_iter().map(anew).collect();
         let mut at = Checkpoint::START;
+        let mut attempts = Retry::default().start();
         while !rows.is_empty() {
-            let to = self.checkpoints.load(&reader).await?.unwrap_or_default();
+            let reached = self.checkpoints.reached(&reader).await?;
+            let to = reached.checkpoint.unwrap_or_default();
             if to == retired() {
                 // The rows of the generation that has taken its place are others.
                 return Ok(());
             }
+            if reached.part.is_some() {
+                // An event is being written in several transactions. A parked row of it may have been
+                // passed by already, so its turn comes when the event is done.
+                if attempts.again().await {
+                    continue;
+                }
+                let (view, attempts) = (view.name, attempts.made());
+                return Err(ViewError::Contention { view, attempts });
+            }
             self.fold_parked(view, &mut rows, at, to, told).await?;
             at = to;
-            while let Some((id, Anew { was, parked, row })) = rows.first_key_value() {
-                let becomes = match row.clone().end(id) {
-                    // An event that takes several transactions has parked it, and the last one of them,
-                    // which moves the checkpoint, has yet to come.
-                    _ if *was > to => Becomes::Parked(parked.clone()),
-                    becomes => becomes,
-                };
+            while let Some((id, Anew { was, row })) = rows.first_key_value() {
+                let becomes = row.clone().end(id);
                 if let Becomes::Parked(parked) = becomes {
                     retried.left.push((id.clone(), parked));
                 } else {
                     let write = Write { id: id.clone(), was: Some(*was), becomes };
                     let actions = vec![
                         // No projector has gone on meanwhile.
-                        self.checkpoints.action(&reader, Some(to), to),
+                        self.checkpoints.action(&reader, &reached, &to.into()),
                         self.table.count_parked(view.name, live, -1),
                         write.action(&self.table.name, &reader, to),
                     ];
                     let token = self.clock.uuid().to_string();
                     if self.table.transact("showing a parked row", actions, &token).await? {
                         retried.shown += 1;
-                    } else if self.checkpoints.load(&reader).await? != Some(to) {
+                    } else if self.checkpoints.reached(&reader).await? != reached {
                         break;
                     }
                     // Otherwise somebody else has retried the row.

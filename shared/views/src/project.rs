@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence_dynamo::{Clock, Meter, Retry};
-use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Reached, Until};
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
 use crate::row::{Becomes, Stored, Table, Write, partition};
@@ -136,21 +136,24 @@ impl Projector {
     pub(crate) async fn follow(&self, work: &Work<'_>, ran: &mut Ran) -> Result<(), ViewError> {
         let reader = partition(work.view.name, work.generation);
         let mut attempts = Retry::default().start();
+        let mut at = Reached::from(ran.checkpoint);
         loop {
-            let from = self.checkpoints.load(&reader).await?;
-            if from == Some(retired()) {
+            let from = self.checkpoints.reached(&reader).await?;
+            if from.checkpoint == Some(retired()) {
                 ran.present = true;
                 return Ok(());
             }
-            // Overtaken by whom, if the checkpoint stands where it stood?
-            let moved = from != ran.checkpoint;
-            ran.checkpoint = from;
+            // Overtaken by whom, if the view stands where it stood?
+            let moved = from != at;
+            let batches = ran.batches;
+            ran.checkpoint = from.checkpoint;
+            at = from.clone();
             match self.follow_from(work, &reader, from, ran).await? {
                 Followed::Present => {
                     ran.present = true;
                     return Ok(());
                 }
-                Followed::Overtaken if moved || ran.checkpoint != from => {
+                Followed::Overtaken if moved || ran.batches != batches => {
                     attempts = Retry::default().start();
                 }
                 Followed::Overtaken if attempts.again().await => {}
@@ -167,10 +170,11 @@ impl Projector {
         &self,
         work: &Work<'_>,
         reader: &str,
-        from: Option<Checkpoint>,
+        from: Reached,
         ran: &mut Ran,
     ) -> Result<Followed, ViewError> {
-        let mut feed = self.index.read(from.unwrap_or(Checkpoint::START), Until::Present);
+        let start = from.checkpoint.unwrap_or(Checkpoint::START);
+        let mut feed = self.index.read(start, Until::Present);
         let mut batch = Batch::behind(from);
         loop {
             let next = match feed.try_next().await {
@@ -201,17 +205,17 @@ impl Projector {
         ran.events += batch.entries() as u64;
         while !batch.is_done() {
             if let Some(to) = batch.idle() {
-                match self.checkpoints.advance(reader, batch.from, to).await {
+                match self.checkpoints.advance(reader, batch.from.clone(), to).await {
                     Err(FeedError::Moved { .. }) => return Ok(false),
                     moved => moved?,
                 }
-                batch.wrote(Cut::Events(0), to);
+                batch.wrote(Cut::Events(0), to.into());
             } else {
                 let (cut, stored) = self.stored(reader, batch).await?;
                 let Folded { cut, to, as_of, writes } = batch.fold(work.view, cut, &stored);
                 let rows = writes.iter().filter(|write| write.becomes != Becomes::AsItWas).count();
                 let parked: Vec<_> = writes.iter().filter_map(Write::parked).collect();
-                let mut actions = vec![self.checkpoints.action(reader, batch.from, to)];
+                let mut actions = vec![self.checkpoints.action(reader, &batch.from, &to)];
                 if !parked.is_empty() {
                     let (view, more) =
                         (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
@@ -229,7 +233,7 @@ impl Projector {
                 ran.examples.extend(parked);
                 ran.examples.truncate(EXAMPLES_MAX);
             }
-            ran.checkpoint = batch.from;
+            ran.checkpoint = batch.from.checkpoint;
             ran.batches += 1;
             (work.told)(ran);
         }

@@ -80,11 +80,11 @@ impl Projector {
                 continue;
             }
             let reader = partition(view.name, half);
-            let at = self.checkpoints.load(&reader).await?;
+            let at = self.checkpoints.reached(&reader).await?;
             // Who still builds it writes no rows any more.
             let actions = vec![
                 self.table.begin_after(view.name, half),
-                self.checkpoints.action(&reader, at, retired()),
+                self.checkpoints.action(&reader, &at, &retired().into()),
             ];
             let token = self.clock.uuid().to_string();
             if self.table.transact("giving up a generation", actions, &token).await? {
@@ -103,15 +103,16 @@ impl Projector {
         next: Generation,
     ) -> Result<bool, ViewError> {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
-        let served = self.checkpoints.load(&old).await?;
-        let built = self.checkpoints.load(&new).await?;
-        if built < served {
+        let served = self.checkpoints.reached(&old).await?;
+        let built = self.checkpoints.reached(&new).await?.checkpoint;
+        // Rows that show a part of the next event show more than their checkpoint says.
+        if built < served.checkpoint || (built == served.checkpoint && served.part.is_some()) {
             return Ok(false);
         }
         // The new one's checkpoint may grow meanwhile; it never goes back.
         let actions = vec![
             self.table.flip(view.name, live, next),
-            self.checkpoints.action(&old, served, retired()),
+            self.checkpoints.action(&old, &served, &retired().into()),
         ];
         let token = self.clock.uuid().to_string();
         self.table.transact("changing over to a new generation", actions, &token).await

@@ -2,9 +2,11 @@
 
 use ringfence::NewEvent;
 use ringfence_dynamo::wire::Fault;
-use ringfence_views::{BATCH_BYTES_MAX, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX};
+use ringfence_views::{
+    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, View,
+};
 
-use crate::notes::{catalog, noted, sized, view, wiped};
+use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
 use crate::world::{FIRST, World};
 
 fn rows(count: usize) -> Vec<String> {
@@ -78,6 +80,53 @@ async fn an_event_that_takes_several_transactions_counts_once_whenever_it_breaks
         let some = ["r000", "r099", "r100", "r299"].map(|row| found[row]);
         assert_eq!((found.len(), some), (300, [3, 2, 1, 2]), "broken: {broken}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_part_of_an_event_the_next_event_counts_as_well() {
+    for broken in 1..3 {
+        let world = World::new(1, catalog());
+        // Too many bytes for one transaction. What is left of the first event would fit one with the second.
+        let next = sized("n1", ["r000", "r011"].map(str::to_owned).to_vec(), 320_000);
+        world.publish([sized("n1", rows(12), 320_000), next]).await;
+        world.wire.inject("TransactWriteItems", broken, Fault::error("AccessDeniedException"));
+        world.run(&view(), FIRST).await.unwrap_err();
+        world.run(&view(), FIRST).await.unwrap();
+        let found = world.counts(FIRST).await;
+        let some = ["r000", "r001", "r010", "r011"].map(|row| found[row]);
+        assert_eq!(some, [2, 1, 1, 2], "broken: {broken}");
+    }
+}
+
+/// Each event makes a row, or removes the one that is there.
+struct Toggled;
+
+impl View for Toggled {
+    const NAME: &'static str = "notes";
+    type Reads = Consumed;
+    type Row = Row;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        Notes::rows(event)
+    }
+
+    fn evolve(row: Option<Row>, id: &str, event: &Consumed) -> Option<Row> {
+        row.is_none().then(|| Notes::evolve(None, id, event)).flatten()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_that_a_part_of_an_event_removes_stays_removed() {
+    let toggled = Definition::of::<Toggled>();
+    let world = World::new(1, catalog());
+    world.publish([sized("n1", rows(300), 0)]).await;
+    world.run(&toggled, FIRST).await.unwrap();
+    assert_eq!(world.counts(FIRST).await.len(), 300);
+    world.publish([sized("n1", rows(300), 0)]).await;
+    world.wire.inject("TransactWriteItems", 1, Fault::error("AccessDeniedException"));
+    world.run(&toggled, FIRST).await.unwrap_err();
+    world.run(&toggled, FIRST).await.unwrap();
+    assert!(world.counts(FIRST).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
 use ringfence::Reads;
 use ringfence_dynamo::wire::Fault;
-use ringfence_views::{Content, Definition, Generation, Ran, Read, Retried, View};
+use ringfence_views::{Content, Definition, Generation, Ran, Read, Retried, View, ViewError};
 use serde_json::{Value, json};
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
@@ -149,12 +149,35 @@ async fn a_row_of_an_event_that_is_written_in_parts_is_retried_after_its_last_pa
     put.item("row", text("of another type")).send().await.unwrap();
     world.wire.inject("TransactWriteItems", 1, Fault::error("AccessDeniedException"));
     world.run(&view(), FIRST).await.unwrap_err();
-    let retried = retry(&world, &view()).await;
-    assert_eq!((retried.shown, retried.left.len()), (0, 1));
+    let waited = world.projector().retry(&view(), &|_| {}).await.unwrap_err();
+    assert!(matches!(waited, ViewError::Contention { .. }), "{waited}");
     world.run(&view(), FIRST).await.unwrap();
     assert_eq!(retry(&world, &view()).await, shown(1));
     let found = world.counts(FIRST).await;
     assert_eq!((found.len(), found["000"], found["119"]), (120, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_between_two_parts_of_an_event_loses_nothing_of_it() {
+    // The row `a` is parked, and of the first part.
+    let world = parked(7).await;
+    let rows: Vec<_> = (0..150).map(|row| format!("row{row:03}")).collect();
+    let rows = ["a"].into_iter().chain(rows.iter().map(String::as_str)).collect::<Vec<_>>();
+    world.publish([noted("n1", &rows)]).await;
+    world.wire.inject("TransactWriteItems", 1, Fault::Delay(Duration::from_secs(10)));
+    let (view, projector) = (view(), world.projector());
+    let between = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        projector.retry(&view, &|_| {}).await
+    };
+    let (ran, retried) = join(world.run(&view, FIRST), between).await;
+    assert_eq!(ran.unwrap().batches, 2);
+    if let Err(waited) = retried {
+        assert!(matches!(waited, ViewError::Contention { .. }), "{waited}");
+        assert_eq!(retry(&world, &view).await, shown(1));
+    }
+    let found = world.counts(FIRST).await;
+    assert_eq!((found.len(), found["a"], found["row149"]), (152, 4, 1));
 }
 
 #[tokio::test(start_paused = true)]
