@@ -110,11 +110,15 @@ impl DcbLog {
         partitions: &[(BoundaryId, Option<Position>)],
         retry: Retry,
     ) -> Result<Vec<Result<Mark, NewsError>>, LogError> {
-        // What each fence said when it was read last; those that were never read are missing.
+        // What each fence said in the last look for it; those that this look did not get to are
+        // missing, whatever an earlier one has shown: it may have been too early.
         let mut said: HashMap<&BoundaryId, Option<Mark>> = HashMap::new();
         let mut late: Vec<_> = partitions.iter().collect();
         let mut attempts = retry.attempts_max(LOOKS_MAX).start();
         loop {
+            for (partition, _) in &late {
+                said.remove(partition);
+            }
             for chunk in late.chunks(KEYS_MAX) {
                 said.extend(self.read_fences(chunk, retry).await?);
             }

@@ -80,8 +80,8 @@ fn unprocessed(name: &'static str) -> Fault {
     }))
 }
 
-#[test]
-fn a_fence_that_is_throttled_again_and_again_stops_its_partition_alone_and_for_now() {
+/// Throttles the fence of one partition in each look but the first, which meets `first`.
+fn throttled_after(first: Fault) {
     run(2, async {
         let world = World::new();
         for n in 1..4 {
@@ -89,18 +89,29 @@ fn a_fence_that_is_throttled_again_and_again_stops_its_partition_alone_and_for_n
         }
         let wire = Wire::default();
         // The first batch reads what is indexed.
-        for looks in 1..=8 {
-            wire.inject("BatchGetItem", looks, unprocessed(":t2"));
+        wire.inject("BatchGetItem", 1, first);
+        for look in 2..=8 {
+            wire.inject("BatchGetItem", look, unprocessed(":t2"));
         }
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let outcomes = indexer.index((1..4).map(of), Retry::default()).await;
         assert!(wire.is_spent());
         assert_eq!(counts(&outcomes), 2);
-        let error = outcomes[&of(2)].as_ref().expect_err("its fence was never read");
+        let error = outcomes[&of(2)].as_ref().expect_err("its fence was not read in the end");
         assert!(error.is_transient(), "{error:?}");
         world.index_all(INDEX).await;
         world.check(INDEX).await;
     });
+}
+
+#[test]
+fn a_fence_that_is_throttled_again_and_again_stops_its_partition_alone_and_for_now() {
+    throttled_after(unprocessed(":t2"));
+}
+
+#[test]
+fn a_fence_that_was_read_too_early_and_is_then_throttled_is_asked_for_again() {
+    throttled_after(without_fences());
 }
 
 /// In the middle of an append a read may show the event and not yet the fence that counts it.
