@@ -21,6 +21,9 @@ use ringfence_lambda::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+/// Why a letter is not sent.
+const OUT_OF_TIME: &str = "no time was left to keep the letter";
+
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
     /// What became of each partition, within `time`.
@@ -69,7 +72,7 @@ pub async fn index(
     let mut batch = Batch::new(records);
     for rounds in 1.. {
         batch.index(indexing, retry.left().unwrap_or(time)).await;
-        batch.keep(letters, retry.left().unwrap_or(time)).await;
+        batch.keep(letters, retry).await;
         let Some((_, cause)) = &batch.undone() else { break };
         tracing::warn!(cause, rounds, "trying again");
         if !retry.pause(rounds).await {
@@ -147,8 +150,14 @@ impl<'r> Batch<'r> {
         self.letters.push((record, letter, String::new()));
     }
 
-    async fn keep(&mut self, letters: &impl Letters, time: Duration) {
+    /// Keeps one letter after the other. Those that are not reached in time are not sent.
+    async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
         for (record, letter, _) in std::mem::take(&mut self.letters) {
+            let time = retry.left().unwrap_or(Duration::MAX);
+            if time.is_zero() {
+                self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
+                continue;
+            }
             match timeout(time, letters.keep(letter.clone())).await {
                 Ok(Ok(())) => self.report.dead_letters += 1,
                 Ok(Err(error)) => self.letters.push((record, letter, chain(&*error))),

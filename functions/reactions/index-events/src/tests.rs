@@ -58,6 +58,19 @@ impl Letters for Mailbox {
     }
 }
 
+/// Takes letters and never answers.
+struct Silent(AtomicUsize);
+
+impl Letters for Silent {
+    fn keep(
+        &self,
+        _: Value,
+    ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().boxed()
+    }
+}
+
 fn record(n: usize, id: &str) -> Value {
     json!({ "dynamodb": {
         "SequenceNumber": n.to_string(),
@@ -93,6 +106,17 @@ async fn what_the_queue_never_takes_is_delivered_again() {
     let (report, _) = run(&records, usize::MAX).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 0));
     assert!(report.cause.unwrap().contains("no queue"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
+    let records = [1, 2].map(|n| json!({ "dynamodb": { "SequenceNumber": n.to_string() } }));
+    let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
+    let report = index(&ByName, &letters, &records, TIME).await;
+    // The timer counts whole milliseconds, and the time is over in the next one.
+    assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
+    assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
+    assert_eq!(letters.0.into_inner(), 1, "the second letter is not sent");
 }
 
 #[tokio::test(start_paused = true)]
