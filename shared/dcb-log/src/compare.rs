@@ -166,7 +166,8 @@ pub enum Wrong {
         /// The newest event.
         found: Option<Position>,
     },
-    /// The fence changed each time that it was examined, so nothing is known of its counts.
+    /// The fence changed, or was held by writers, each time that it was examined, so nothing is
+    /// known of its counts.
     Undecided,
 }
 
@@ -254,6 +255,18 @@ impl Difference {
             at_rest: whole.then(|| before.clone()),
             repaired: after.repaired.clone(),
         })
+    }
+
+    /// Says nothing of a fence that could not be read, but which events a scan `found`.
+    pub(crate) fn undecided(boundary: &BoundaryId, found: &Found) -> Self {
+        Self {
+            boundary: boundary.clone(),
+            wrong: vec![Wrong::Undecided],
+            add: BTreeMap::new(),
+            found: found.all.clone(),
+            at_rest: None,
+            repaired: None,
+        }
     }
 
     /// What a fence that now says `now` has to say.

@@ -1,6 +1,6 @@
 //! Fences: where they are, and what they say now.
 
-use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen};
+use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen, StoreError};
 use ringfence_dynamo::{Item, Retry};
 
 use crate::get::get_committed;
@@ -72,4 +72,25 @@ pub(crate) async fn snapshot(
     boundaries: impl Iterator<Item = &BoundaryId>,
 ) -> Result<Vec<Option<Item>>, LogError> {
     get_committed(log, retry, boundaries.map(fence_key)).await
+}
+
+/// The same, of those boundaries whose fence can be read: one that transactions hold at every attempt
+/// is missing, and stops no other.
+pub(crate) async fn snapshot_free(
+    log: &DcbLog,
+    boundaries: &[BoundaryId],
+) -> Result<Vec<(BoundaryId, Option<Item>)>, LogError> {
+    let mut fences = Vec::new();
+    let mut open = vec![boundaries];
+    while let Some(some) = open.pop() {
+        match snapshot(log, Retry::default(), some.iter()).await {
+            Ok(items) => fences.extend(some.iter().cloned().zip(items)),
+            Err(LogError::Store(StoreError::Contention { .. })) if some.len() > 1 => {
+                open.extend(some.chunks(1));
+            }
+            Err(LogError::Store(StoreError::Contention { .. })) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(fences)
 }

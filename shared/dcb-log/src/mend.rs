@@ -8,17 +8,19 @@ use ringfence::LogError;
 use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
 
 use crate::compare::{Counts, Difference};
-use crate::fence::{fence_key, snapshot};
+use crate::fence::{fence_key, snapshot_free};
 use crate::item::{HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
 
-/// Mends a fence, unless another repair is at it; the next examination says what became of it.
+/// Mends a fence, unless another repair is at it or writers hold it at every attempt; the next
+/// examination says what became of it.
 pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogError> {
     let repair = Some(log.clock.uuid().to_string());
     let mut attempts = Retry::default().start();
     loop {
-        let fence = snapshot(log, Retry::default(), [&differs.boundary].into_iter()).await?;
-        let fence = fence.into_iter().next().flatten().unwrap_or_default();
+        let fences = snapshot_free(log, std::slice::from_ref(&differs.boundary)).await?;
+        let Some((_, fence)) = fences.into_iter().next() else { return Ok(()) };
+        let fence = fence.unwrap_or_default();
         let now = Counts::of(Some(&fence));
         let next = differs.mended(&now);
         // Changed since: by an earlier attempt whose answer was lost, or by another repair.

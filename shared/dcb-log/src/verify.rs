@@ -31,6 +31,12 @@
 //! order: the head was raised, or it was not below any event found. So a second examination decides,
 //! unless another repair works on the same fence.
 //!
+//! A suspect is undecided too if its fence could not be read before or after the scan, because
+//! transactions held it at every attempt. It stops no other suspect. A plain strong read would give an
+//! answer, but during an append it may give the old fence, beside the new event: two such reads would
+//! pass for a fence at rest. The scan itself is as good as any other, so the newest event that it found
+//! is what the next examination compares the head with.
+//!
 //! `shared/proof` explores this beside writers and a second repair. It finds the lost update if an
 //! examination clears a suspect too early, and if the survey does not wait.
 //!
@@ -71,10 +77,10 @@ use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
 use ringfence::{BoundaryId, Catalog, Filing, FilingError, LogError, NewEvent, Position};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_dynamo::Item;
 
 use crate::compare::{Counts, Difference, Found, Unfiled};
-use crate::fence::{FENCE_ID, snapshot};
+use crate::fence::{FENCE_ID, snapshot_free};
 use crate::item::{ID, event_type, name, unloaded};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
@@ -202,11 +208,12 @@ impl<'a> Check<'a> {
             (self.options.progress)(Stage::Confirming, events);
         }
         let after = self.snapshots(&boundaries).await?;
-        let (none, nothing) = (Counts::default(), Found::default());
+        let nothing = Found::default();
         let judge = |(boundary, newest): (&BoundaryId, &Option<Position>)| {
-            let before = before.get(boundary).unwrap_or(&none);
-            let after = after.get(boundary).unwrap_or(&none);
             let found = found.get(boundary).unwrap_or(&nothing);
+            let (Some(before), Some(after)) = (before.get(boundary), after.get(boundary)) else {
+                return Some(Difference::undecided(boundary, found));
+            };
             let ordered = before.head >= *newest;
             Difference::judge(boundary, before, after, found, ordered, &self.unfiled)
         };
@@ -279,13 +286,12 @@ impl<'a> Check<'a> {
         filed
     }
 
-    /// The fences of `boundaries` now.
+    /// The fences of `boundaries` now; those that could not be read are missing.
     async fn snapshots(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
         let mut fences = HashMap::new();
         for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
-            let items = snapshot(self.log, Retry::default(), chunk.iter()).await?;
-            let counts = items.iter().map(|item| Counts::of(item.as_ref()));
-            fences.extend(chunk.iter().cloned().zip(counts));
+            let items = snapshot_free(self.log, chunk).await?.into_iter();
+            fences.extend(items.map(|(boundary, item)| (boundary, Counts::of(item.as_ref()))));
         }
         Ok(fences)
     }

@@ -1,12 +1,14 @@
 //! A store that shows items late or holds them, in this process and with its time paused.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{Position, events};
-use ringfence_dcb_log::{DcbLog, Options, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, Options, Wrong};
 use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
 use ringfence_dynamo::{Clock, Item, Random};
 use ringfence_local::engine::Engine;
@@ -139,4 +141,67 @@ async fn fences_that_are_often_written_to_are_verified_and_mended() {
     assert_eq!(report.differences.len(), 120);
     let report = log.repair_fences(&Options::default()).await.expect("a report");
     assert_eq!((report.mended.len(), report.in_order()), (120, true));
+}
+
+/// The fence of `bookId:b0` is held by a transaction while these reads of it are under way.
+struct Held(Range<usize>, AtomicUsize);
+
+impl Director for Held {
+    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
+        let gets = request["TransactItems"].as_array().filter(|_| operation == "TransactGetItems");
+        let Some(gets) = gets else { return Vec::new() };
+        let held = |get: &Value| get["Get"]["Key"]["id"]["S"] == "fence#bookId:b0";
+        let code = |get| if held(get) { "TransactionConflict" } else { "None" };
+        let codes: Vec<_> = gets.iter().map(code).collect();
+        let reads = codes.contains(&"TransactionConflict");
+        let holds = reads && self.0.contains(&self.1.fetch_add(1, Ordering::Relaxed));
+        holds.then(|| Fault::cancelled(&codes)).into_iter().collect()
+    }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+}
+
+/// Three books, two of which are counted wrong; the fence of the first is held during these reads.
+async fn three_books(held: Range<usize>) -> DcbLog {
+    let (client, log) = start(Arc::new(Held(held, AtomicUsize::new(0))));
+    for book in ["b0", "b1", "b2"] {
+        note(&log, book).await;
+    }
+    for book in ["b0", "b1"] {
+        set_count(&client, &format!("bookId:{book}"), 7).await;
+    }
+    log
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
+    let log = three_books(0..usize::MAX).await;
+    let wrong = |differences: &[Difference]| -> Vec<_> {
+        differences.iter().map(|d| (d.boundary.to_string(), d.wrong.clone())).collect()
+    };
+    let held = ("bookId:b0".to_owned(), vec![Wrong::Undecided]);
+    let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 7, found: 1 };
+    let other = ("bookId:b1".to_owned(), vec![count]);
+    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    assert_eq!(wrong(&report.differences), [held.clone(), other.clone()]);
+    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    assert_eq!((wrong(&report.differences), wrong(&report.mended)), (vec![held], vec![other]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_is_in_a_write_when_it_is_to_be_mended_is_mended_after_the_next_examination() {
+    // Each examination reads it twice; all attempts of the first mending find it held.
+    let log = three_books(2..10).await;
+    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    assert_eq!((report.mended.len(), report.in_order()), (2, true), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
+    // The read of all suspects, then the attempts to read this one alone.
+    let log = three_books(1..18).await;
+    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    assert_eq!(report.differences.len(), 2, "{report:?}");
+    let known = report.differences.iter().all(|differs| differs.wrong != [Wrong::Undecided]);
+    assert!(known, "{report:?}");
 }
