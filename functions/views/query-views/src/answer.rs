@@ -21,6 +21,8 @@ const PARKED: &str = "row-parked";
 pub struct Answered {
     /// The answer, as its caller understands it.
     pub answer: Value,
+    /// Whether the caller is API Gateway.
+    pub is_http: bool,
     /// The view, if the question named one.
     pub view: Option<String>,
     /// `found`, or the problem's name.
@@ -30,8 +32,9 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The line of the log. An answer of 503 or 500 that has an alarm of its own counts in CloudWatch's
-    /// embedded metric format as `views_not_ready`, so that the alarm of failed requests can leave it out.
+    /// The line of the log. An HTTP answer of 503 or 500 that has an alarm of its own counts in
+    /// CloudWatch's embedded metric format as `views_not_ready`, so that the alarm of failed requests can
+    /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
     #[must_use]
     pub fn line(&self, function: &str, request_id: &str, now_ms: u64, duration_ms: u64) -> Value {
         let mut line = json!({
@@ -47,7 +50,7 @@ impl Answered {
         if let Some(cause) = &self.cause {
             line["cause"] = cause.as_str().into();
         }
-        if [BEHIND, BUILDING, PARKED].contains(&self.outcome) {
+        if self.is_http && [BEHIND, BUILDING, PARKED].contains(&self.outcome) {
             line["views_not_ready"] = 1.into();
             let metric = json!({ "Name": "views_not_ready", "Unit": "Count" });
             let directive = json!({
@@ -86,7 +89,7 @@ pub async fn answer(
     };
     let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
     let answer = if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) };
-    Answered { answer, view, outcome, cause }
+    Answered { answer, is_http, view, outcome, cause }
 }
 
 async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, ViewError> {

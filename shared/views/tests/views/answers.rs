@@ -203,6 +203,12 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let directive = &building["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Dimensions"], json!([["function"]]));
     assert_eq!(directive["Metrics"][0]["Name"], "views_not_ready");
+
+    // API Gateway does not count the answer to a direct invoke.
+    let direct = line(&json!({ "view": "notes", "id": "a" })).await;
+    assert_eq!(direct["outcome"], "view-building");
+    let metric = ["views_not_ready", "_aws"].map(|name| direct.get(name));
+    assert_eq!(metric, [None, None], "{direct}");
 }
 
 #[tokio::test(start_paused = true)]
