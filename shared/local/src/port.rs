@@ -89,8 +89,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_names_the_process_and_the_workspace_of_its_stack() {
-        let refusal = refusal_beside(named(Router::new(), Path::new("/home/ada/shop"))).await;
-        let name = format!("ringfence-local (process {}, /home/ada/shop)", process::id());
+        let refusal = refusal_beside(named(Router::new(), Path::new("/srv/shop"))).await;
+        let name = format!("ringfence-local (process {}, /srv/shop)", process::id());
         assert!(refusal.contains(&name), "{refusal}");
         assert!(refusal.contains("cargo local --port 0"), "{refusal}");
     }
