@@ -3,7 +3,7 @@
 use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen, StoreError};
 use ringfence_dynamo::{Item, Retry};
 
-use crate::get::get_committed;
+use crate::get::{get_committed, get_together};
 use crate::item::{count, key};
 use crate::limits::TRANSACTION_ACTIONS_MAX;
 use crate::log::DcbLog;
@@ -43,9 +43,9 @@ pub(crate) fn difference<'a>(
 
 /// Compares the counts with the fences, after the reads (rule 6).
 ///
-/// Several transactions may read them. That is as good as one snapshot: what was seen was committed
-/// before the first of them, and counts only grow, so a count found equal by a later one was equal at
-/// the time of the first as well.
+/// More fences than one transaction reads take several. That is as good as one snapshot: what was
+/// seen was committed before the first of them, and counts only grow, so a count found equal by a
+/// later one was equal at the time of the first as well.
 pub(crate) async fn verify(
     log: &DcbLog,
     seen: &Seen,
@@ -55,7 +55,8 @@ pub(crate) async fn verify(
     let mut conflict = None;
     for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
         let boundaries = chunk.iter().map(|(boundary, _)| *boundary);
-        let fences = snapshot(log, log.retry(envelope), boundaries).await?;
+        let fences = boundaries.map(fence_key);
+        let fences = get_together(log, log.retry(envelope), fences).await?;
         for ((boundary, types), fence) in chunk.iter().zip(&fences) {
             let differs = difference(boundary, *types, fence.as_ref())?;
             conflict = conflict.or(differs);

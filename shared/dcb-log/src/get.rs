@@ -1,4 +1,4 @@
-//! Items by their keys: as they come, or with all that was committed before.
+//! Items by their keys: as they come, all at one moment, or each with all that was committed before.
 
 use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, ReturnConsumedCapacity, TransactGetItem};
 use ringfence::{LogError, StoreError};
@@ -55,6 +55,18 @@ pub(crate) async fn batch(
     Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
 }
 
+/// The items at one moment, in the order of `keys`: at most as many as a transaction has actions,
+/// and 4 MB of them.
+pub(crate) async fn get_together(
+    log: &DcbLog,
+    retry: Retry,
+    keys: impl Iterator<Item = Item>,
+) -> Result<Vec<Option<Item>>, LogError> {
+    let gets = gets(log, keys);
+    let found = retry.run(|| together(log, gets.clone())).await;
+    whole(found.map_err(|gave_up| gave_up.during(OPERATION))?, gets.len())
+}
+
 /// The items, in the order of `keys`, each as of a moment after the call: what was committed before it
 /// shows. At most as many keys as a transaction has actions, and 4 MB of items.
 ///
@@ -65,11 +77,7 @@ pub(crate) async fn get_committed(
     retry: Retry,
     keys: impl Iterator<Item = Item>,
 ) -> Result<Vec<Option<Item>>, LogError> {
-    let get = |key| {
-        let get = Get::builder().table_name(&log.table).set_key(Some(key)).build();
-        TransactGetItem::builder().get(get.expect("table and key are set")).build()
-    };
-    let mut open: Vec<Vec<TransactGetItem>> = vec![keys.map(get).collect()];
+    let mut open = vec![gets(log, keys)];
     let mut items = Vec::new();
     while let Some(mut gets) = open.pop() {
         let found = retry.run(async || match together(log, gets.clone()).await {
@@ -82,14 +90,27 @@ pub(crate) async fn get_committed(
             open.extend([second, gets]);
             continue;
         };
-        if found.len() != gets.len() {
-            // What lacks at the end would pass for items that are not there.
-            let source = format!("{} answers to {} keys", found.len(), gets.len()).into();
-            return Err(StoreError::Failed { operation: OPERATION, source }.into());
-        }
-        items.extend(found);
+        items.extend(whole(found, gets.len())?);
     }
     Ok(items)
+}
+
+fn gets(log: &DcbLog, keys: impl Iterator<Item = Item>) -> Vec<TransactGetItem> {
+    let get = |key| {
+        let get = Get::builder().table_name(&log.table).set_key(Some(key)).build();
+        TransactGetItem::builder().get(get.expect("table and key are set")).build()
+    };
+    keys.map(get).collect()
+}
+
+/// The answers, if there are as many as keys: what lacks at the end would pass for items that are not
+/// there.
+fn whole(found: Vec<Option<Item>>, keys: usize) -> Result<Vec<Option<Item>>, LogError> {
+    if found.len() == keys {
+        return Ok(found);
+    }
+    let source = format!("{} answers to {keys} keys", found.len()).into();
+    Err(StoreError::Failed { operation: OPERATION, source }.into())
 }
 
 async fn together(log: &DcbLog, gets: Vec<TransactGetItem>) -> Result<Vec<Option<Item>>, Failure> {
