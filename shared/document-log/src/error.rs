@@ -132,7 +132,7 @@ pub enum ItemError {
     Name {
         /// Its `p`.
         stream: String,
-        /// Why that is no name.
+        /// Why that can't be a name.
         cause: StreamNameError,
     },
 }

@@ -254,7 +254,7 @@ async fn a_gap_that_stays_is_looked_for_once() {
     stack.wire.inject("Query", 0, without(&["4"]));
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"; 2]);
-    // A gap that another writer fills is none any more.
+    // Another writer fills the gap, so it is gone.
     push(&log, Place::Forced(2)).await.expect("pushed");
     stack.operations();
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 2, 3, 4, 7]);

@@ -254,7 +254,7 @@ async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
         assert!(reused, "{other:?}");
     }
     assert_eq!((count(&log, "ada").await, count(&log, "bob").await), (1, 1));
-    // Bob has an event of Ada's command under that key, which is none of his own commands.
+    // Bob has an event of Ada's command under that key. It is not of his own command.
     for (own, places) in [("bob", ["bob 2"]), ("eve", ["eve 1"])] {
         let command = Add { own, ..add(To::Own, 1) };
         assert_eq!(accepted(run(&log, &command, &keyed("k")).await), first(places));
