@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
-use ringfence_dynamo::{Failure, Item, Kind};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
@@ -141,7 +141,8 @@ pub(crate) async fn page(table: &Table, of: Of, list: &List) -> Result<Listed, A
         return Ok(Listed { aggregates: Vec::new(), next_page_token: None });
     }
     let start = start.map(Key::into_item);
-    let page = table.retry.run(|| query(table, &of, &list, start.clone())).await;
+    let query = || table.dynamo.query(|query| of_page(query, &of, &list, start.clone()));
+    let page = table.retry.run(query).await;
     let page = page.map_err(|gave_up| gave_up.during("listing aggregates"))?;
     let aggregates = page.items.unwrap_or_default().iter().map(listed).collect::<Result<_, _>>()?;
     let key = page.last_evaluated_key.as_ref().and_then(Key::of);
@@ -163,25 +164,20 @@ pub(crate) fn listed(item: &Item) -> Result<ListedAggregate, AggregateError> {
     Ok(ListedAggregate { id, initial_event_timestamp: timestamp })
 }
 
-async fn query(
-    table: &Table,
+fn of_page(
+    query: QueryFluentBuilder,
     of: &Of,
     list: &List,
     start: Option<Item>,
-) -> Result<QueryOutput, Failure> {
-    table.meter.sent(Kind::Read);
+) -> QueryFluentBuilder {
     let limit = list.limit.map(|limit| i32::try_from(limit.get()).unwrap_or(i32::MAX));
-    let query = table
-        .client
-        .query()
-        .table_name(&table.name)
+    let query = query
         .index_name(INITIAL_EVENTS)
         .scan_index_forward(!list.reverse.unwrap_or(false))
         .expression_attribute_names("#of", of.name)
         .expression_attribute_values(":of", of.value.clone())
         .set_limit(limit)
-        .set_exclusive_start_key(start)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+        .set_exclusive_start_key(start);
     let bounds = [
         (":after", &list.initial_event_after, "#timestamp >= :after"),
         (":before", &list.initial_event_before, "#timestamp <= :before"),
@@ -202,10 +198,7 @@ async fn query(
         true => query,
         false => query.expression_attribute_names("#timestamp", TIMESTAMP),
     };
-    let query = bounds.into_iter().fold(query, |query, (name, bound, _)| {
-        query.expression_attribute_values(name, text(bound))
-    });
-    let page = query.send().await?;
-    table.meter.consumed(Kind::Read, page.consumed_capacity());
-    Ok(page)
+    bounds
+        .into_iter()
+        .fold(query, |query, (name, bound, _)| query.expression_attribute_values(name, text(bound)))
 }

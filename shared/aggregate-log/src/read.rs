@@ -3,12 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use lru::LruCache;
 use ringfence::StoreError;
-use ringfence_dynamo::{Attempts, Failure, Item, Kind};
+use ringfence_dynamo::{Attempts, Item};
 
 use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
@@ -111,7 +110,9 @@ pub(crate) fn items(
     let begin = (!range.is_empty()).then_some((range, None));
     try_unfold((begin, partition), move |(state, partition)| async move {
         let Some((range, start)) = state else { return Ok(None) };
-        let page = table.retry.run(|| query(table, &partition, range, start.clone())).await;
+        let query =
+            || table.dynamo.query(|query| of_range(query, &partition, range, start.clone()));
+        let page = table.retry.run(query).await;
         let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
         let items = page.items.unwrap_or_default();
         let read = u32::try_from(items.len()).unwrap_or(u32::MAX);
@@ -124,33 +125,25 @@ pub(crate) fn items(
     .try_flatten()
 }
 
-async fn query(
-    table: &Table,
+fn of_range(
+    query: QueryFluentBuilder,
     partition: &str,
     range: Range,
     start: Option<Item>,
-) -> Result<QueryOutput, Failure> {
-    table.meter.sent(Kind::Read);
-    let mut query = table
-        .client
-        .query()
-        .table_name(&table.name)
+) -> QueryFluentBuilder {
+    let query = query
         .consistent_read(true)
         .scan_index_forward(!range.reverse)
         .expression_attribute_names("#id", AGGREGATE_ID)
         .expression_attribute_values(":id", text(partition))
         .set_limit(range.limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)))
-        .set_exclusive_start_key(start)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-    query = match (range.min_version, range.max_version) {
+        .set_exclusive_start_key(start);
+    match (range.min_version, range.max_version) {
         (None, None) => query.key_condition_expression("#id = :id"),
         (min, max) => query
             .key_condition_expression("#id = :id AND #version BETWEEN :min AND :max")
             .expression_attribute_names("#version", VERSION)
             .expression_attribute_values(":min", number(min.unwrap_or(0)))
             .expression_attribute_values(":max", number(max.unwrap_or(VERSION_MAX))),
-    };
-    let page = query.send().await?;
-    table.meter.consumed(Kind::Read, page.consumed_capacity());
-    Ok(page)
+    }
 }

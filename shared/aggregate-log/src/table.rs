@@ -1,14 +1,12 @@
 //! The log in a table of Castore's single-table layout.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-};
+use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use ringfence::StoreError;
-use ringfence_dynamo::{Clock, Failure, GaveUp, Kind, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter, Retry};
 
 use crate::item::{EVENT_STORE_ID, VERSION, text};
 use crate::key::check_store;
@@ -23,10 +21,8 @@ use crate::{
 /// Event stores in one DynamoDB table; clones share one meter, and what is known of gaps.
 #[derive(Clone, Debug)]
 pub struct Table {
-    pub(crate) client: Client,
-    pub(crate) name: String,
-    pub(crate) clock: Clock,
-    pub(crate) meter: Meter,
+    pub(crate) dynamo: ringfence_dynamo::Table,
+    clock: Clock,
     pub(crate) retry: Retry,
     pub(crate) gaps: Gaps,
 }
@@ -36,8 +32,8 @@ impl Table {
     /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        let (name, meter, retry) = (name.into(), Meter::default(), Retry::default());
-        Self { client, name, clock, meter, retry, gaps: Gaps::new() }
+        let dynamo = ringfence_dynamo::Table::new(client, name);
+        Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new() }
     }
 
     /// The same, trying as often and as long as `retry` says: a deadline comes in here.
@@ -49,7 +45,7 @@ impl Table {
     /// What the requests cost so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        &self.meter
+        self.dynamo.meter()
     }
 
     async fn newest(&self, key: &AggregateKey) -> Result<Version, AggregateError> {
@@ -92,32 +88,26 @@ impl Table {
 
     /// Sends until the outcome is known.
     pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
-        let mut attempts = self.retry.start();
-        let mut unknown = None;
-        loop {
+        let put = |entry: &Entry| entry.put(self.dynamo.name());
+        let send = async || match prepared.entries.as_slice() {
             // A single event needs no transaction, which would cost twice as much.
-            let sent = match prepared.entries.as_slice() {
-                [entry] => attempts.bounded(self.put(entry)).await,
-                _ => attempts.bounded(self.transact(prepared)).await,
-            };
-            let Err(failure) = sent else { return Ok(()) };
-            if let Some(verdict) = prepared.verdict(&failure) {
-                return verdict;
+            [entry] => self.dynamo.put(put(entry)).await,
+            entries => {
+                let action = |entry| TransactWriteItem::builder().put(put(entry)).build();
+                let actions = entries.iter().map(action).collect();
+                self.dynamo.transact(actions, &prepared.push_id).await
             }
-            if !failure.is_transient() || !attempts.again().await {
-                let gave_up = GaveUp { failure, attempts: attempts.made() };
-                return Err(gave_up.writing("pushing events", unknown).into());
-            }
-            if matches!(failure, Failure::Unknown { .. }) {
-                unknown = Some(failure);
-            }
-        }
+        };
+        let Err(gave_up) = self.retry.run(send).await else { return Ok(()) };
+        let verdict = prepared.verdict(&gave_up.failure);
+        verdict.unwrap_or_else(|| Err(gave_up.writing("pushing events").into()))
     }
+}
 
-    async fn put(&self, entry: &Entry) -> Result<(), Failure> {
-        self.meter.sent(Kind::Write);
-        let put = self.client.put_item().table_name(&self.name);
-        let put = match entry.forced {
+impl Entry {
+    fn put(&self, table: &str) -> Put {
+        let put = Put::builder().table_name(table).set_item(Some(self.item.clone()));
+        let put = match self.forced {
             true => put,
             false => put
                 .condition_expression(IS_FREE)
@@ -126,41 +116,7 @@ impl Table {
                     ReturnValuesOnConditionCheckFailure::AllOld,
                 ),
         };
-        let answer = put
-            .set_item(Some(entry.item.clone()))
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
-    }
-
-    async fn transact(&self, prepared: &Prepared) -> Result<(), Failure> {
-        self.meter.sent(Kind::Write);
-        let puts = prepared.entries.iter().map(|entry| {
-            let put = Put::builder().table_name(&self.name).set_item(Some(entry.item.clone()));
-            let put = match entry.forced {
-                true => put,
-                false => put
-                    .condition_expression(IS_FREE)
-                    .expression_attribute_names("#version", VERSION)
-                    .return_values_on_condition_check_failure(
-                        ReturnValuesOnConditionCheckFailure::AllOld,
-                    ),
-            };
-            let put = put.build().expect("it has a table and an item");
-            TransactWriteItem::builder().put(put).build()
-        });
-        let answer = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(puts.collect()))
-            .client_request_token(&prepared.push_id)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
+        put.build().expect("table and item are set")
     }
 }
 

@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use publish_events::{Entry, EntryError, Topic};
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{Direction, Recorded, StreamName};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Log, Partition};
 use serde_json::{Value, json};
 
@@ -229,11 +229,10 @@ impl<'a> Does<'a> {
         )?;
         let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
         let item = Item::from(item);
-        let get = || async {
-            let get = self.client.get_item().table_name(table).set_key(Some(item.clone()));
-            get.consistent_read(true).send().await.map_err(Into::into)
-        };
-        let found = Retry::default().run(get).await.context("reading the event")?.item;
+        let table = Table::new(self.client.clone(), table);
+        let found = Retry::default().run(|| table.get(item.clone(), true)).await;
+        let found = found.context("reading the event")?;
+        let table = table.name();
         let found = found.with_context(|| format!("{table} has no event {key}"))?;
         Ok(serde_json::to_value(serde_dynamo::Item::from(found))?)
     }

@@ -1,8 +1,7 @@
 //! Appending: send until the outcome is known (rule 9).
 
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use ringfence::{Append, Appended, Envelope, LogError, Position, SequencedEvent, StoreError};
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind};
+use ringfence_dynamo::{GaveUp, Item};
 
 use crate::log::DcbLog;
 use crate::outcome::{Verdict, classify};
@@ -21,7 +20,7 @@ pub(crate) enum End {
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let Append { events, seen, record, envelope } = append;
-    let draft = Draft::new(&log.table, &log.catalog, events, &envelope.metadata)?;
+    let draft = Draft::new(log.table.name(), &log.catalog, events, &envelope.metadata)?;
     let draft = Draft { seen, record, ..draft };
     match (commit(log, &draft, envelope).await?, record) {
         (End::Committed(events), _) => Ok(Appended::Committed(events)),
@@ -45,33 +44,24 @@ pub(crate) async fn commit(
     envelope: &Envelope,
 ) -> Result<End, LogError> {
     let mut attempts = log.retry(envelope).start();
-    let mut transaction = mint(log, draft, envelope.cause.as_ref(), 0)?;
-    let mut unknown = None;
+    let mut raise = 0;
     loop {
-        let Err(failure) = attempts.bounded(send(log, &transaction)).await else {
+        let transaction = mint(log, draft, envelope.cause.as_ref(), raise)?;
+        let send = || log.table.transact(transaction.items.clone(), &transaction.token);
+        let Err(GaveUp { failure, attempts: made, unknown }) = attempts.run(send).await else {
             return Ok(End::Committed(transaction.events));
         };
-        let failure = match classify(&transaction, failure)? {
+        match classify(&transaction, failure)? {
             Verdict::Committed => return Ok(End::Committed(transaction.events)),
             Verdict::Imported => return Ok(End::Imported),
             Verdict::Recorded(item) => return Ok(End::Recorded(item)),
             Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
-            Verdict::Behind(raise) => {
-                if !attempts.at_once() {
-                    return Err(StoreError::Contention { attempts: attempts.made() }.into());
-                }
-                transaction = mint(log, draft, envelope.cause.as_ref(), raise)?;
-                unknown = None;
-                continue;
+            Verdict::Behind(ms) if attempts.at_once() => raise = ms,
+            Verdict::Behind(_) => return Err(StoreError::Contention { attempts: made }.into()),
+            Verdict::Failed(failure) => {
+                let gave_up = GaveUp { failure, attempts: made, unknown };
+                return Err(gave_up.writing("appending").into());
             }
-            Verdict::Failed(failure) => failure,
-        };
-        if !failure.is_transient() || !attempts.again().await {
-            let gave_up = GaveUp { failure, attempts: attempts.made() };
-            return Err(gave_up.writing("appending", unknown).into());
-        }
-        if matches!(failure, Failure::Unknown { .. }) {
-            unknown = Some(failure);
         }
     }
 }
@@ -88,18 +78,4 @@ fn mint(
         event_uuid: log.clock.uuid(),
         token: log.clock.uuid(),
     })
-}
-
-async fn send(log: &DcbLog, transaction: &Transaction) -> Result<(), Failure> {
-    log.meter.sent(Kind::Write);
-    let answer = log
-        .client
-        .transact_write_items()
-        .set_transact_items(Some(transaction.items.clone()))
-        .client_request_token(&transaction.token)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Write, answer.consumed_capacity());
-    Ok(())
 }

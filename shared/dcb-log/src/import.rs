@@ -29,7 +29,7 @@ impl DcbLog {
         event: NewEvent,
         envelope: &Envelope,
     ) -> Result<Imported, LogError> {
-        let draft = Draft::new(&self.table, &self.catalog, vec![event], &envelope.metadata)?;
+        let draft = Draft::new(self.table.name(), &self.catalog, vec![event], &envelope.metadata)?;
         let draft = Draft { event_id: Some(event_id), ..draft };
         match commit(self, &draft, envelope).await? {
             End::Committed(mut events) => Ok(Imported::Now(events.remove(0))),

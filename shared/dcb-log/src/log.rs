@@ -9,7 +9,7 @@ use ringfence::{
     Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError,
     Outcome, Plan, Position, Seen, SequencedEvent, Settled,
 };
-use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter, Retry, Table};
 
 use crate::{append, fence, read, record};
 
@@ -19,11 +19,9 @@ const AHEAD_MAX_MS: u64 = 60_000;
 
 /// An event log in one DynamoDB table.
 pub struct DcbLog {
-    pub(crate) client: Client,
-    pub(crate) table: String,
+    pub(crate) table: Table,
     pub(crate) catalog: Catalog,
     pub(crate) clock: Clock,
-    pub(crate) meter: Meter,
     /// The time of this writer's last position, in milliseconds since 1970.
     last_ms: AtomicU64,
 }
@@ -33,14 +31,13 @@ impl DcbLog {
     /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, catalog: Catalog, clock: Clock) -> Self {
-        let (table, meter, last_ms) = (table.into(), Meter::default(), AtomicU64::new(0));
-        Self { client, table, catalog, clock, meter, last_ms }
+        Self { table: Table::new(client, table), catalog, clock, last_ms: AtomicU64::new(0) }
     }
 
     /// What this log's requests cost so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        &self.meter
+        self.table.meter()
     }
 
     /// Where this log has the time and its ids from.

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use ringfence::LogError;
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
+use aws_sdk_dynamodb::types::{Put, Update};
+use ringfence::{LogError, StoreError};
+use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
 
 use crate::compare::{Counts, Difference};
 use crate::fence::{fence_key, snapshot_free};
@@ -37,8 +37,8 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
             Err(Failure::Condition(_)) => {}
             Err(failure) if failure.is_transient() => {}
             Err(failure) => {
-                let attempts = attempts.made();
-                return Err(GaveUp { failure, attempts }.during("mending a fence").into());
+                let operation = "mending a fence";
+                return Err(StoreError::Failed { operation, source: failure.into() }.into());
             }
         }
         if !attempts.again().await {
@@ -63,21 +63,15 @@ async fn replace(log: &DcbLog, old: &Item, new: Item) -> Result<(), Failure> {
             }
         });
     }
-    log.meter.sent(Kind::Write);
-    let answer = log
-        .client
-        .put_item()
-        .table_name(&log.table)
+    let put = Put::builder()
+        .table_name(log.table.name())
         .set_item(Some(new))
         .condition_expression(conditions.join(" AND "))
         .set_expression_attribute_names(Some(names))
         // DynamoDB refuses an empty map of values.
         .set_expression_attribute_values((!values.is_empty()).then_some(values))
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Write, answer.consumed_capacity());
-    Ok(())
+        .build();
+    log.table.put(put.expect("table and item are set")).await
 }
 
 /// Gives an event the attributes of indexes that it lacks. It says the same however often it is
@@ -87,11 +81,12 @@ pub(crate) async fn set_attributes(
     key: &Item,
     attributes: &Item,
 ) -> Result<(), LogError> {
-    let written = Retry::default().run(|| set(log, key, attributes)).await;
-    written.map_err(|gave_up| gave_up.during("indexing an event").into())
+    let update = || log.table.update(set(log.table.name(), key, attributes), None);
+    let written = Retry::default().run(update).await;
+    written.map(drop).map_err(|gave_up| gave_up.during("indexing an event").into())
 }
 
-async fn set(log: &DcbLog, key: &Item, attributes: &Item) -> Result<(), Failure> {
+fn set(table: &str, key: &Item, attributes: &Item) -> Update {
     let mut names = HashMap::from([("#id".to_owned(), ID.to_owned())]);
     let mut values = Item::new();
     let mut sets = Vec::new();
@@ -100,45 +95,32 @@ async fn set(log: &DcbLog, key: &Item, attributes: &Item) -> Result<(), Failure>
         values.insert(format!(":v{n}"), value.clone());
         sets.push(format!("#n{n} = :v{n}"));
     }
-    log.meter.sent(Kind::Write);
-    let answer = log
-        .client
-        .update_item()
-        .table_name(&log.table)
+    Update::builder()
+        .table_name(table)
         .set_key(Some(key.clone()))
         .update_expression(format!("SET {}", sets.join(", ")))
         .condition_expression("attribute_exists(#id)")
         .set_expression_attribute_names(Some(names))
         .set_expression_attribute_values(Some(values))
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Write, answer.consumed_capacity());
-    Ok(())
+        .build()
+        .expect("table, key and expression are set")
 }
 
 /// Puts an item where none is; whether none was. What a second attempt finds, the first may have
 /// put, so it counts as lacking.
 pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError> {
-    match Retry::default().run(|| put(log, item)).await {
+    let put = || {
+        let put = Put::builder()
+            .table_name(log.table.name())
+            .set_item(Some(item.clone()))
+            .condition_expression("attribute_not_exists(#id)")
+            .expression_attribute_names("#id", ID)
+            .build();
+        log.table.put(put.expect("table and item are set"))
+    };
+    match Retry::default().run(put).await {
         Ok(()) => Ok(true),
-        Err(GaveUp { failure: Failure::Condition(_), attempts }) => Ok(attempts > 1),
+        Err(GaveUp { failure: Failure::Condition(_), attempts, .. }) => Ok(attempts > 1),
         Err(gave_up) => Err(gave_up.during("putting an index item").into()),
     }
-}
-
-async fn put(log: &DcbLog, item: &Item) -> Result<(), Failure> {
-    log.meter.sent(Kind::Write);
-    let answer = log
-        .client
-        .put_item()
-        .table_name(&log.table)
-        .set_item(Some(item.clone()))
-        .condition_expression("attribute_not_exists(#id)")
-        .expression_attribute_names("#id", ID)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Write, answer.consumed_capacity());
-    Ok(())
 }

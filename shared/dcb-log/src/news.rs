@@ -20,13 +20,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use ringfence::{Boundary, BoundaryId, Catalog, LogError, Position, StoreError};
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::fence::{FENCE_ID, fence_key};
-use crate::get::{KEYS_MAX, OPERATION, batch};
+use crate::get::OPERATION;
 use crate::item::{COUNT, EVENT, HEAD, ID, POSITION, count, event_type, in_context, text};
 use crate::log::DcbLog;
 
@@ -119,7 +118,7 @@ impl DcbLog {
             for (partition, _) in &late {
                 said.remove(partition);
             }
-            for chunk in late.chunks(KEYS_MAX) {
+            for chunk in late.chunks(BATCH_KEYS_MAX) {
                 said.extend(self.read_fences(chunk, retry).await?);
             }
             late.retain(|(partition, event)| {
@@ -143,7 +142,7 @@ impl DcbLog {
         Ok(partitions.iter().map(mark).collect())
     }
 
-    /// What those of at most [`KEYS_MAX`] fences say that the store gets to; `None` for a fence that
+    /// What those of at most [`BATCH_KEYS_MAX`] fences say that the store gets to; `None` for a fence that
     /// is not there, or that no writer of this protocol has touched.
     async fn read_fences<'p>(
         &self,
@@ -152,7 +151,7 @@ impl DcbLog {
     ) -> Result<HashMap<&'p BoundaryId, Option<Mark>>, LogError> {
         let partitions = partitions.iter().map(|(partition, _)| partition);
         let keys: Vec<_> = partitions.clone().map(fence_key).collect();
-        let fences = retry.run(|| batch(self, keys.clone(), true)).await;
+        let fences = retry.run(|| self.table.get_batch(keys.clone(), true)).await;
         let (fences, left) = fences.map_err(|gave_up| gave_up.during(OPERATION))?;
         let of =
             |item: &Item| item.get(ID)?.as_s().ok()?.strip_prefix(FENCE_ID).map(BoundaryId::stored);
@@ -229,7 +228,18 @@ impl DcbLog {
         let mut start = None;
         loop {
             let whole = look.events.is_empty();
-            let query = || self.query_news(partition, from.clone(), mark, whole, start.clone());
+            let query = || {
+                self.table.query(|query| {
+                    let query = of_news(query, partition, from.as_deref(), mark);
+                    let query = query.set_exclusive_start_key(start.clone());
+                    match whole {
+                        true => query,
+                        false => query
+                            .projection_expression("#event, #position")
+                            .expression_attribute_names("#event", EVENT),
+                    }
+                })
+            };
             let page = retry.run(query).await;
             let page = page.map_err(|gave_up| gave_up.during("reading a partition"))?;
             for item in page.items.unwrap_or_default() {
@@ -251,51 +261,33 @@ impl DcbLog {
             }
         }
     }
+}
 
-    async fn query_news(
-        &self,
-        partition: &BoundaryId,
-        from: Option<String>,
-        mark: &Mark,
-        whole: bool,
-        start: Option<Item>,
-    ) -> Result<QueryOutput, Failure> {
-        let range = match from {
-            Some(_) => "#position BETWEEN :from AND :head",
-            None => "#position <= :head",
-        };
-        let mut query = self.client.query();
-        if let Some(from) = from {
-            query = query.expression_attribute_values(":from", text(from));
-        }
-        if !whole {
-            query = query
-                .projection_expression("#event, #position")
-                .expression_attribute_names("#event", EVENT);
-        }
-        self.meter.sent(Kind::Read);
-        let page = query
-            .table_name(&self.table)
-            .key_condition_expression(format!("#id = :id AND {range}"))
-            .expression_attribute_names("#id", ID)
-            .expression_attribute_names("#position", POSITION)
-            .expression_attribute_values(":id", text(partition.as_str()))
-            .expression_attribute_values(":head", text(mark.head.as_str()))
-            .consistent_read(true)
-            .set_exclusive_start_key(start)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Read, page.consumed_capacity());
-        Ok(page)
+/// The events of a partition up to the mark, from a position on.
+fn of_news(
+    query: QueryFluentBuilder,
+    partition: &BoundaryId,
+    from: Option<&str>,
+    mark: &Mark,
+) -> QueryFluentBuilder {
+    let query = query
+        .expression_attribute_names("#id", ID)
+        .expression_attribute_names("#position", POSITION)
+        .expression_attribute_values(":id", text(partition.as_str()))
+        .expression_attribute_values(":head", text(mark.head.as_str()))
+        .consistent_read(true);
+    match from {
+        Some(from) => query
+            .key_condition_expression("#id = :id AND #position BETWEEN :from AND :head")
+            .expression_attribute_values(":from", text(from)),
+        None => query.key_condition_expression("#id = :id AND #position <= :head"),
     }
 }
 
 /// The deadline ended it, not the looks: a later call may find that all agree.
 fn out_of_time(attempts: u32) -> NewsError {
-    let failure = Failure::Unknown { source: OUT_OF_TIME.into() };
-    let error = GaveUp { failure, attempts }.during("comparing a partition with its fence");
-    LogError::from(error).into()
+    let (operation, source) = ("comparing a partition with its fence", OUT_OF_TIME.into());
+    LogError::from(StoreError::Unavailable { operation, attempts, source }).into()
 }
 
 /// What an error says that a fence does not count.

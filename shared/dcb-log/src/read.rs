@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 
-use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use futures::future::{FutureExt, try_join_all};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
     Access, Catalog, Consistency, Envelope, LogError, Page, Plan, Position, Read, SequencedEvent,
     StoreError,
 };
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
-use crate::get::{KEYS_MAX, get_all};
+use crate::get::get_all;
 use crate::item::{
     COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, read_type, tag_index, text,
 };
@@ -114,7 +113,8 @@ impl Source<'_> {
             Next::After(key) => Some(key),
             Next::End => return Ok(()),
         };
-        let page = self.retry.run(|| self.query(start.clone())).await;
+        let query = || self.log.table.query(|query| self.of_boundary(query, start.clone()));
+        let page = self.retry.run(query).await;
         let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
         if let Some(key) = page.last_evaluated_key {
             self.next = Next::After(key);
@@ -132,7 +132,11 @@ impl Source<'_> {
         }
     }
 
-    async fn query(&self, start: Option<Item>) -> Result<QueryOutput, Failure> {
+    fn of_boundary(
+        &self,
+        mut query: QueryFluentBuilder,
+        start: Option<Item>,
+    ) -> QueryFluentBuilder {
         let boundary = || self.read.boundary.as_str().to_owned();
         let (index, value) = match &self.read.access {
             Access::Partition => (None, boundary()),
@@ -144,7 +148,6 @@ impl Source<'_> {
         // An index has no strong read.
         let strong = self.read.access.is_of_table() && self.strong;
         let mut condition = "#key = :key".to_owned();
-        let mut query = self.log.client.query();
         if let Some(after) = &self.page.after {
             let beyond = if self.page.backwards { "<" } else { ">" };
             condition = format!("{condition} AND #position {beyond} :after");
@@ -152,9 +155,7 @@ impl Source<'_> {
                 .expression_attribute_names("#position", POSITION)
                 .expression_attribute_values(":after", text(after.as_str()));
         }
-        self.log.meter.sent(Kind::Read);
-        let page = query
-            .table_name(&self.log.table)
+        query
             .set_index_name(index)
             .key_condition_expression(condition)
             .expression_attribute_names("#key", name)
@@ -163,17 +164,12 @@ impl Source<'_> {
             .set_scan_index_forward(self.page.backwards.then_some(false))
             .set_limit(self.page.limit.map(items_of_page))
             .set_exclusive_start_key(start)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.log.meter.consumed(Kind::Read, page.consumed_capacity());
-        Ok(page)
     }
 
     /// Reads the items of the next keys. One that is not there is not seen, which the append's
     /// condition notices.
     async fn complete(&mut self) -> Result<(), LogError> {
-        let keys = self.keys.drain(..self.keys.len().min(KEYS_MAX)).collect::<Vec<_>>();
+        let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
         let items = get_all(self.log, self.retry, keys, self.strong).await?;
         self.accept(items)?;
         self.events.make_contiguous().sort_by(|a, b| a.position.cmp(&b.position));

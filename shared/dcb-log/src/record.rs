@@ -1,14 +1,10 @@
 //! The command item: what makes a command with an idempotency key take effect once.
 
-use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure};
 use ringfence::{
     CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, escape,
 };
-use ringfence_dynamo::{
-    Failure, GaveUp, Item, Kind, from_attribute, item_bytes, rfc3339, to_attribute,
-};
+use ringfence_dynamo::{Failure, GaveUp, Item, from_attribute, item_bytes, rfc3339, to_attribute};
 use serde_json::json;
 
 use crate::item::{ID, RECORDED_AT, key, number, text};
@@ -79,46 +75,20 @@ pub(crate) async fn settle(
     outcome: &Outcome,
     envelope: &Envelope,
 ) -> Result<Settled, LogError> {
-    let put = put(&log.table, record, outcome, log.clock.now_ms())?;
-    let mut attempts = log.retry(envelope).start();
-    let mut unknown = None;
-    loop {
-        let failure = match attempts.bounded(send(log, put.clone())).await {
-            Ok(()) => return Ok(Settled::Now),
-            // An earlier send, whose answer was lost, did it.
-            Err(Failure::Condition(Some(item))) if unknown.is_some() && item == put.item => {
-                return Ok(Settled::Now);
-            }
-            Err(Failure::Condition(Some(item))) => {
-                return recorded(record, item).map(Settled::Repeated);
-            }
-            Err(failure) => failure,
-        };
-        if !failure.is_transient() || !attempts.again().await {
-            let gave_up = GaveUp { failure, attempts: attempts.made() };
-            return Err(gave_up.writing(OPERATION, unknown).into());
+    let put = put(log.table.name(), record, outcome, log.clock.now_ms())?;
+    // A single write is half the price of a transaction of one.
+    let sent = log.retry(envelope).run(|| log.table.put(put.clone())).await;
+    let Err(gave_up) = sent else { return Ok(Settled::Now) };
+    match gave_up {
+        // An earlier send, whose answer was lost, did it.
+        GaveUp { failure: Failure::Condition(Some(item)), unknown: Some(_), .. }
+            if item == put.item =>
+        {
+            Ok(Settled::Now)
         }
-        if matches!(failure, Failure::Unknown { .. }) {
-            unknown = Some(failure);
+        GaveUp { failure: Failure::Condition(Some(item)), .. } => {
+            recorded(record, item).map(Settled::Repeated)
         }
+        gave_up => Err(gave_up.writing(OPERATION).into()),
     }
-}
-
-/// A single write is half the price of a transaction of one.
-async fn send(log: &DcbLog, put: Put) -> Result<(), Failure> {
-    log.meter.sent(Kind::Write);
-    let answer = log
-        .client
-        .put_item()
-        .table_name(put.table_name)
-        .set_item(Some(put.item))
-        .set_condition_expression(put.condition_expression)
-        .set_expression_attribute_names(put.expression_attribute_names)
-        .set_expression_attribute_values(put.expression_attribute_values)
-        .set_return_values_on_condition_check_failure(put.return_values_on_condition_check_failure)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    log.meter.consumed(Kind::Write, answer.consumed_capacity());
-    Ok(())
 }

@@ -1,10 +1,9 @@
 //! Every item of one kind, for tools and exports; no decision can rest on it.
 
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{LogError, SequencedEvent};
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::{Item, Retry};
 
 use crate::fence::{FENCE, FENCE_ID};
 use crate::item::{EVENT, ID, POSITION, text};
@@ -45,29 +44,17 @@ impl DcbLog {
     pub(crate) fn scan_items(&self, of: Of) -> impl Stream<Item = Result<Item, LogError>> {
         try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
             let Some(start) = start else { return Ok(None) };
-            let page = Retry::default().run(|| self.scan_page(of, start.clone())).await;
-            let (items, next) = page.map_err(|gave_up| gave_up.during("scanning the table"))?;
-            Ok::<_, LogError>(Some((items, next.map(Some))))
+            let scan = || {
+                let start = start.clone();
+                self.table.scan(move |scan| of.filter(scan).set_exclusive_start_key(start))
+            };
+            let page = Retry::default().run(scan).await;
+            let page = page.map_err(|gave_up| gave_up.during("scanning the table"))?;
+            let next = page.last_evaluated_key.map(Some);
+            Ok::<_, LogError>(Some((page.items.unwrap_or_default(), next)))
         })
         .map_ok(|items| iter(items).map(Ok))
         .try_flatten()
-    }
-
-    async fn scan_page(
-        &self,
-        of: Of,
-        start: Option<Item>,
-    ) -> Result<(Vec<Item>, Option<Item>), Failure> {
-        self.meter.sent(Kind::Read);
-        let page = of
-            .filter(self.client.scan())
-            .table_name(&self.table)
-            .set_exclusive_start_key(start)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Read, page.consumed_capacity());
-        Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
     }
 }
 

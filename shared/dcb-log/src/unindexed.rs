@@ -13,9 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Filing, LogError};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
-use crate::get::{KEYS_MAX, get_all, get_committed};
+use crate::get::{get_all, get_committed};
 use crate::item::{COMPOSITE_INDEX, index_item, items_id, key, key_texts, tag_index, text};
 use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
@@ -54,7 +54,7 @@ impl<'a> Unindexed<'a> {
             let id = items_id(boundary);
             let index = id.split_once(':').map_or(&*id, |(index, _)| index).to_owned();
             self.items.push((index, index_item(item, filing, boundary)));
-            if self.items.len() == KEYS_MAX {
+            if self.items.len() == BATCH_KEYS_MAX {
                 self.look().await?;
             }
         }

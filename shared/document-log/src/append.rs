@@ -77,37 +77,22 @@ impl<S: Store> DocumentLog<S> {
     }
 
     async fn send(&self, write: Write, envelope: &Envelope) -> Result<Appended, DocumentError> {
-        let mut attempts = self.retry(envelope).start();
-        let mut unknown = None;
-        loop {
-            let Err(failure) = attempts.bounded(self.store.write(&write)).await else {
-                return Ok(Appended::Written(write.tip));
-            };
-            match (refused(failure), unknown.take()) {
-                (Ok(found), None) => return Ok(Appended::Conflict(found)),
-                (Ok(found), Some(source)) => {
-                    return match self.whose(&write, found.as_ref(), envelope).await? {
-                        Whose::Ours => Ok(Appended::Written(write.tip)),
-                        Whose::Theirs => Ok(Appended::Conflict(found)),
-                        Whose::Unclear => Err(unclear(attempts.made(), source)),
-                    };
-                }
-                (Err(failure), earlier) => {
-                    let again = failure.is_transient() && attempts.again().await;
-                    let attempts = attempts.made();
-                    unknown = match (failure, earlier) {
-                        (open @ Failure::Unknown { .. }, _) | (_, Some(open)) if again => {
-                            Some(open)
-                        }
-                        (source @ Failure::Unknown { .. }, _) | (_, Some(source)) => {
-                            return Err(unclear(attempts, source));
-                        }
-                        (_, None) if again => None,
-                        (failure, None) => {
-                            return Err(GaveUp { failure, attempts }.during("appending").into());
-                        }
-                    };
-                }
+        let send = async || self.store.write(&write).await.map_err(of_tip);
+        let Err(gave_up) = self.retry(envelope).run(send).await else {
+            return Ok(Appended::Written(write.tip));
+        };
+        let GaveUp { failure: Failure::Condition(found), attempts, unknown } = gave_up else {
+            return Err(gave_up.writing("appending").into());
+        };
+        // A Tip that can't be understood is read again, where it is an error.
+        let found = found.and_then(|found| Batch::of_item(found).ok());
+        let Some(source) = unknown else { return Ok(Appended::Conflict(found)) };
+        match self.whose(&write, found.as_ref(), envelope).await? {
+            Whose::Ours => Ok(Appended::Written(write.tip)),
+            Whose::Theirs => Ok(Appended::Conflict(found)),
+            Whose::Unclear => {
+                let source = Failure::Unknown { source }.into();
+                Err(StoreError::OutcomeUnknown { attempts, source }.into())
             }
         }
     }
@@ -200,27 +185,18 @@ impl<S: Store> DocumentLog<S> {
     }
 }
 
-fn unclear(attempts: u32, source: Failure) -> DocumentError {
-    StoreError::OutcomeUnknown { attempts, source: source.into() }.into()
-}
-
-/// The Tip that refused the write, if that is why it failed. The action on the Tip is the last one.
-fn refused(failure: Failure) -> Result<Option<Batch>, Failure> {
-    let found = match failure {
-        Failure::Condition(found) => found,
+/// What a failed write says of the Tip, on which a transaction acts last. That a calf is there already says
+/// no more than the Tip will.
+fn of_tip(failure: Failure) -> Failure {
+    match failure {
         Failure::Cancelled(mut reasons) => match reasons.pop() {
-            Some(Reason::Condition(found)) => found,
-            // That the calf is there already says no more than the Tip will.
-            Some(last @ (Reason::Conflict | Reason::Throttled)) => {
-                return Err(Failure::Cancelled(vec![last]));
-            }
+            Some(Reason::Condition(found)) => Failure::Condition(found),
+            Some(last @ (Reason::Conflict | Reason::Throttled)) => Failure::Cancelled(vec![last]),
             last => {
                 reasons.extend(last);
-                return Err(Failure::Cancelled(reasons));
+                Failure::Cancelled(reasons)
             }
         },
-        failure => return Err(failure),
-    };
-    // A Tip that can't be understood is read again, where it is an error.
-    Ok(found.and_then(|found| Batch::of_item(found).ok()))
+        failure => failure,
+    }
 }

@@ -1,30 +1,28 @@
 //! The requests to DynamoDB.
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConsumedCapacity, Put, ReturnConsumedCapacity,
-    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use futures::future::BoxFuture;
 use ringfence::Consistency;
-use ringfence_dynamo::{Failure, Item, Kind, Meter};
+use ringfence_dynamo::{Failure, Item, Meter, Table};
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
     Batch, Change, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, Write,
 };
 
-/// What every request asks for: the price.
-const CAPACITY: ReturnConsumedCapacity = ReturnConsumedCapacity::Indexes;
 /// What every condition asks for: the Tip as it was found, so that a conflict needs no read.
 const FOUND: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
 /// Streams in one DynamoDB table: key `p` (S) and `i` (N).
 #[derive(Clone, Debug)]
 pub struct DynamoStore {
-    client: Client,
-    table: String,
-    meter: Meter,
+    table: Table,
 }
 
 impl DynamoStore {
@@ -32,74 +30,31 @@ impl DynamoStore {
     /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { client, table: table.into(), meter: Meter::default() }
+        Self { table: Table::new(client, table) }
     }
 
     /// What this store's requests cost so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        &self.meter
+        self.table.meter()
     }
 
-    fn consumed(&self, kind: Kind, capacity: Option<&ConsumedCapacity>) {
-        self.meter.consumed(kind, capacity);
+    fn put(&self, item: Item) -> PutBuilder {
+        let put = Put::builder().table_name(self.table.name()).set_item(Some(item));
+        put.condition_expression("attribute_not_exists(i)")
     }
 
-    async fn put(&self, item: Item) -> Result<(), Failure> {
-        let put = self.client.put_item().table_name(&self.table).set_item(Some(item));
-        let put = put.condition_expression("attribute_not_exists(i)");
-        let put = put.return_values_on_condition_check_failure(FOUND);
-        let answer = put.return_consumed_capacity(CAPACITY).send().await?;
-        self.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
-    }
-
-    async fn update(&self, stream: &StreamName, update: Expressions) -> Result<(), Failure> {
-        let Expressions { update, condition, values } = update;
-        let answer = self
-            .client
-            .update_item()
-            .table_name(&self.table)
-            .set_key(Some(key(stream, TIP_KEY)))
-            .update_expression(update)
-            .condition_expression(condition)
-            .set_expression_attribute_values(Some(values))
-            .return_values_on_condition_check_failure(FOUND)
-            .return_consumed_capacity(CAPACITY)
-            .send()
-            .await?;
-        self.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
-    }
-
-    async fn calve(&self, write: &Write, calf: &Batch) -> Result<(), Failure> {
-        let calf = Put::builder()
-            .table_name(&self.table)
-            .set_item(Some(calf.to_item()))
-            .condition_expression("attribute_not_exists(i)")
-            .build()
-            .map_err(|error| Failure::Permanent { source: error.into() })?;
+    fn update(&self, write: &Write) -> Update {
         let Expressions { update, condition, values } = expressions(write);
-        let tip = Update::builder()
-            .table_name(&self.table)
+        Update::builder()
+            .table_name(self.table.name())
             .set_key(Some(key(&write.tip.stream, TIP_KEY)))
             .update_expression(update)
             .condition_expression(condition)
             .set_expression_attribute_values(Some(values))
             .return_values_on_condition_check_failure(FOUND)
             .build()
-            .map_err(|error| Failure::Permanent { source: error.into() })?;
-        let answer = self
-            .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().put(calf).build())
-            .transact_items(TransactWriteItem::builder().update(tip).build())
-            .set_client_request_token(write.tip.etag.clone())
-            .return_consumed_capacity(CAPACITY)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
+            .expect("table, key and expression are set")
     }
 }
 
@@ -171,24 +126,14 @@ impl Store for DynamoStore {
         consistency: Consistency,
     ) -> BoxFuture<'a, Result<Option<Batch>, Failure>> {
         Box::pin(async move {
-            self.meter.sent(Kind::Read);
-            let answer = self
-                .client
-                .get_item()
-                .table_name(&self.table)
-                .set_key(Some(key(stream, TIP_KEY)))
-                .consistent_read(consistency == Consistency::Strong)
-                .return_consumed_capacity(CAPACITY)
-                .send()
-                .await?;
-            self.consumed(Kind::Read, answer.consumed_capacity());
-            answer.item.map(batch).transpose()
+            let strong = consistency == Consistency::Strong;
+            let tip = self.table.get(key(stream, TIP_KEY), strong).await?;
+            tip.map(batch).transpose()
         })
     }
 
     fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
         Box::pin(async move {
-            self.meter.sent(Kind::Read);
             let mut condition = "p = :p".to_owned();
             let stream = AttributeValue::S(query.stream.to_string());
             let mut values = Item::from([(":p".to_owned(), stream)]);
@@ -199,19 +144,15 @@ impl Store for DynamoStore {
                 });
                 values.insert(":beyond".to_owned(), AttributeValue::N(beyond.to_string()));
             }
-            let answer = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .key_condition_expression(condition)
-                .set_expression_attribute_values(Some(values))
-                .scan_index_forward(query.direction == Direction::Forward)
-                .set_limit(query.items_max)
-                .consistent_read(query.consistency == Consistency::Strong)
-                .return_consumed_capacity(CAPACITY)
-                .send()
-                .await?;
-            self.consumed(Kind::Read, answer.consumed_capacity());
+            let of_query = |request: QueryFluentBuilder| {
+                request
+                    .key_condition_expression(condition)
+                    .set_expression_attribute_values(Some(values))
+                    .scan_index_forward(query.direction == Direction::Forward)
+                    .set_limit(query.items_max)
+                    .consistent_read(query.consistency == Consistency::Strong)
+            };
+            let answer = self.table.query(of_query).await?;
             let more = answer.last_evaluated_key.is_some();
             let batches = answer.items.unwrap_or_default().into_iter().map(batch);
             Ok(Page { batches: batches.collect::<Result<_, _>>()?, more })
@@ -220,11 +161,20 @@ impl Store for DynamoStore {
 
     fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            self.meter.sent(Kind::Write);
             match (&write.calf, write.change) {
-                (Some(calf), _) => self.calve(write, calf).await,
-                (None, Change::Put) => self.put(write.tip.to_item()).await,
-                (None, _) => self.update(&write.tip.stream, expressions(write)).await,
+                (Some(calf), _) => {
+                    let calf = self.put(calf.to_item()).build().expect("table and item are set");
+                    let calf = TransactWriteItem::builder().put(calf).build();
+                    let tip = TransactWriteItem::builder().update(self.update(write)).build();
+                    let token = write.tip.etag.as_deref().unwrap_or_default();
+                    self.table.transact(vec![calf, tip], token).await
+                }
+                (None, Change::Put) => {
+                    let tip = self.put(write.tip.to_item());
+                    let tip = tip.return_values_on_condition_check_failure(FOUND).build();
+                    self.table.put(tip.expect("table and item are set")).await
+                }
+                (None, _) => self.table.update(self.update(write), None).await.map(drop),
             }
         })
     }
@@ -234,30 +184,17 @@ impl Store for DynamoStore {
         stream: &'a StreamName,
         calf: i64,
     ) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move {
-            self.meter.sent(Kind::Write);
-            let delete = self.client.delete_item().table_name(&self.table);
-            let delete = delete.set_key(Some(key(stream, calf))).return_consumed_capacity(CAPACITY);
-            let answer = delete.send().await?;
-            self.consumed(Kind::Write, answer.consumed_capacity());
-            Ok(())
-        })
+        Box::pin(self.table.delete(key(stream, calf)))
     }
 
     fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
-            self.meter.sent(Kind::Read);
-            let answer = self
-                .client
-                .scan()
-                .table_name(&self.table)
-                .projection_expression("p, n, c")
-                .consistent_read(true)
-                .set_exclusive_start_key(after)
-                .return_consumed_capacity(CAPACITY)
-                .send()
-                .await?;
-            self.consumed(Kind::Read, answer.consumed_capacity());
+            let scan = |scan: ScanFluentBuilder| {
+                scan.projection_expression("p, n, c")
+                    .consistent_read(true)
+                    .set_exclusive_start_key(after)
+            };
+            let answer = self.table.scan(scan).await?;
             let heads = answer.items.unwrap_or_default().into_iter().map(Head::of_item);
             Ok(Streams { heads: heads.collect(), next: answer.last_evaluated_key })
         })

@@ -9,7 +9,8 @@ use aws_sdk_dynamodb::types::CancellationReason;
 
 use crate::Item;
 
-type Source = Box<dyn StdError + Send + Sync>;
+/// What the SDK reported.
+pub(crate) type Source = Box<dyn StdError + Send + Sync>;
 
 /// Why a request to DynamoDB failed, by what is known about its effect.
 #[derive(Debug, thiserror::Error)]

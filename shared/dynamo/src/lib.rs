@@ -1,5 +1,5 @@
-//! What every DynamoDB adapter needs and nothing about events: the clock, the client, the classes
-//! of errors, retry, the item codec, the accounting of sizes and units.
+//! What every DynamoDB adapter needs and nothing about events: the clock, the client, the table and its
+//! requests, the classes of errors, retry, the item codec, the accounting of sizes and units.
 
 mod client;
 mod clock;
@@ -10,6 +10,7 @@ mod meter;
 mod random;
 mod retry;
 mod size;
+mod table;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
@@ -19,13 +20,14 @@ pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339, rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
-pub use meter::{Kind, Meter, Units, Usage};
+pub use meter::{Meter, Units, Usage};
 #[cfg(feature = "test-util")]
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
 pub use size::{
     Consistency, attribute_bytes, item_bytes, read_units, transact_write_units, write_units,
 };
+pub use table::{BATCH_KEYS_MAX, Table};
 
 /// One item as the SDK has it: attribute names and values.
 pub type Item = std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>;

@@ -11,10 +11,10 @@ use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
 /// Whether a request reads or writes; a replayed transaction is a write that consumes read units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Query, Scan, `BatchGetItem`, `TransactGetItems`.
+pub(crate) enum Kind {
+    /// `Query`, `Scan` and whatever gets items.
     Read,
-    /// `TransactWriteItems` and single writes.
+    /// Whatever puts, updates or deletes items.
     Write,
 }
 
@@ -106,7 +106,7 @@ pub struct Meter(Arc<Mutex<Usage>>);
 
 impl Meter {
     /// Counts one request that is about to be sent.
-    pub fn sent(&self, kind: Kind) {
+    pub(crate) fn sent(&self, kind: Kind) {
         self.with(|usage| match kind {
             Kind::Read => usage.reads += 1,
             Kind::Write => usage.writes += 1,
@@ -114,7 +114,11 @@ impl Meter {
     }
 
     /// Adds what an answer says was consumed, as asked for with `ReturnConsumedCapacity`.
-    pub fn consumed<'a>(&self, kind: Kind, all: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+    pub(crate) fn consumed<'a>(
+        &self,
+        kind: Kind,
+        all: impl IntoIterator<Item = &'a ConsumedCapacity>,
+    ) {
         self.with(|usage| all.into_iter().for_each(|consumed| usage.add(kind, consumed)));
     }
 

@@ -1,11 +1,14 @@
-//! Exponential backoff with full jitter, bounded by attempts and by a deadline.
+//! Sending until the outcome is known, with exponential backoff and full jitter, bounded by attempts and by
+//! a deadline.
 
+use std::borrow::BorrowMut;
 use std::time::Duration;
 
 use ringfence::{Envelope, StoreError};
 use tokio::time::Instant;
 
 use crate::clock::{jitter, monotonic};
+use crate::error::Source;
 use crate::{Clock, Failure};
 
 /// How often one request is sent, the first time included, unless the caller says otherwise.
@@ -79,23 +82,47 @@ impl Retry {
         true
     }
 
-    /// Calls until it succeeds, fails for good, or the attempts are used up.
+    /// Sends one request until its outcome is known: again, and identical, as long as it fails for the
+    /// moment. A write that is refused in the end may have taken effect all the same, by an earlier attempt
+    /// whose answer was lost: [`GaveUp::unknown`] says so.
     ///
     /// # Errors
     /// The first failure that is not transient, or the last one.
-    pub async fn run<T, F>(self, mut call: impl FnMut() -> F) -> Result<T, GaveUp>
+    pub fn run<T, F>(self, send: impl FnMut() -> F) -> impl Future<Output = Result<T, GaveUp>>
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let mut attempts = self.start();
-        loop {
-            match attempts.bounded(call()).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) if failure.is_transient() && attempts.again().await => {}
-                Err(failure) => {
-                    return Err(GaveUp { failure, attempts: attempts.made });
-                }
-            }
+        until_known(self.start(), send)
+    }
+}
+
+/// One future for both, so that those of callers nest less deep.
+async fn until_known<T, F>(
+    mut attempts: impl BorrowMut<Attempts>,
+    mut send: impl FnMut() -> F,
+) -> Result<T, GaveUp>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
+    let attempts = attempts.borrow_mut();
+    let mut unknown = None;
+    loop {
+        // The deadline gives an attempt up: whether it took effect is then unknown.
+        let sent = match attempts.retry.deadline {
+            None => send().await,
+            Some(deadline) => tokio::time::timeout_at(deadline, send())
+                .await
+                .unwrap_or_else(|late| Err(Failure::Unknown { source: late.into() })),
+        };
+        let failure = match sent {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        if !failure.is_transient() || !attempts.again().await {
+            return Err(GaveUp { failure, attempts: attempts.made, unknown });
+        }
+        if let Failure::Unknown { source } = failure {
+            unknown = Some(source);
         }
     }
 }
@@ -109,13 +136,16 @@ pub struct GaveUp {
     pub failure: Failure,
     /// How many attempts were made.
     pub attempts: u32,
+    /// What the SDK reported of the last attempt before this failure whose outcome is unknown. There was none
+    /// if it is absent; otherwise the request may have taken effect, whatever the failure says.
+    pub unknown: Option<Source>,
 }
 
 impl GaveUp {
     /// What a log says of a request that leaves nothing behind when it fails.
     #[must_use]
     pub fn during(self, operation: &'static str) -> StoreError {
-        let Self { failure, attempts } = self;
+        let Self { failure, attempts, .. } = self;
         match failure {
             Failure::Throttled { .. } => StoreError::Throttled { attempts },
             Failure::Contended { .. } => StoreError::Contention { attempts },
@@ -127,17 +157,16 @@ impl GaveUp {
         }
     }
 
-    /// What a log says of a write: as long as one send may have taken effect, `unknown` of an
-    /// earlier one, nothing that a later one reports can be taken for the outcome.
+    /// What a log says of a write whose failure tells nothing of its effect: as long as one attempt may
+    /// have taken effect, nothing that a later one reports can be taken for the outcome.
     #[must_use]
-    pub fn writing(self, operation: &'static str, unknown: Option<Failure>) -> StoreError {
-        match (unknown, self) {
-            (_, Self { failure: source @ Failure::Unknown { .. }, attempts })
-            | (Some(source), Self { attempts, .. }) => {
-                StoreError::OutcomeUnknown { attempts, source: source.into() }
-            }
-            (None, gave_up) => gave_up.during(operation),
-        }
+    pub fn writing(self, operation: &'static str) -> StoreError {
+        let (source, attempts) = match self {
+            Self { failure: Failure::Unknown { source }, attempts, .. }
+            | Self { unknown: Some(source), attempts, .. } => (source, attempts),
+            gave_up => return gave_up.during(operation),
+        };
+        StoreError::OutcomeUnknown { attempts, source: Failure::Unknown { source }.into() }
     }
 }
 
@@ -155,19 +184,15 @@ impl Attempts {
         self.made
     }
 
-    /// One attempt, given up when the deadline comes: whether it took effect is then unknown.
+    /// The same as [`Retry::run`], with the attempts that are left.
     ///
     /// # Errors
-    /// The attempt's own, or [`Failure::Unknown`].
-    pub async fn bounded<T, E: Into<Failure>>(
-        &self,
-        attempt: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, Failure> {
-        let Some(deadline) = self.retry.deadline else { return attempt.await.map_err(Into::into) };
-        match tokio::time::timeout_at(deadline, attempt).await {
-            Ok(ended) => ended.map_err(Into::into),
-            Err(late) => Err(Failure::Unknown { source: late.into() }),
-        }
+    /// As [`Retry::run`].
+    pub fn run<T, F>(&mut self, send: impl FnMut() -> F) -> impl Future<Output = Result<T, GaveUp>>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        until_known(self, send)
     }
 
     /// Counts another attempt that need not wait, or says that there is none left.
@@ -230,6 +255,37 @@ mod tests {
             .await;
         assert!(outcome.is_err());
         assert_eq!(calls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_one_attempt_may_have_done_has_an_unknown_outcome() {
+        let lost = |what: &'static str| Failure::Unknown { source: what.into() };
+        let refused = || Failure::Permanent { source: "access denied".into() };
+        let written = |mut failures: Vec<Failure>| async move {
+            failures.reverse();
+            let send = || ready(Err::<(), _>(failures.pop().expect("it has ended before")));
+            let gave_up = Retry::default().attempts_max(3).run(send).await.expect_err("it fails");
+            gave_up.writing("writing")
+        };
+        let ended = [
+            (vec![lost("first"), lost("second"), refused()], Some(("second", 3))),
+            (vec![throttled(), lost("first"), throttled()], Some(("first", 3))),
+            (vec![throttled(), throttled(), lost("last")], Some(("last", 3))),
+            (vec![throttled(), refused()], None),
+            (vec![throttled(), throttled(), throttled()], None),
+        ];
+        for (failures, expected) in ended {
+            let told = format!("{failures:?}");
+            let unknown = match written(failures).await {
+                StoreError::OutcomeUnknown { attempts, source } => {
+                    Some((source.source().expect("what the SDK reported").to_string(), attempts))
+                }
+                StoreError::Failed { .. } | StoreError::Throttled { attempts: 3 } => None,
+                other => panic!("{told} ended as {other:?}"),
+            };
+            let expected = expected.map(|(cause, attempts)| (cause.to_owned(), attempts));
+            assert_eq!(unknown, expected, "{told}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

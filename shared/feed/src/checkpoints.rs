@@ -1,12 +1,11 @@
 //! Where named readers are, beside the views.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::scan::ScanOutput;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-    Update,
+    AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence_dynamo::{Clock, Failure, Item, Kind, Meter, Retry, rfc3339};
+use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table, rfc3339};
 
 use crate::error::failed;
 use crate::item::{CHECKPOINT, number, text};
@@ -53,24 +52,21 @@ pub struct Reader {
 /// at rest does not feed itself.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    client: Client,
-    table: String,
+    table: Table,
     clock: Clock,
-    meter: Meter,
 }
 
 impl Checkpoints {
     /// The checkpoints in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        let (table, clock, meter) = (table.into(), Clock::system(), Meter::default());
-        Self { client, table, clock, meter }
+        Self { table: Table::new(client, table), clock: Clock::system() }
     }
 
     /// What these requests cost so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        &self.meter
+        self.table.meter()
     }
 
     /// Where a reader is; `None` before its first checkpoint. A strong read.
@@ -100,7 +96,7 @@ impl Checkpoints {
     }
 
     async fn item(&self, reader: &str) -> Result<Option<Item>, FeedError> {
-        let get = || self.get(reader);
+        let get = || self.table.get(key(reader), true);
         Retry::default().run(get).await.map_err(failed("reading a checkpoint"))
     }
 
@@ -112,7 +108,8 @@ impl Checkpoints {
         let mut readers = Vec::new();
         let mut start = None;
         loop {
-            let scan = || self.scan(start.clone());
+            let scan =
+                || self.table.scan(|scan| of_readers(scan).set_exclusive_start_key(start.clone()));
             let page = Retry::default().run(scan).await.map_err(failed("reading checkpoints"))?;
             for item in page.items() {
                 readers.push(reader_of(item)?);
@@ -135,28 +132,19 @@ impl Checkpoints {
         to: Checkpoint,
     ) -> Result<(), FeedError> {
         let from = from.into();
-        let mut attempts = Retry::default().start();
-        let mut unknown = false;
-        loop {
-            let update = self.update(reader, &from, &to.into());
-            let failure = match self.send(update).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Condition(item)) => {
-                    let found = item.as_ref().map(checkpoint_of).transpose()?;
-                    // An earlier send of ours whose answer was lost.
-                    if unknown && found == Some(to) {
-                        return Ok(());
-                    }
-                    let reader = reader.to_owned();
-                    return Err(FeedError::Moved { reader, expected: from.checkpoint, found });
+        let send = || self.table.update(self.update(reader, &from, &to.into()), None);
+        match Retry::default().run(send).await {
+            Ok(_) => Ok(()),
+            Err(GaveUp { failure: Failure::Condition(item), unknown, .. }) => {
+                let found = item.as_ref().map(checkpoint_of).transpose()?;
+                // An earlier send of ours whose answer was lost.
+                if unknown.is_some() && found == Some(to) {
+                    return Ok(());
                 }
-                Err(failure) => failure,
-            };
-            unknown |= matches!(failure, Failure::Unknown { .. });
-            if !failure.is_transient() || !attempts.again().await {
-                let (operation, attempts) = ("moving a checkpoint", attempts.made());
-                return Err(FeedError::Failed { operation, attempts, source: failure });
+                let reader = reader.to_owned();
+                Err(FeedError::Moved { reader, expected: from.checkpoint, found })
             }
+            Err(gave_up) => Err(failed("moving a checkpoint")(gave_up)),
         }
     }
 
@@ -166,8 +154,8 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
-        let set = || self.send(self.unconditional(reader, &to.into()));
-        Retry::default().run(set).await.map_err(failed("setting a checkpoint"))
+        let set = || self.table.update(self.unconditional(reader, &to.into()), None);
+        Retry::default().run(set).await.map(drop).map_err(failed("setting a checkpoint"))
     }
 
     /// The action that moves a reader that is at `from`, for a transaction with what it has done.
@@ -217,7 +205,7 @@ impl Checkpoints {
             (":at".to_owned(), text(rfc3339(self.clock.now_ms()))),
         ];
         Update::builder()
-            .table_name(&self.table)
+            .table_name(self.table.name())
             .set_key(Some(key(reader)))
             .update_expression(format!("SET #checkpoint = :to, #at = :at{part}"))
             .expression_attribute_names("#checkpoint", CHECKPOINT)
@@ -228,61 +216,14 @@ impl Checkpoints {
             .build()
             .expect("table, key and expression are set")
     }
+}
 
-    async fn send(&self, update: Update) -> Result<(), Failure> {
-        self.meter.sent(Kind::Write);
-        let answer = self
-            .client
-            .update_item()
-            .table_name(update.table_name)
-            .set_key(Some(update.key))
-            .update_expression(update.update_expression)
-            .set_condition_expression(update.condition_expression)
-            .set_expression_attribute_names(update.expression_attribute_names)
-            .set_expression_attribute_values(update.expression_attribute_values)
-            .set_return_values_on_condition_check_failure(
-                update.return_values_on_condition_check_failure,
-            )
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
-    }
-
-    async fn scan(&self, start: Option<Item>) -> Result<ScanOutput, Failure> {
-        self.meter.sent(Kind::Read);
-        let page = self
-            .client
-            .scan()
-            .table_name(&self.table)
-            .filter_expression("#id = :id AND begins_with(#view, :reader)")
-            .expression_attribute_names("#id", ID)
-            .expression_attribute_names("#view", VIEW)
-            .expression_attribute_values(":id", text(READER_ID))
-            .expression_attribute_values(":reader", text(READER))
-            .set_exclusive_start_key(start)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Read, page.consumed_capacity());
-        Ok(page)
-    }
-
-    async fn get(&self, reader: &str) -> Result<Option<Item>, Failure> {
-        self.meter.sent(Kind::Read);
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.table)
-            .set_key(Some(key(reader)))
-            .consistent_read(true)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        self.meter.consumed(Kind::Read, answer.consumed_capacity());
-        Ok(answer.item)
-    }
+fn of_readers(scan: ScanFluentBuilder) -> ScanFluentBuilder {
+    scan.filter_expression("#id = :id AND begins_with(#view, :reader)")
+        .expression_attribute_names("#id", ID)
+        .expression_attribute_names("#view", VIEW)
+        .expression_attribute_values(":id", text(READER_ID))
+        .expression_attribute_values(":reader", text(READER))
 }
 
 fn key(reader: &str) -> Item {

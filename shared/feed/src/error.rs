@@ -74,7 +74,11 @@ impl FeedError {
 }
 
 pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedError {
-    move |GaveUp { failure, attempts }| FeedError::Failed { operation, attempts, source: failure }
+    move |GaveUp { failure, attempts, .. }| FeedError::Failed {
+        operation,
+        attempts,
+        source: failure,
+    }
 }
 
 /// Why what is new in a stream can't be told.

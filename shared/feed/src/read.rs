@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::{Failure, Item, Retry};
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::entry::event_of;
@@ -29,30 +30,54 @@ const HOLES_MAX: u32 = 8;
 
 type Pages = Result<Vec<Page>, FeedError>;
 
-pub(crate) fn read(
-    index: Index,
-    from: Checkpoint,
-    until: Until,
-) -> BoxStream<'static, Result<Entry, FeedError>> {
-    let (sender, receiver) = channel::<Pages>(AHEAD_MAX);
-    tokio::spawn(async move {
-        let closed = sender.clone();
-        tokio::select! {
-            () = closed.closed() => {}
-            () = send(&index, from, until, &sender) => {}
+impl Index {
+    /// The entries behind a checkpoint, in order. A task reads one answer (1 MB) ahead while the last
+    /// one is consumed; it ends with the stream. Needs a tokio runtime. The stream ends after its first error.
+    #[must_use]
+    pub fn read(
+        &self,
+        from: Checkpoint,
+        until: Until,
+    ) -> BoxStream<'static, Result<Entry, FeedError>> {
+        let index = self.clone();
+        let (sender, receiver) = channel::<Pages>(AHEAD_MAX);
+        tokio::spawn(async move {
+            let closed = sender.clone();
+            tokio::select! {
+                () = closed.closed() => {}
+                () = send(&index, from, until, &sender) => {}
+            }
+        });
+        let pages = unfold(receiver, |mut receiver| async {
+            receiver.recv().await.map(|pages| (pages, receiver))
+        });
+        pages
+            .map_ok(|pages| iter(pages).flat_map(|page| iter(entries(page))))
+            .try_flatten()
+            .scan(false, |ended, entry| {
+                let ended = std::mem::replace(ended, entry.is_err());
+                ready((!ended).then_some(entry))
+            })
+            .boxed()
+    }
+
+    /// How many entries lie between two checkpoints: 0 unless `until` lies after `from`. Checkpoints that
+    /// differ by 3 in one epoch have 3 entries between them. For each epoch that ends between them, its
+    /// last page is read, since an epoch may end with fewer entries than a checkpoint counts for it.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn count(&self, from: Checkpoint, until: Checkpoint) -> Result<u64, FeedError> {
+        if until <= from {
+            return Ok(0);
         }
-    });
-    let pages = unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|pages| (pages, receiver))
-    });
-    pages
-        .map_ok(|pages| iter(pages).flat_map(|page| iter(entries(page))))
-        .try_flatten()
-        .scan(false, |ended, entry| {
-            let ended = std::mem::replace(ended, entry.is_err());
-            ready((!ended).then_some(entry))
-        })
-        .boxed()
+        let ((first, before), (last, after)) = (from.place(), until.place());
+        let mut entries = after;
+        for epoch in first..last {
+            entries += epoch_entries(self, epoch).await?;
+        }
+        Ok(entries.saturating_sub(before))
+    }
 }
 
 /// The events of a page.
@@ -113,7 +138,7 @@ enum Answer {
 }
 
 /// The entries of an epoch that has ended, from its last page.
-pub(crate) async fn epoch_entries(index: &Index, epoch: u64) -> Result<u64, FeedError> {
+async fn epoch_entries(index: &Index, epoch: u64) -> Result<u64, FeedError> {
     let last = last_page(index, epoch, EPOCH_ENTRIES_MAX, "reading the end of an epoch").await?;
     Ok(last.map_or(0, |page| page.n()))
 }
@@ -202,26 +227,19 @@ async fn query(
 ) -> Result<Vec<Item>, Failure> {
     let back = direction == Direction::Back;
     let strong = direction != Direction::Forward { strong: false };
-    index.meter.sent(Kind::Read);
-    let page = index
-        .client
-        .query()
-        .table_name(&index.table)
-        .key_condition_expression(if back {
-            "#p = :p AND #i <= :i"
-        } else {
-            "#p = :p AND #i >= :i"
-        })
-        .expression_attribute_names("#p", P)
-        .expression_attribute_names("#i", I)
-        .expression_attribute_values(":p", text(epoch_id(epoch)))
-        .expression_attribute_values(":i", number(offset))
-        .set_scan_index_forward(back.then_some(false))
-        .set_limit(back.then_some(1))
-        .consistent_read(strong)
-        .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-        .send()
-        .await?;
-    index.meter.consumed(Kind::Read, page.consumed_capacity());
-    Ok(page.items.unwrap_or_default())
+    let of_pages = |query: QueryFluentBuilder| {
+        query
+            .key_condition_expression(match back {
+                true => "#p = :p AND #i <= :i",
+                false => "#p = :p AND #i >= :i",
+            })
+            .expression_attribute_names("#p", P)
+            .expression_attribute_names("#i", I)
+            .expression_attribute_values(":p", text(epoch_id(epoch)))
+            .expression_attribute_values(":i", number(offset))
+            .set_scan_index_forward(back.then_some(false))
+            .set_limit(back.then_some(1))
+            .consistent_read(strong)
+    };
+    Ok(index.table.query(of_pages).await?.items.unwrap_or_default())
 }

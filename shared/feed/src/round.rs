@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::types::{KeysAndAttributes, ReturnConsumedCapacity};
 use futures::stream::{StreamExt, iter};
 use ringfence::BOUNDARY_BYTES_MAX;
 use ringfence_dcb_log::NewsError;
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Reason, Retry};
+use ringfence_dynamo::{Failure, Reason, Retry};
 
 use crate::entry::Fresh;
 use crate::error::failed;
-use crate::group::{Group, Queue, Room};
+use crate::group::{GROUP_PARTITIONS_MAX, Group, Queue, Room};
 use crate::indexer::{Indexer, Outcome};
 use crate::item::{self, Indexed, Tip};
 use crate::logs::{Mark, News};
@@ -23,6 +22,31 @@ const COMMITS_MAX: u32 = 16;
 const READS_AT_ONCE: usize = 8;
 /// Events that are held, in bytes, before they are written; reads under way come on top.
 const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+
+impl Indexer {
+    /// Indexes what is new in each of the partitions, within the deadline of `retry`. Each partition
+    /// succeeds or fails for itself. Memory: a few pages of queries, however much is new.
+    pub async fn index(
+        &self,
+        doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
+        retry: Retry,
+    ) -> BTreeMap<Partition, Outcome> {
+        let mut partitions = BTreeMap::new();
+        for Doorbell { partition, event } in doorbells.into_iter().map(Into::into) {
+            let known: &mut Option<_> = partitions.entry(partition).or_default();
+            *known = known.take().max(event);
+        }
+        let doorbells: Vec<_> = partitions
+            .into_iter()
+            .map(|(partition, event)| Doorbell { partition, event })
+            .collect();
+        let mut outcomes = BTreeMap::new();
+        for chunk in doorbells.chunks(GROUP_PARTITIONS_MAX) {
+            outcomes.extend(Round::new(self, retry).run(chunk).await);
+        }
+        outcomes
+    }
+}
 
 /// One run over some partitions.
 pub(crate) struct Round<'a> {
@@ -114,7 +138,8 @@ impl<'a> Round<'a> {
         let keys = partitions.clone().map(|partition| item::progress_key(&partition.id));
         let keys = keys.chain([item::tip_key()]);
         self.queues = partitions.map(|p| (p.clone(), Queue::default())).collect();
-        for item in self.get(keys.collect()).await? {
+        let items = self.indexer.table.get_all(self.retry, keys.collect(), true).await;
+        for item in items.map_err(failed("reading what is indexed"))? {
             if item::is_tip(&item) {
                 self.tip = Some(Tip::of(&item)?);
             } else if let Some(id) = item::progress_of(&item) {
@@ -124,43 +149,6 @@ impl<'a> Round<'a> {
             }
         }
         Ok(())
-    }
-
-    async fn get(&self, keys: Vec<Item>) -> Result<Vec<Item>, FeedError> {
-        const OPERATION: &str = "reading what is indexed";
-        let mut left = keys;
-        let mut items = Vec::new();
-        let mut attempts = self.retry.start();
-        loop {
-            let batch = self.retry.run(|| self.batch(left.clone())).await;
-            let (found, unprocessed) = batch.map_err(failed(OPERATION))?;
-            items.extend(found);
-            left = unprocessed;
-            if left.is_empty() {
-                return Ok(items);
-            }
-            if !attempts.again().await {
-                let source = "keys of the batch stayed unprocessed".into();
-                let failure = Failure::Throttled { source };
-                return Err(failed(OPERATION)(GaveUp { failure, attempts: attempts.made() }));
-            }
-        }
-    }
-
-    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
-        let Indexer { client, table, meter, .. } = self.indexer;
-        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
-        meter.sent(Kind::Read);
-        let mut answer = client
-            .batch_get_item()
-            .request_items(table, keys.build().expect("keys are set"))
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        meter.consumed(Kind::Read, answer.consumed_capacity());
-        let items = answer.responses.as_mut().and_then(|tables| tables.remove(table));
-        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(table));
-        Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
     }
 
     /// Reads what is new in partitions whose queue is empty, until enough is held.
@@ -209,39 +197,28 @@ impl<'a> Round<'a> {
     /// when nothing is left.
     async fn commit(&mut self) -> Result<bool, FeedError> {
         let mut attempts = self.retry.attempts_max(COMMITS_MAX).start();
-        let Some(mut group) = self.group()? else { return Ok(false) };
-        loop {
-            let Err(failure) = attempts.bounded(self.send(&group)).await else {
+        while let Some(group) = self.group()? {
+            let table = &self.indexer.table;
+            let send = || table.transact(group.actions.clone(), group.token.to_string());
+            let Err(gave_up) = attempts.run(send).await else {
                 self.done(group);
                 return Ok(true);
             };
-            let moved = self.moved(&group, &failure)?;
-            if !moved && !failure.is_transient() {
-                let refused = failure.is_of_content();
-                let gave_up = GaveUp { failure, attempts: attempts.made() };
-                let error = failed("writing a page")(gave_up);
-                if !refused {
-                    return Err(error);
+            if self.moved(&group, &gave_up.failure)? {
+                if !attempts.again().await {
+                    return Err(FeedError::Contention { attempts: attempts.made() });
                 }
-                self.narrow(&group, error);
-                return Ok(true);
+                continue;
             }
-            if !attempts.again().await {
-                return Err(match moved {
-                    true => FeedError::Contention { attempts: attempts.made() },
-                    false => {
-                        failed("writing a page")(GaveUp { failure, attempts: attempts.made() })
-                    }
-                });
+            let refused = !gave_up.failure.is_transient() && gave_up.failure.is_of_content();
+            let error = failed("writing a page")(gave_up);
+            if !refused {
+                return Err(error);
             }
-            // Otherwise the same again, with the same token: it may have taken effect.
-            if moved {
-                match self.group()? {
-                    Some(next) => group = next,
-                    None => return Ok(false),
-                }
-            }
+            self.narrow(&group, error);
+            return Ok(true);
         }
+        Ok(false)
     }
 
     /// After a page that is refused for what it holds: halves the next one, and gives up the partition
@@ -263,21 +240,7 @@ impl<'a> Round<'a> {
     fn group(&self) -> Result<Option<Group>, FeedError> {
         let Indexer { table, epoch_entries, logs, .. } = self.indexer;
         let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-        Group::cut(table, &self.queues, self.tip, room, logs.clock().uuid())
-    }
-
-    async fn send(&self, group: &Group) -> Result<(), Failure> {
-        let Indexer { client, meter, .. } = self.indexer;
-        meter.sent(Kind::Write);
-        let answer = client
-            .transact_write_items()
-            .set_transact_items(Some(group.actions.clone()))
-            .client_request_token(group.token.to_string())
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await?;
-        meter.consumed(Kind::Write, answer.consumed_capacity());
-        Ok(())
+        Group::cut(table.name(), &self.queues, self.tip, room, logs.clock().uuid())
     }
 
     fn done(&mut self, group: Group) {

@@ -168,7 +168,7 @@ impl Indexer {
         progress: OnProgress<'_>,
     ) -> Result<HashMap<Partition, Known>, VerifyError> {
         let mut partitions: HashMap<_, Known> = HashMap::new();
-        let index = Index::new(self.client.clone(), &self.table);
+        let index = Index { table: self.table.clone() };
         let mut entries = index.read(Checkpoint::START, Until::Present);
         while let Some(entry) = entries.next().await {
             report.entries += 1;

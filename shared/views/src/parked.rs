@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence_dynamo::{Failure, Item, Kind, Retry};
+use ringfence_dynamo::Retry;
 use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;
 use crate::fold::{Folding, Parked};
 use crate::project::{Projector, retired};
-use crate::row::{Becomes, Content, PARKED, Table, VIEW, Write, decode, failed, key, partition};
+use crate::row::{
+    Becomes, Content, PARKED, VIEW, ViewTable, Write, decode, failed, key, partition,
+};
 use crate::{Definition, Generation, ViewError};
 
 /// Rows that are folded in one pass over the index.
@@ -122,7 +125,7 @@ impl Projector {
                         // No projector has gone on meanwhile.
                         self.checkpoints.action(&reader, &reached, &to.into()),
                         self.table.count_parked(view.name, live, -1),
-                        write.action(&self.table.name, &reader, to),
+                        write.action(self.table.0.name(), &reader, to),
                     ];
                     let token = self.clock.uuid().to_string();
                     if self.table.transact("showing a parked row", actions, &token).await? {
@@ -176,7 +179,7 @@ impl Projector {
     }
 }
 
-impl Table {
+impl ViewTable {
     /// Parked rows of a generation, in the order of their ids: those after the id `after`, at most
     /// `most` of them.
     async fn parked(
@@ -188,10 +191,11 @@ impl Table {
         let mut parked = Vec::new();
         let mut start = after.map(|after| key(view, after));
         loop {
-            let page = || self.parked_page(view, start.clone());
-            let page = Retry::default().run(page).await.map_err(failed("listing parked rows"))?;
-            let (items, last) = page;
-            for item in items {
+            let query = || {
+                self.0.query(|query| of_parked(query, view).set_exclusive_start_key(start.clone()))
+            };
+            let page = Retry::default().run(query).await.map_err(failed("listing parked rows"))?;
+            for item in page.items.unwrap_or_default() {
                 let (id, stored) = decode(item)?;
                 if let Content::Parked(why) = stored.content {
                     parked.push((id, stored.as_of, why));
@@ -200,30 +204,20 @@ impl Table {
                     return Ok(parked);
                 }
             }
-            start = last;
+            start = page.last_evaluated_key;
             if start.is_none() {
                 return Ok(parked);
             }
         }
     }
+}
 
-    async fn parked_page(
-        &self,
-        view: &str,
-        start: Option<Item>,
-    ) -> Result<(Vec<Item>, Option<Item>), Failure> {
-        self.meter.sent(Kind::Read);
-        let request = self.client.query().table_name(&self.name).consistent_read(true);
-        let request = request.key_condition_expression("#view = :view");
-        let request = request.filter_expression("attribute_exists(#parked)");
-        let request = request.expression_attribute_names("#view", VIEW);
-        let request = request.expression_attribute_names("#parked", PARKED);
-        let request =
-            request.expression_attribute_values(":view", AttributeValue::S(view.to_owned()));
-        let request = request.set_exclusive_start_key(start);
-        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = request.send().await?;
-        self.meter.consumed(Kind::Read, answer.consumed_capacity());
-        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
-    }
+fn of_parked(query: QueryFluentBuilder, view: &str) -> QueryFluentBuilder {
+    query
+        .consistent_read(true)
+        .key_condition_expression("#view = :view")
+        .filter_expression("attribute_exists(#parked)")
+        .expression_attribute_names("#view", VIEW)
+        .expression_attribute_names("#parked", PARKED)
+        .expression_attribute_values(":view", AttributeValue::S(view.to_owned()))
 }

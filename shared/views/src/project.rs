@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
-use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Reached, Until};
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
-use crate::row::{Becomes, Stored, Table, Write, partition};
+use crate::row::{Becomes, Stored, ViewTable, Write, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
 /// The checkpoint of a generation that is no longer served: it is behind every event, and nobody
@@ -24,7 +24,7 @@ pub(crate) fn retired() -> Checkpoint {
 pub struct Projector {
     pub(crate) index: Index,
     pub(crate) checkpoints: Checkpoints,
-    pub(crate) table: Table,
+    pub(crate) table: ViewTable,
     pub(crate) clock: Clock,
 }
 
@@ -69,13 +69,13 @@ impl Projector {
     pub fn new(client: Client, index: Index, view_table: impl Into<String>, clock: Clock) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        Self { index, checkpoints, table: Table { client, name, meter: Meter::default() }, clock }
+        Self { index, checkpoints, table: ViewTable(Table::new(client, name)), clock }
     }
 
     /// What rows and registry have cost; checkpoints and the index are not in it.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        &self.table.meter
+        self.table.0.meter()
     }
 
     /// Which generations of the view there are; a view without any gets its first, which is served
@@ -222,7 +222,8 @@ impl Projector {
                     actions.push(self.table.count_parked(view, work.generation, more));
                 }
                 let writes = writes.into_iter();
-                actions.extend(writes.map(|write| write.action(&self.table.name, reader, as_of)));
+                actions
+                    .extend(writes.map(|write| write.action(self.table.0.name(), reader, as_of)));
                 let token = self.clock.uuid().to_string();
                 if !self.table.transact("writing a batch of rows", actions, &token).await? {
                     return Ok(false);

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{BoundaryId, Sequence};
-use ringfence_dynamo::{Failure, Item, Kind, Meter, Retry};
+use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
 use crate::project::retired;
 use crate::registry::FIRST;
-use crate::row::{Content, ID, Stored, Table, VIEW, decode, failed, key, partition};
+use crate::row::{Content, ID, Stored, VIEW, ViewTable, decode, failed, key, partition};
 use crate::{Definition, Generation, ViewError};
 
 /// Most rows of one list.
@@ -26,7 +27,7 @@ pub struct ViewReader {
     views: Vec<&'static str>,
     index: Index,
     checkpoints: Checkpoints,
-    table: Table,
+    table: ViewTable,
 }
 
 /// An event that an answer has to show, and how long to wait for it.
@@ -142,7 +143,7 @@ impl ViewReader {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
         let views = views.iter().map(|view| view.name).collect();
-        let table = Table { client, name, meter: Meter::default() };
+        let table = ViewTable(Table::new(client, name));
         Self { views, index, checkpoints, table }
     }
 
@@ -201,15 +202,20 @@ impl ViewReader {
         };
         loop {
             let rows = partition(view, generation);
-            let query = || self.query(&rows, page, wait.is_some());
-            let (items, last) =
-                Retry::default().run(query).await.map_err(failed("listing rows"))?;
+            let query = || {
+                self.table
+                    .0
+                    .query(|query| of_list(query, &rows, page).consistent_read(wait.is_some()))
+            };
+            let found = Retry::default().run(query).await.map_err(failed("listing rows"))?;
             if let Some(now) = self.still_served(view, generation).await? {
                 generation = now;
                 continue;
             }
+            let items = found.items.unwrap_or_default();
             let rows = items.into_iter().filter_map(|item| shown(Some(item)).transpose());
             let rows = rows.collect::<Result<_, ViewError>>()?;
+            let last = found.last_evaluated_key;
             let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
             let as_of = waited.map(|waited| waited.at);
             return Ok(Read::Found(Listed { rows, next, as_of }));
@@ -278,31 +284,19 @@ impl ViewReader {
         let now = registered.map(|registered| registered.live);
         Ok(now.filter(|now| *now != generation))
     }
+}
 
-    async fn query(
-        &self,
-        rows: &str,
-        page: &ListPage,
-        strong: bool,
-    ) -> Result<(Vec<Item>, Option<Item>), Failure> {
-        self.table.meter.sent(Kind::Read);
-        let request = self.table.client.query().table_name(&self.table.name);
-        let mut request = request
-            .key_condition_expression("#view = :view")
-            .expression_attribute_names("#view", VIEW)
-            .expression_attribute_values(":view", AttributeValue::S(rows.to_owned()))
-            .set_exclusive_start_key(page.after.as_ref().map(|after| key(rows, after)))
-            .limit(page.limit.into())
-            .consistent_read(strong)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        if !page.prefix.is_empty() {
-            request = request
-                .key_condition_expression("#view = :view AND begins_with(#id, :prefix)")
-                .expression_attribute_names("#id", ID)
-                .expression_attribute_values(":prefix", AttributeValue::S(page.prefix.clone()));
-        }
-        let answer = request.send().await?;
-        self.table.meter.consumed(Kind::Read, answer.consumed_capacity());
-        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+fn of_list(query: QueryFluentBuilder, rows: &str, page: &ListPage) -> QueryFluentBuilder {
+    let query = query
+        .expression_attribute_names("#view", VIEW)
+        .expression_attribute_values(":view", AttributeValue::S(rows.to_owned()))
+        .set_exclusive_start_key(page.after.as_ref().map(|after| key(rows, after)))
+        .limit(page.limit.into());
+    match page.prefix.is_empty() {
+        true => query.key_condition_expression("#view = :view"),
+        false => query
+            .key_condition_expression("#view = :view AND begins_with(#id, :prefix)")
+            .expression_attribute_names("#id", ID)
+            .expression_attribute_values(":prefix", AttributeValue::S(page.prefix.clone())),
     }
 }

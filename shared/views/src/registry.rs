@@ -3,14 +3,12 @@
 use std::fmt;
 
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ReturnConsumedCapacity, ReturnValue, TransactWriteItem, Update,
-};
-use ringfence_dynamo::{Failure, GaveUp, Item, Kind, Retry};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem, Update};
+use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
 use ringfence_feed::Checkpoint;
 
 use crate::ViewError;
-use crate::row::{Table, failed, key};
+use crate::row::{ViewTable, failed, key};
 
 /// Counts the times a view was built from the first event; the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +79,7 @@ fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
     })
 }
 
-impl Table {
+impl ViewTable {
     /// What is known of a view; `None` if it was never run.
     pub(crate) async fn registered(
         &self,
@@ -187,30 +185,16 @@ impl Table {
     /// be sent twice.
     async fn change(&self, update: UpdateBuilder) -> Result<Option<Item>, ViewError> {
         let update = update.build().expect("table, key and expression are set");
-        let send = || async {
-            self.meter.sent(Kind::Write);
-            let request = self.client.update_item().table_name(&update.table_name);
-            let request = request.set_key(Some(update.key.clone()));
-            let request = request.update_expression(&update.update_expression);
-            let request = request
-                .set_condition_expression(update.condition_expression.clone())
-                .set_expression_attribute_names(update.expression_attribute_names.clone())
-                .set_expression_attribute_values(update.expression_attribute_values.clone())
-                .return_values(ReturnValue::AllNew)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Write, answer.consumed_capacity());
-            Ok(answer.attributes.unwrap_or_default())
-        };
+        let send = || self.0.update(update.clone(), Some(ReturnValue::AllNew));
         match Retry::default().run(send).await {
-            Ok(item) => Ok(Some(item)),
+            Ok(item) => Ok(Some(item.unwrap_or_default())),
             Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(None),
             Err(gave_up) => Err(failed(OPERATION)(gave_up)),
         }
     }
 }
 
-fn update(table: &Table, view: &str, expression: &str) -> UpdateBuilder {
+fn update(table: &ViewTable, view: &str, expression: &str) -> UpdateBuilder {
     let key = key(&partition(view), REGISTRY);
-    Update::builder().table_name(&table.name).set_key(Some(key)).update_expression(expression)
+    Update::builder().table_name(table.0.name()).set_key(Some(key)).update_expression(expression)
 }

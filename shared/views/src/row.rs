@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, DeleteRequest, Get, KeysAndAttributes, Put,
-    ReturnConsumedCapacity, TransactGetItem, TransactWriteItem, WriteRequest,
-};
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
 use ringfence_dynamo::{
-    Failure, GaveUp, Item, Kind, Meter, Retry, attribute_bytes, from_attribute,
+    Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute,
 };
 use ringfence_feed::Checkpoint;
 use serde_json::Value;
@@ -33,18 +30,12 @@ const EVENT: &str = "event";
 const CAUSE: &str = "cause";
 /// The checkpoint up to which the row is folded.
 const AS_OF: &str = "as_of";
-/// Keys in one BatchGetItem.
-const BATCH_KEYS_MAX: usize = 100;
 /// Requests in one BatchWriteItem.
 const BATCH_WRITES_MAX: i32 = 25;
 
 /// The view table.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
-    pub(crate) client: Client,
-    pub(crate) name: String,
-    pub(crate) meter: Meter,
-}
+pub(crate) struct ViewTable(pub(crate) Table);
 
 /// What a view has under an id.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,19 +179,11 @@ fn of_parked(Parked { event, cause }: Parked) -> AttributeValue {
     AttributeValue::M(pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))).into())
 }
 
-/// The size of a batch ends it too, so only one without any progress counts as throttled.
-fn progress(asked: usize, left: usize) -> Result<(), Failure> {
-    match left == asked {
-        true => Err(Failure::Throttled { source: "all of the batch is unprocessed".into() }),
-        false => Ok(()),
-    }
-}
-
 fn number(checkpoint: Checkpoint) -> AttributeValue {
     AttributeValue::N(checkpoint.to_string())
 }
 
-impl Table {
+impl ViewTable {
     /// Reads rows strongly; one that is not there is not in the answer. `None` if they take more
     /// than so many bytes of memory.
     pub(crate) async fn rows(
@@ -211,42 +194,21 @@ impl Table {
     ) -> Result<Option<BTreeMap<String, Stored>>, ViewError> {
         let mut found = BTreeMap::new();
         let mut bytes = 0;
-        let keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
-        for keys in keys.chunks(BATCH_KEYS_MAX) {
-            let mut left = keys.to_vec();
-            while !left.is_empty() {
-                let batch = Retry::default().run(|| self.batch(left.clone())).await;
-                let (items, unprocessed) = batch.map_err(failed("reading rows"))?;
-                for item in items {
-                    let (id, stored) = decode(item)?;
-                    if let Content::Row(row) = &stored.content {
-                        bytes += held(row);
-                    }
-                    if bytes > bytes_max {
-                        return Ok(None);
-                    }
-                    found.insert(id, stored);
+        let mut keys: Vec<Item> = ids.iter().map(|id| key(view, id)).collect();
+        while !keys.is_empty() {
+            let items = self.0.get_some(Retry::default(), &mut keys, true).await;
+            for item in items.map_err(failed("reading rows"))? {
+                let (id, stored) = decode(item)?;
+                if let Content::Row(row) = &stored.content {
+                    bytes += held(row);
                 }
-                left = unprocessed;
+                if bytes > bytes_max {
+                    return Ok(None);
+                }
+                found.insert(id, stored);
             }
         }
         Ok(Some(found))
-    }
-
-    async fn batch(&self, keys: Vec<Item>) -> Result<(Vec<Item>, Vec<Item>), Failure> {
-        let asked = keys.len();
-        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
-        let keys = keys.build().expect("keys are set");
-        self.meter.sent(Kind::Read);
-        let request = self.client.batch_get_item().request_items(&self.name, keys);
-        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let mut answer = request.send().await?;
-        self.meter.consumed(Kind::Read, answer.consumed_capacity());
-        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&self.name));
-        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
-        let left = left.map(|keys| keys.keys).unwrap_or_default();
-        progress(asked, left.len())?;
-        Ok((items.unwrap_or_default(), left))
     }
 
     /// Reads one item.
@@ -256,15 +218,7 @@ impl Table {
         id: &str,
         strong: bool,
     ) -> Result<Option<Item>, ViewError> {
-        let get = || async {
-            self.meter.sent(Kind::Read);
-            let request = self.client.get_item().table_name(&self.name);
-            let request = request.set_key(Some(key(view, id))).consistent_read(strong);
-            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Read, answer.consumed_capacity());
-            Ok(answer.item)
-        };
+        let get = || self.0.get(key(view, id), strong);
         Retry::default().run(get).await.map_err(failed("reading the view table"))
     }
 
@@ -273,21 +227,9 @@ impl Table {
         &self,
         keys: [Item; N],
     ) -> Result<[Option<Item>; N], ViewError> {
-        let gets = keys.map(|key| {
-            let get = Get::builder().table_name(&self.name).set_key(Some(key)).build();
-            TransactGetItem::builder().get(get.expect("table and key are set")).build()
-        });
-        let read = || async {
-            self.meter.sent(Kind::Read);
-            let request = self.client.transact_get_items();
-            let request = request.set_transact_items(Some(gets.to_vec()));
-            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Read, answer.consumed_capacity());
-            let mut items = answer.responses.unwrap_or_default().into_iter();
-            Ok(gets.each_ref().map(|_| items.next().and_then(|found| found.item)))
-        };
-        Retry::default().run(read).await.map_err(failed("reading a row as of a moment"))
+        let found = Retry::default().run(|| self.0.get_together(&keys)).await;
+        let mut found = found.map_err(failed("reading a row as of a moment"))?.into_iter();
+        Ok(std::array::from_fn(|_| found.next().flatten()))
     }
 
     /// Carries out a transaction; false if a condition does not hold.
@@ -297,20 +239,10 @@ impl Table {
         actions: Vec<TransactWriteItem>,
         token: &str,
     ) -> Result<bool, ViewError> {
-        let send = || async {
-            self.meter.sent(Kind::Write);
-            let request = self.client.transact_write_items();
-            let request = request.set_transact_items(Some(actions.clone()));
-            let request = request.client_request_token(token);
-            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Write, answer.consumed_capacity());
-            Ok(())
-        };
-        match Retry::default().run(send).await {
+        match Retry::default().run(|| self.0.transact(actions.clone(), token)).await {
             Ok(()) => Ok(true),
             Err(GaveUp { failure: Failure::Cancelled(reasons), .. })
-                if reasons.iter().any(|r| matches!(r, ringfence_dynamo::Reason::Condition(_))) =>
+                if reasons.iter().any(|reason| matches!(reason, Reason::Condition(_))) =>
             {
                 Ok(false)
             }
@@ -320,45 +252,23 @@ impl Table {
 
     /// Deletes some of the rows of a generation that nobody reads or writes any more: how many.
     pub(crate) async fn delete_some(&self, view: &str) -> Result<u64, ViewError> {
-        let query = || async {
-            self.meter.sent(Kind::Read);
-            let request = self.client.query().table_name(&self.name).consistent_read(true);
-            let request = request.key_condition_expression("#view = :view");
-            let request = request.projection_expression("#view, #id").limit(BATCH_WRITES_MAX);
-            let request = request.expression_attribute_names("#view", VIEW);
-            let request = request.expression_attribute_names("#id", ID);
-            let request =
-                request.expression_attribute_values(":view", AttributeValue::S(view.to_owned()));
-            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Read, answer.consumed_capacity());
-            Ok(answer.items.unwrap_or_default())
+        let of_view = |query: QueryFluentBuilder| {
+            query
+                .consistent_read(true)
+                .key_condition_expression("#view = :view")
+                .projection_expression("#view, #id")
+                .limit(BATCH_WRITES_MAX)
+                .expression_attribute_names("#view", VIEW)
+                .expression_attribute_names("#id", ID)
+                .expression_attribute_values(":view", AttributeValue::S(view.to_owned()))
         };
-        let keys = Retry::default().run(query).await.map_err(failed("listing old rows"))?;
+        let found = Retry::default().run(|| self.0.query(of_view)).await;
+        let keys = found.map_err(failed("listing old rows"))?.items.unwrap_or_default();
         if keys.is_empty() {
             return Ok(0);
         }
-        let requests: Vec<WriteRequest> = keys
-            .into_iter()
-            .map(|key| {
-                let delete = DeleteRequest::builder().set_key(Some(key)).build();
-                WriteRequest::builder().delete_request(delete.expect("a key is set")).build()
-            })
-            .collect();
-        let delete = || async {
-            self.meter.sent(Kind::Write);
-            let request = self.client.batch_write_item();
-            let request = request.request_items(&self.name, requests.clone());
-            let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = request.send().await?;
-            self.meter.consumed(Kind::Write, answer.consumed_capacity());
-            // What is left over is found again by the next call.
-            let left = answer.unprocessed_items.and_then(|mut tables| tables.remove(&self.name));
-            let left = left.map_or(0, |left| left.len());
-            progress(requests.len(), left)?;
-            Ok(requests.len() - left)
-        };
-        let deleted = Retry::default().run(delete).await.map_err(failed("deleting old rows"))?;
-        Ok(deleted as u64)
+        // What is left over is found again by the next call.
+        let deleted = Retry::default().run(|| self.0.delete_some(&keys)).await;
+        Ok(deleted.map_err(failed("deleting old rows"))? as u64)
     }
 }

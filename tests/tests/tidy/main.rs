@@ -185,6 +185,16 @@ fn one_module_reads_the_clock_and_makes_ids() {
 }
 
 #[test]
+fn requests_to_tables_are_sent_by_one_module() {
+    for library in ["aggregate-log", "dcb-log", "document-log", "feed", "views"] {
+        for path in files(&workspace_root().join(format!("shared/{library}/src")), "rs") {
+            let sends = fs::read_to_string(&path).unwrap().contains(".send()");
+            assert!(!sends, "{}: send requests with `ringfence_dynamo::Table`", path.display());
+        }
+    }
+}
+
+#[test]
 fn every_relative_link_leads_somewhere() {
     for page in files(&workspace_root(), "md") {
         let text = fs::read_to_string(&page).unwrap();

@@ -1,0 +1,262 @@
+//! A table, and the one place from which requests go to DynamoDB. Each is one attempt, to be repeated by
+//! [`Retry::run`]: it is counted before it is sent, asks what it consumes and counts that, and fails by what
+//! is known about its effect.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::ScanOutput;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::types::{
+    DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
+    TransactGetItem, TransactWriteItem, Update, WriteRequest,
+};
+
+use crate::meter::Kind;
+use crate::{Failure, GaveUp, Item, Meter, Retry};
+
+/// The most keys of one BatchGetItem.
+pub const BATCH_KEYS_MAX: usize = 100;
+const UNPROCESSED: &str = "all of the batch is unprocessed";
+
+/// One table. Nothing else has the client, so no request can go uncounted; clones share one meter.
+#[derive(Clone, Debug)]
+pub struct Table {
+    client: Client,
+    name: String,
+    meter: Meter,
+}
+
+/// Sends a request that reads or writes; its answer.
+macro_rules! answer {
+    ($table:expr, $kind:ident, $request:expr) => {{
+        $table.meter.sent(Kind::$kind);
+        let request = $request.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+        let answer = request.send().await?;
+        $table.meter.consumed(Kind::$kind, answer.consumed_capacity());
+        answer
+    }};
+}
+
+impl Table {
+    /// The table `name`. The client's own retries must be off ([`crate::client_from_env`]), so that every
+    /// attempt is counted once.
+    #[must_use]
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { client, name: name.into(), meter: Meter::default() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the requests cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// One page of the items with one partition key, in their order.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn query(
+        &self,
+        with: impl FnOnce(QueryFluentBuilder) -> QueryFluentBuilder,
+    ) -> Result<QueryOutput, Failure> {
+        Ok(answer!(self, Read, with(self.client.query().table_name(&self.name))))
+    }
+
+    /// One page of all items, in no order.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn scan(
+        &self,
+        with: impl FnOnce(ScanFluentBuilder) -> ScanFluentBuilder,
+    ) -> Result<ScanOutput, Failure> {
+        Ok(answer!(self, Read, with(self.client.scan().table_name(&self.name))))
+    }
+
+    /// One item, if it is there.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn get(&self, key: Item, strong: bool) -> Result<Option<Item>, Failure> {
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(key));
+        Ok(answer!(self, Read, get.consistent_read(strong)).item)
+    }
+
+    /// Those of at most [`BATCH_KEYS_MAX`] items that are there, in no order, and the keys that the store did
+    /// not get to.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn get_batch(
+        &self,
+        keys: Vec<Item>,
+        strong: bool,
+    ) -> Result<(Vec<Item>, Vec<Item>), Failure> {
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(strong);
+        let keys = keys.build().expect("keys are set");
+        let batch = self.client.batch_get_item().request_items(&self.name, keys);
+        let mut answer = answer!(self, Read, batch);
+        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&self.name));
+        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
+        Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
+    }
+
+    /// Some of the items: those with the keys that are no longer in `keys` afterwards, as far as they are there.
+    ///
+    /// # Errors
+    /// The requests failed, or the store got to none of the keys at every attempt.
+    pub async fn get_some(
+        &self,
+        retry: Retry,
+        keys: &mut Vec<Item>,
+        strong: bool,
+    ) -> Result<Vec<Item>, GaveUp> {
+        let mut rest = keys.split_off(keys.len().min(BATCH_KEYS_MAX));
+        let mut attempts = retry.start();
+        loop {
+            let batch = || self.get_batch(keys.clone(), strong);
+            let (items, left) = attempts.run(batch).await?;
+            if left.len() < keys.len() {
+                *keys = left;
+                keys.append(&mut rest);
+                return Ok(items);
+            }
+            // The size of a batch ends it too, so only one without any progress counts as throttled.
+            if !attempts.again().await {
+                let failure = Failure::Throttled { source: UNPROCESSED.into() };
+                return Err(GaveUp { failure, attempts: attempts.made(), unknown: None });
+            }
+        }
+    }
+
+    /// Those of any number of items that are there, in no order.
+    ///
+    /// # Errors
+    /// As [`Table::get_some`].
+    pub async fn get_all(
+        &self,
+        retry: Retry,
+        mut keys: Vec<Item>,
+        strong: bool,
+    ) -> Result<Vec<Item>, GaveUp> {
+        let mut items = Vec::new();
+        while !keys.is_empty() {
+            items.extend(self.get_some(retry, &mut keys, strong).await?);
+        }
+        Ok(items)
+    }
+
+    /// Items as they were at one moment, in the order of the keys: at most as many as a transaction has
+    /// actions, and 4 MB of them.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn get_together(&self, keys: &[Item]) -> Result<Vec<Option<Item>>, Failure> {
+        let get = |key: &Item| {
+            let get = Get::builder().table_name(&self.name).set_key(Some(key.clone())).build();
+            TransactGetItem::builder().get(get.expect("table and key are set")).build()
+        };
+        let gets = self.client.transact_get_items();
+        let gets = gets.set_transact_items(Some(keys.iter().map(get).collect()));
+        let found = answer!(self, Read, gets).responses.unwrap_or_default().into_iter();
+        // What is not there comes back as nothing or as an item without attributes.
+        Ok(found.map(|found| found.item.filter(|item| !item.is_empty())).collect())
+    }
+
+    /// Carries out one put of a transaction by itself, at half the price.
+    ///
+    /// # Errors
+    /// The request failed, or the condition does not hold.
+    pub async fn put(&self, put: Put) -> Result<(), Failure> {
+        let request = self
+            .client
+            .put_item()
+            .table_name(put.table_name)
+            .set_item(Some(put.item))
+            .set_condition_expression(put.condition_expression)
+            .set_expression_attribute_names(put.expression_attribute_names)
+            .set_expression_attribute_values(put.expression_attribute_values)
+            .set_return_values_on_condition_check_failure(
+                put.return_values_on_condition_check_failure,
+            );
+        answer!(self, Write, request);
+        Ok(())
+    }
+
+    /// Carries out one update of a transaction by itself, at half the price. It answers the attributes that are
+    /// asked for.
+    ///
+    /// # Errors
+    /// The request failed, or the condition does not hold.
+    pub async fn update(
+        &self,
+        update: Update,
+        answer: Option<ReturnValue>,
+    ) -> Result<Option<Item>, Failure> {
+        let request = self
+            .client
+            .update_item()
+            .table_name(update.table_name)
+            .set_key(Some(update.key))
+            .update_expression(update.update_expression)
+            .set_condition_expression(update.condition_expression)
+            .set_expression_attribute_names(update.expression_attribute_names)
+            .set_expression_attribute_values(update.expression_attribute_values)
+            .set_return_values_on_condition_check_failure(
+                update.return_values_on_condition_check_failure,
+            )
+            .set_return_values(answer);
+        Ok(answer!(self, Write, request).attributes)
+    }
+
+    /// Deletes an item, if it is there.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn delete(&self, key: Item) -> Result<(), Failure> {
+        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
+        answer!(self, Write, delete);
+        Ok(())
+    }
+
+    /// Deletes some of at most 25 items; how many.
+    ///
+    /// # Errors
+    /// The request failed, or the store got to none of the items.
+    pub async fn delete_some(&self, keys: &[Item]) -> Result<usize, Failure> {
+        let delete = |key: &Item| {
+            let delete = DeleteRequest::builder().set_key(Some(key.clone())).build();
+            WriteRequest::builder().delete_request(delete.expect("a key is set")).build()
+        };
+        let deletes = keys.iter().map(delete).collect();
+        let batch = self.client.batch_write_item().request_items(&self.name, deletes);
+        let left = answer!(self, Write, batch).unprocessed_items;
+        let left =
+            left.and_then(|mut tables| tables.remove(&self.name)).map_or(0, |left| left.len());
+        match keys.len() - left {
+            0 => Err(Failure::Throttled { source: UNPROCESSED.into() }),
+            deleted => Ok(deleted),
+        }
+    }
+
+    /// Carries out all of the actions or none. Sends with one token count as one, for ten minutes.
+    ///
+    /// # Errors
+    /// The request failed, or was cancelled.
+    pub async fn transact(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        token: impl Into<String>,
+    ) -> Result<(), Failure> {
+        let transaction = self.client.transact_write_items().set_transact_items(Some(actions));
+        answer!(self, Write, transaction.client_request_token(token));
+        Ok(())
+    }
+}
