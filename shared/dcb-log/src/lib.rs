@@ -11,6 +11,7 @@
 
 mod append;
 mod compare;
+mod event_log;
 mod fence;
 mod get;
 mod image;

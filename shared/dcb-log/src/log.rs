@@ -3,15 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::Client;
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
-use ringfence::{
-    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError,
-    Outcome, Plan, Position, Seen, SequencedEvent, Settled,
-};
+use ringfence::{Catalog, Envelope, Position, Seen};
 use ringfence_dynamo::{Clock, Meter, Retry, Table};
-
-use crate::{append, fence, read, record};
 
 /// A cause further ahead of the clock than this is not believed: following it would push every later
 /// position of its fences into the future. In milliseconds.
@@ -79,42 +72,6 @@ impl DcbLog {
             Some(minted(last).min(bound).max(last))
         });
         minted(last.unwrap_or_else(|last| last))
-    }
-}
-
-impl EventLog for DcbLog {
-    fn read<'a>(
-        &'a self,
-        plan: &'a Plan,
-        consistency: Consistency,
-        envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        read::read(self, plan, consistency, envelope)
-    }
-
-    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
-        Box::pin(append::append(self, append))
-    }
-
-    fn verify<'a>(
-        &'a self,
-        seen: &'a Seen,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        Box::pin(fence::verify(self, seen, envelope))
-    }
-
-    fn settle<'a>(
-        &'a self,
-        record: &'a CommandRecord,
-        outcome: &'a Outcome,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        Box::pin(record::settle(self, record, outcome, envelope))
-    }
-
-    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
-        Box::pin(self.retry(envelope).pause(attempt))
     }
 }
 

@@ -5,9 +5,9 @@ use ringfence::Place;
 use ringfence_aggregate_log::{AggregateKey, Range, Table};
 use ringfence_dynamo::{Item, Retry, item_bytes};
 
-use crate::Partition;
 use crate::error::{IndexError, StreamError};
-use crate::logs::{LOOKS_MAX, Mark, NEWS_BYTES_MAX, News, next};
+use crate::news::{LOOKS_MAX, Mark, NEWS_BYTES_MAX, News, next};
+use crate::partition::Partition;
 
 /// The version of an aggregate's first event.
 const FIRST: u64 = 1;

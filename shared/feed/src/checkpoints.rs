@@ -7,9 +7,9 @@ use aws_sdk_dynamodb::types::{
 };
 use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table, rfc3339};
 
-use crate::error::failed;
+use crate::checkpoint::Checkpoint;
+use crate::error::{FeedError, failed};
 use crate::item::{CHECKPOINT, number, text};
-use crate::{Checkpoint, FeedError};
 
 /// Partition key of the table of views.
 const VIEW: &str = "view";

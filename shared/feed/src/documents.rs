@@ -2,12 +2,14 @@
 
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
-use ringfence_document_log::{Batch, Direction, DocumentError, Recorded, StreamName};
-use ringfence_dynamo::{Item, Retry, item_bytes};
+use ringfence_document_log::{
+    Batch, Direction, DocumentError, DocumentLog, DynamoStore, Recorded, StreamName,
+};
+use ringfence_dynamo::{Clock, Item, Retry, item_bytes};
 
-use crate::Partition;
 use crate::error::{IndexError, StreamError};
-use crate::logs::{Logs, Mark, NEWS_BYTES_MAX, News, next};
+use crate::news::{Mark, NEWS_BYTES_MAX, News, next};
+use crate::partition::Partition;
 
 /// The index of a stream's first event.
 const FIRST: u64 = 0;
@@ -20,18 +22,19 @@ const LOOKS_MAX: u32 = 3;
 /// A stream whose first events were pruned before it was ever indexed begins with the first that is
 /// left. Pruned behind `after`, they are missing, which is an error.
 pub(crate) async fn news(
-    logs: &Logs,
+    log: &DocumentLog<DynamoStore>,
+    clock: &Clock,
     partition: &Partition,
     stream: &StreamName,
     after: Option<u64>,
     retry: Retry,
 ) -> Result<News, IndexError> {
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-    let deadline_ms = left_ms.map(|left| logs.clock().now_ms().saturating_add(left));
+    let deadline_ms = left_ms.map(|left| clock.now_ms().saturating_add(left));
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
     let mut attempts = retry.attempts_max(LOOKS_MAX).start();
     loop {
-        let torn = match look(logs, partition, stream, next(after, FIRST), &envelope).await {
+        let torn = match look(log, partition, stream, next(after, FIRST), &envelope).await {
             Err(StreamError::Documents(error)) if is_torn(&error) => error,
             looked => return Ok(looked?),
         };
@@ -43,7 +46,7 @@ pub(crate) async fn news(
         }
         return match torn {
             DocumentError::Pruned { first, .. } if after.is_none() => {
-                Ok(look(logs, partition, stream, first, &envelope).await?)
+                Ok(look(log, partition, stream, first, &envelope).await?)
             }
             error => Err(StreamError::Documents(error).into()),
         };
@@ -57,18 +60,18 @@ fn is_torn(error: &DocumentError) -> bool {
 }
 
 async fn look(
-    logs: &Logs,
+    log: &DocumentLog<DynamoStore>,
     partition: &Partition,
     stream: &StreamName,
     from: u64,
     envelope: &Envelope,
 ) -> Result<News, StreamError> {
-    let tip = logs.documents()?.tip(stream, Consistency::Strong, envelope).await?;
+    let tip = log.tip(stream, Consistency::Strong, envelope).await?;
     let tip = tip.ok_or_else(|| DocumentError::NoTip { stream: stream.clone() })?;
     if from >= tip.base() {
         return Ok(News::of(partition, in_tip(stream, tip, from), None));
     }
-    let (items, more) = read(logs, stream, from..tip.version, envelope).await?;
+    let (items, more) = read(log, stream, from..tip.version, envelope).await?;
     Ok(News::of(partition, items, more.then_some(Mark::End)))
 }
 
@@ -79,12 +82,12 @@ fn in_tip(stream: &StreamName, tip: Batch, from: u64) -> Vec<Item> {
 
 /// Some of the events, and whether there are more.
 async fn read(
-    logs: &Logs,
+    log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
     range: std::ops::Range<u64>,
     envelope: &Envelope,
 ) -> Result<(Vec<Item>, bool), StreamError> {
-    let (log, end) = (logs.documents()?, range.end);
+    let end = range.end;
     let mut found = log.read(stream, range, Direction::Forward, Consistency::Strong, envelope);
     let (mut items, mut bytes) = (Vec::new(), 0);
     while let Some(event) = found.try_next().await? {

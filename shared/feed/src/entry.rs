@@ -5,16 +5,15 @@
 //! key. No body is unpacked and no attribute is written anew, so what a log could hold, an entry can.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{BoundaryId, FedEvent, Position, Sequence};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Recorded, Span};
-use ringfence_dynamo::{Item, attribute_bytes};
+use ringfence_dynamo::Item;
 
-use crate::{IndexError, Log, Partition};
+use crate::partition::{Log, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 
@@ -87,40 +86,6 @@ pub(crate) fn event_of(entry: Item) -> Result<FedEvent, EntryError> {
     }
 }
 
-/// An event that is to be indexed.
-#[derive(Clone, Debug)]
-pub(crate) struct Fresh {
-    pub(crate) position: Sequence,
-    /// When it was recorded, as far as that is known: what is older comes first.
-    pub(crate) ms: u64,
-    pub(crate) event_type: String,
-    /// What it takes of a page, in bytes.
-    pub(crate) bytes: usize,
-    pub(crate) entry: AttributeValue,
-}
-
-impl Fresh {
-    /// The entry of an item, if readers will be able to decode it.
-    pub(crate) fn of(partition: &Partition, mut item: Item) -> Result<Self, IndexError> {
-        let (partition, position) = (partition.clone(), position_of(&item));
-        if partition.log == Log::Dcb {
-            item.retain(|name, _| !name.starts_with("tag_"));
-        }
-        let event = match event_of(item.clone()) {
-            Ok(event) => event,
-            Err(source) => {
-                let source = Arc::new(source);
-                return Err(IndexError::Undecodable { partition, position, source });
-            }
-        };
-        let (ms, position, event_type) = (event.ms(), event.position, event.event_type);
-        let entry = AttributeValue::M(item);
-        // One byte for its place in the list.
-        let bytes = 1 + attribute_bytes(&entry);
-        Ok(Self { position, ms: ms.unwrap_or(0), event_type, bytes, entry })
-    }
-}
-
 /// Where an event of the DCB log or of the aggregate log is, as the key of its item says, whatever else
 /// is in it.
 pub(crate) fn place_of(item: &Item) -> Option<(Partition, Sequence)> {
@@ -146,7 +111,7 @@ pub(crate) fn name_of(item: &Item) -> String {
 }
 
 /// Names the place of an item for a person, readable or not.
-fn position_of(item: &Item) -> String {
+pub(crate) fn position_of(item: &Item) -> String {
     let text = |name: &str| match item.get(name)? {
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
         _ => None,

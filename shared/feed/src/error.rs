@@ -9,7 +9,9 @@ use ringfence_dcb_log::NewsError;
 use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
-use crate::{Checkpoint, EntryError, Partition};
+use crate::checkpoint::Checkpoint;
+use crate::entry::EntryError;
+use crate::partition::Partition;
 
 type Source = Box<dyn Error + Send + Sync>;
 

@@ -10,12 +10,14 @@ use ringfence_dcb_log::Counts;
 use ringfence_dynamo::Item;
 use uuid::Uuid;
 
-use crate::entry::Fresh;
+use crate::checkpoint::Checkpoint;
+use crate::error::FeedError;
 use crate::item::{
     CHECKPOINT, EPOCH, Indexed, N, P, POSITION, Page, Tip, checkpoint, count_name, number,
     progress_key, sequence, tip_key,
 };
-use crate::{Checkpoint, FeedError, Partition};
+use crate::news::Fresh;
+use crate::partition::Partition;
 
 /// Partitions of one page: with the page and the tip their progress stays below the 100 actions of
 /// a transaction.

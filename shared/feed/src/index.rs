@@ -4,9 +4,9 @@ use aws_sdk_dynamodb::Client;
 use ringfence::{BoundaryId, FedEvent, Sequence};
 use ringfence_dynamo::{Item, Meter, Retry, Table};
 
-use crate::error::failed;
+use crate::checkpoint::Checkpoint;
+use crate::error::{FeedError, failed};
 use crate::item::{self, Indexed, Tip};
-use crate::{Checkpoint, FeedError};
 
 /// One event of the feed.
 #[derive(Clone, Debug, PartialEq)]

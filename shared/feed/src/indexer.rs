@@ -3,7 +3,9 @@
 use aws_sdk_dynamodb::Client;
 use ringfence_dynamo::{Meter, Table};
 
-use crate::{EpochEntries, IndexError, Logs};
+use crate::checkpoint::EpochEntries;
+use crate::error::IndexError;
+use crate::logs::Logs;
 
 /// What became of a partition: how many of its events this call has put into the index (not
 /// counted are those whose answer was lost), or why the rest is not there.

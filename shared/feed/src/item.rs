@@ -13,7 +13,8 @@ use ringfence::{BoundaryId, Place, Sequence};
 use ringfence_dcb_log::Counts;
 use ringfence_dynamo::Item;
 
-use crate::{Checkpoint, FeedError};
+use crate::checkpoint::Checkpoint;
+use crate::error::FeedError;
 
 /// Partition key.
 pub(crate) const P: &str = "p";

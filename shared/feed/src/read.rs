@@ -13,11 +13,11 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
 use ringfence_dynamo::{Failure, Item, Retry};
 use tokio::sync::mpsc::{Sender, channel};
 
+use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
 use crate::entry::event_of;
-use crate::error::failed;
+use crate::error::{FeedError, failed};
 use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
-use crate::{Checkpoint, EPOCH_ENTRIES_MAX, FeedError};
 
 /// Answers that wait for the reader, beside the one it has and the one under way.
 const AHEAD_MAX: usize = 1;

@@ -8,13 +8,12 @@ use ringfence::BOUNDARY_BYTES_MAX;
 use ringfence_dcb_log::NewsError;
 use ringfence_dynamo::{Failure, Reason, Retry};
 
-use crate::entry::Fresh;
-use crate::error::failed;
+use crate::error::{FeedError, IndexError, failed};
 use crate::group::{GROUP_PARTITIONS_MAX, Group, Queue, Room};
 use crate::indexer::{Indexer, Outcome};
 use crate::item::{self, Indexed, Tip};
-use crate::logs::{Mark, News};
-use crate::{Doorbell, FeedError, IndexError, Partition};
+use crate::news::{Fresh, Mark, News};
+use crate::partition::{Doorbell, Partition};
 
 /// How often a page is tried, where others move the index at the same time.
 const COMMITS_MAX: u32 = 16;

@@ -17,8 +17,13 @@ use ringfence_aggregate_log::AggregateError;
 use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{Item, Retry};
 
+use crate::checkpoint::Checkpoint;
 use crate::entry::{event_of, name_of, place_of};
-use crate::{Checkpoint, Entry, FeedError, Index, Indexer, Outcome, Partition, Until};
+use crate::error::FeedError;
+use crate::group::GROUP_PARTITIONS_MAX;
+use crate::index::{Entry, Index, Until};
+use crate::indexer::{Indexer, Outcome};
+use crate::partition::Partition;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +215,7 @@ impl Indexer {
         let report = self.verify(progress).await?;
         let behind: Vec<_> = report.behind.keys().cloned().collect();
         let mut outcomes = BTreeMap::new();
-        for chunk in behind.chunks(crate::GROUP_PARTITIONS_MAX) {
+        for chunk in behind.chunks(GROUP_PARTITIONS_MAX) {
             outcomes.extend(self.index(chunk.iter().cloned(), Retry::default()).await);
             progress(Stage::Indexing, outcomes.len() as u64);
         }

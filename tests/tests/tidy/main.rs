@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod functions;
+mod layers;
 
 use std::{
     collections::BTreeSet,

@@ -1,0 +1,47 @@
+//! The log as decisions use it.
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use ringfence::{
+    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
+    Plan, Seen, SequencedEvent, Settled,
+};
+
+use crate::log::DcbLog;
+use crate::{append, fence, read, record};
+
+impl EventLog for DcbLog {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        read::read(self, plan, consistency, envelope)
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        Box::pin(append::append(self, append))
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        Box::pin(fence::verify(self, seen, envelope))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>> {
+        Box::pin(record::settle(self, record, outcome, envelope))
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        Box::pin(self.retry(envelope).pause(attempt))
+    }
+}
