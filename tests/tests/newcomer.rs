@@ -1,8 +1,9 @@
 //! What the README tells a newcomer to do works as it stands there.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{fs, path::Path};
+use std::{fs, net::Ipv4Addr, path::Path};
 
+use ringfence_dynamo::wire::Wire;
 use ringfence_local::{
     stack::{Options, Stack},
     template::Template,
@@ -95,4 +96,37 @@ async fn stacks_that_run_at_once_keep_their_files_apart() {
     assert_ne!(two.write_environment().unwrap().shell, files.shell);
     assert_eq!(fs::read_to_string(&files.shell).unwrap(), before);
     assert!(before.contains(one.dynamo()), "{before}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_for_sam_local_works_on_the_stacks_tables_and_goes_with_the_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stack = start(folder.path()).await;
+    let template = Template::of_workspace().unwrap();
+    let path = stack.serve_containers(&template, Ipv4Addr::LOCALHOST).unwrap();
+    let written: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let variable = |part: &Value, name: &str| {
+        part["Environment"]["Variables"][name].as_str().expect(name).to_owned()
+    };
+
+    let common = &written["Globals"]["Function"];
+    assert_ne!(variable(common, "AWS_ENDPOINT_URL_SQS"), stack.services());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = client.get(variable(common, "AWS_ENDPOINT_URL_SQS")).send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    assert_ne!(variable(common, "AWS_ENDPOINT_URL_DYNAMODB"), stack.dynamo());
+    let dynamo = Wire::default().client(&variable(common, "AWS_ENDPOINT_URL_DYNAMODB"));
+    let tables = dynamo.list_tables().send().await.unwrap().table_names.unwrap();
+
+    for (id, function) in written["Resources"].as_object().unwrap() {
+        let properties = &function["Properties"];
+        let code = path.with_file_name(properties["CodeUri"].as_str().unwrap());
+        assert!(code.join("bootstrap").is_file(), "{id}");
+        if properties["Environment"]["Variables"].get("EVENT_TABLE").is_some() {
+            let table = variable(properties, "EVENT_TABLE");
+            assert!(tables.contains(&table), "{id}");
+        }
+    }
+    drop(stack);
+    assert!(!path.exists(), "nothing could run from it any more");
 }

@@ -49,6 +49,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     let model = Model {
         tables: Vec::new(),
         functions: vec![Function {
+            id: "OnOrder".to_owned(),
             binary: "on-order".to_owned(),
             environment: BTreeMap::new(),
             timeout: Duration::from_secs(1),

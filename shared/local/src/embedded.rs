@@ -1,4 +1,5 @@
-//! DynamoDB in this process, with streams: one database per [`Embedded`], on a loopback port.
+//! DynamoDB in this process, with streams: one database per [`Embedded`], on a loopback port
+//! and wherever else it is told to listen.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -79,8 +80,8 @@ pub enum EmbeddedError {
 pub struct Embedded {
     endpoint: String,
     database: Database,
-    // Dropping the sender stops the server; the folder goes after it.
-    _stop: oneshot::Sender<()>,
+    // Dropping the senders stops the servers; the folder goes after them.
+    stops: Vec<oneshot::Sender<()>>,
     _folder: TempDir,
 }
 
@@ -102,14 +103,26 @@ impl Embedded {
         add_sequence_index(&file)?;
 
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let mut started =
+            Self { endpoint: String::new(), database, stops: Vec::new(), _folder: folder };
+        started.endpoint = started.serve(listener)?;
+        Ok(started)
+    }
+
+    /// Serves the same DynamoDB at this listener too: its endpoint URL there.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn serve(&mut self, listener: TcpListener) -> Result<String, EmbeddedError> {
         let endpoint = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = database.clone();
+        let served = self.database.clone();
         tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
             // An error says that the sender is gone, which is the signal.
             let _ = stopped.await;
         }));
-        Ok(Self { endpoint, database, _stop: stop, _folder: folder })
+        self.stops.push(stop);
+        Ok(endpoint)
     }
 
     /// The endpoint URL for an AWS SDK; any region and credentials will do.

@@ -79,6 +79,7 @@ mod tests {
     fn function(binary: &str, variables: &[(&str, &str)]) -> Function {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Function {
+            id: String::new(),
             binary: binary.to_owned(),
             environment: variables.iter().map(owned).collect(),
             timeout: Duration::ZERO,

@@ -90,7 +90,7 @@ impl Functions {
             let log = logs.join(format!("{name}.log"));
             File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
             let program = Program {
-                binary: keep(&root.join("target/debug").join(name), &kept)?,
+                binary: keep(&root.join("target/debug").join(name), kept.path().join(name))?,
                 environment: environment(definition, common, &runtime),
                 log,
             };
@@ -121,6 +121,11 @@ impl Functions {
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.runtime
+    }
+
+    /// The file that the processes of a function run.
+    pub(crate) fn binary(&self, name: &str) -> Option<&Path> {
+        self.functions.get(name).map(|running| running.program.binary.as_path())
     }
 
     fn add_process(&self, running: &Running) {
@@ -201,8 +206,7 @@ fn environment(
 
 /// Keeps a binary as it is now: a later build replaces the file, and all processes of a function
 /// have to run the same code.
-fn keep(binary: &Path, folder: &TempDir) -> Result<PathBuf> {
-    let kept = folder.path().join(binary.file_name().unwrap_or_default());
+pub(crate) fn keep(binary: &Path, kept: PathBuf) -> Result<PathBuf> {
     fs::hard_link(binary, &kept)
         // Another file system has no link to it.
         .or_else(|_| fs::copy(binary, &kept).map(|_| ()))

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod api;
+pub mod bridge;
 pub mod buckets;
 pub mod bus;
 mod clock;
@@ -25,6 +26,7 @@ pub mod pattern;
 mod port;
 pub mod queues;
 pub mod s3;
+mod sam;
 pub mod services;
 pub mod stack;
 pub mod stream;

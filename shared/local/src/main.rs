@@ -1,11 +1,11 @@
 //! `ringfence-local demo` walks the shop and ends; `ringfence-local up` stays.
 
-use std::{fs, process::ExitCode};
+use std::{env, fs, path::Path, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use ringfence_local::{
-    demo,
+    bridge, demo,
     environment::Files,
     notices::Notice,
     stack::{Options, Stack},
@@ -30,6 +30,10 @@ enum Command {
         /// Port of the HTTP API; 0 takes a free one.
         #[arg(long, default_value_t = 3000)]
         port: u16,
+        /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
+        /// or Podman as root.
+        #[arg(long)]
+        sam: bool,
     },
 }
 
@@ -78,10 +82,20 @@ async fn run(command: Command) -> Result<()> {
             println!("\nAll of it happened.");
             Ok(())
         }
-        Command::Up { port } => {
-            let data = target.join("local");
-            let stack = Stack::start(&Options { root, template, data, port }).await?;
-            describe(&stack, &stack.write_environment()?);
+        Command::Up { port, sam } => {
+            let bridge = match sam {
+                true => Some(bridge::address(env::var_os("DOCKER_HOST")).await?),
+                false => None,
+            };
+            let options = Options { root, template, data: target.join("local"), port };
+            let mut stack = Stack::start(&options).await?;
+            let files = stack.write_environment()?;
+            describe(&stack, &files);
+            if let Some(bridge) = bridge {
+                let template = stack.serve_containers(&options.template, bridge)?;
+                describe_sam(&stack, &files, &template);
+            }
+            println!("\nCtrl-C ends it.\n");
             follow(&stack).await;
             Ok(())
         }
@@ -120,7 +134,18 @@ fn describe(stack: &Stack, files: &Files) {
     println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --config {watch}");
     println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 add-product \\");
     println!("    --data-file events/add-product/direct.json");
-    println!("\nCtrl-C ends it.\n");
+}
+
+fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
+    // SAM's own default is the port that this stack has by default.
+    let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
+    let template = template.display();
+    println!("\nThe functions in containers, on this stack's data:");
+    println!("  sam local invoke AddProduct --template {template} \\");
+    println!("    --event events/add-product/direct.json");
+    println!("  sam local start-api --template {template} --port {port}");
+    println!("Both in a shell without the variables of {},", files.shell.display());
+    println!("which SAM would take for those of the template.");
 }
 
 /// Prints what happens, for as long as the stack runs.

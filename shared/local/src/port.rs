@@ -1,4 +1,4 @@
-//! The port of a stack's API: one stack has it, and whoever wants it too learns which.
+//! Where a stack listens. One stack has the port of an API, and whoever wants it too learns which.
 
 use std::{
     io::ErrorKind,
@@ -15,10 +15,14 @@ use axum::{
     middleware::map_response,
     response::Response,
 };
+use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
 /// What a stack's `server` header begins with.
 const NAME: &str = "ringfence-local";
+
+/// Connections that wait to be accepted, at most.
+const BACKLOG: i32 = 1024;
 
 /// Longest wait for an answer of whoever has a port.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -37,6 +41,25 @@ pub(crate) async fn listen(port: u16) -> Result<TcpListener> {
         ),
         bound => bound.with_context(|| format!("cannot listen on {address}")),
     }
+}
+
+/// Listens at a free port of an address at which containers reach this machine. Podman makes the
+/// bridge with this address when its first container starts, so the address need not be there yet.
+///
+/// # Errors
+/// When it can't listen there.
+pub(crate) fn listen_for_containers(address: Ipv4Addr) -> Result<TcpListener> {
+    let listen = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        #[cfg(target_os = "linux")]
+        socket.set_freebind_v4(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SocketAddr::from((address, 0)).into())?;
+        socket.listen(BACKLOG)?;
+        TcpListener::from_std(socket.into())
+    };
+    listen()
+        .with_context(|| format!("cannot listen on {address}, where containers reach this stack"))
 }
 
 /// An API each of whose answers names this process and its workspace.
@@ -99,6 +122,14 @@ mod tests {
     async fn a_port_of_another_program_is_said_to_be_so() {
         let refusal = refusal_beside(Router::new()).await;
         assert!(refusal.contains("taken by another program"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn a_bridge_that_is_not_there_yet_can_be_listened_at() {
+        // An address of documentation, which no machine has.
+        let address = Ipv4Addr::new(198, 51, 100, 1);
+        let listener = listen_for_containers(address).expect("a listener");
+        assert_eq!(listener.local_addr().expect("an address").ip(), address);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use axum::Router;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
     notices::{Notice, Notices},
     port,
     queues::{Message, Queues},
+    sam,
     services::{self, Services},
     stream::Poller,
     template::{ACCOUNT, Model, REGION, Route, Table, Template},
@@ -56,7 +58,9 @@ pub struct Stack {
     queues: Queues,
     buckets: Buckets,
     notices: Notices,
-    _tasks: JoinSet<()>,
+    router: Router,
+    tasks: JoinSet<()>,
+    _sam: Option<TempDir>,
 }
 
 impl Stack {
@@ -79,7 +83,7 @@ impl Stack {
         for table in &model.tables {
             dynamo.create_table(&table.properties, &table.name)?;
         }
-        let common = common_environment(&dynamo, &services);
+        let common = common_environment(dynamo.endpoint(), &services);
         let logs = folder.join("logs");
         let functions =
             Functions::start(&options.root, &cargo_lambda, &model.functions, &common, &logs);
@@ -87,7 +91,9 @@ impl Stack {
 
         let queues = Queues::new(model.queues.iter().cloned());
         let notices = Notices::default();
-        let buckets = empty_buckets(folder.join("buckets"), &model)?;
+        let buckets = folder.join("buckets");
+        empty(&buckets)?;
+        let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
         let routes = api::router(&model.routes, &functions, &notices)?;
@@ -102,7 +108,7 @@ impl Stack {
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
-        serve(&mut tasks, services_listener, router);
+        serve(&mut tasks, services_listener, router.clone());
         for mapping in &model.mappings {
             let poller = Poller {
                 mapping: mapping.clone(),
@@ -129,7 +135,9 @@ impl Stack {
             queues,
             buckets,
             notices,
-            _tasks: tasks,
+            router,
+            tasks,
+            _sam: None,
         })
     }
 
@@ -221,19 +229,42 @@ impl Stack {
     /// # Errors
     /// When one cannot be written.
     pub fn write_environment(&self) -> Result<Files> {
-        let common = common_environment(&self.dynamo, &self.services);
+        let common = common_environment(self.dynamo.endpoint(), &self.services);
         environment::write(&self.folder, &common, &self.model.functions)
             .with_context(|| format!("cannot write into {}", self.folder.display()))
+    }
+
+    /// Serves DynamoDB and the other services at this address too, at which containers reach this
+    /// machine, and writes a template for `sam local`, which runs the functions of this stack's
+    /// `template` in containers: its path.
+    ///
+    /// # Errors
+    /// When it can't listen at the address, or a file can't be written.
+    pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
+        let dynamo = self.dynamo.serve(port::listen_for_containers(address)?)?;
+        let listener = port::listen_for_containers(address)?;
+        let services = format!("http://{}", listener.local_addr()?);
+        serve(&mut self.tasks, listener, self.router.clone());
+        // The URLs of queues are other ones there.
+        let model = template.model(&services)?;
+        let common = common_environment(&dynamo, &services);
+        empty(&self.folder.join("sam"))?;
+        // It goes with the stack, without which nothing in it works.
+        let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
+        let folder = folder.context("cannot make a folder for `sam local`")?;
+        let written = sam::write(folder.path(), &model, &common, &self.functions)?;
+        self._sam = Some(folder);
+        Ok(written)
     }
 }
 
 /// Region, endpoints and credentials, the same for every function.
-fn common_environment(dynamo: &Embedded, services: &str) -> Variables {
+fn common_environment(dynamo: &str, services: &str) -> Variables {
     let variables = [
         ("AWS_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo.endpoint()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo),
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
         ("AWS_ENDPOINT_URL_S3", services),
@@ -242,13 +273,13 @@ fn common_environment(dynamo: &Embedded, services: &str) -> Variables {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The buckets, without what an earlier stack left: its tables are gone as well.
-fn empty_buckets(folder: PathBuf, model: &Model) -> Result<Buckets> {
-    match fs::remove_dir_all(&folder) {
+/// Removes what an earlier stack left: its tables are gone as well.
+fn empty(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot empty {}", folder.display()))
         }
-        _ => Ok(Buckets::new(folder, model.buckets.clone())),
+        _ => Ok(()),
     }
 }
 

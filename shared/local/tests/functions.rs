@@ -23,6 +23,7 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     std::os::unix::fs::symlink(example(), root.join("target/debug/echo")).expect("a link");
 
     let definition = Function {
+        id: "Echo".to_owned(),
         binary: "echo".to_owned(),
         environment: BTreeMap::from([("EVENT_TABLE".to_owned(), "events".to_owned())]),
         timeout,

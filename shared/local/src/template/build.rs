@@ -138,6 +138,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
     let queue: Option<ArnConfig> = view.function_property(id, body, "DeadLetterQueue")?;
     let destination = invoke.destination_config.unwrap_or_default().on_failure;
     Ok(Function {
+        id: id.to_owned(),
         binary: view.property(id, body, "Metadata.BuildProperties.Binary")?,
         environment,
         timeout: Duration::from_secs(timeout.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),

@@ -50,6 +50,8 @@ pub struct Table {
 /// A Lambda function.
 #[derive(Clone, Debug)]
 pub struct Function {
+    /// The resource's logical id.
+    pub id: String,
     /// Its binary, which is its name on this machine.
     pub binary: String,
     /// The variables that the template sets.
