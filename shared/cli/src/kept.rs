@@ -84,13 +84,18 @@ async fn messages(
         .queue_url(url)
         .max_number_of_messages(MESSAGES_MAX)
         .visibility_timeout(HIDDEN_SECONDS)
+        .message_attribute_names("All")
         .wait_time_seconds(WAIT_SECONDS);
     let received = receive.send().await.with_context(|| format!("receiving from {url}"))?;
     let mut all = Vec::new();
     for message in received.messages.unwrap_or_default() {
         let name = message.message_id.unwrap_or_default();
         if seen.insert(name.clone()) {
-            let letter = Letter::of_message(&message.body.unwrap_or_default());
+            let attributes = message.message_attributes.unwrap_or_default().into_iter();
+            let attributes =
+                attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
+            let letter =
+                Letter::of_message(&message.body.unwrap_or_default(), &attributes.collect());
             let handle = message.receipt_handle.unwrap_or_default();
             all.push(Kept { name, handle, letter });
         }

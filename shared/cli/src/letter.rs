@@ -1,6 +1,7 @@
 //! What was kept, and what it asks for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -41,9 +42,19 @@ pub(crate) enum Stored {
     Span { stream: StreamName, events: Range<u64> },
 }
 
+/// Whose letter it is, among those that share a queue.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Whose {
+    /// The function that failed, or that was not reached.
+    pub(crate) function: Option<String>,
+    /// The rule that did not reach it.
+    pub(crate) rule: Option<String>,
+}
+
 /// Something that failed and was kept.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Letter {
+    pub(crate) whose: Whose,
     /// Why it was kept, as far as it says.
     pub(crate) cause: Option<String>,
     pub(crate) work: Work,
@@ -51,10 +62,11 @@ pub(crate) struct Letter {
 
 impl Letter {
     /// A message of a dead-letter queue: a letter of publish-events or index-events, an event that a
-    /// rule could not deliver, or Lambda's record of an invocation that failed.
-    pub(crate) fn of_message(body: &str) -> Result<Self> {
+    /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
+    /// message's attributes which rule, which function and why; Lambda says it in its record.
+    pub(crate) fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
         let mut body: Value = serde_json::from_str(body).context("the message is no JSON")?;
-        let mut cause = text(&body, "/cause");
+        let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
         let work = if body["record"].is_object() {
             Work::Publish(vec![body["record"].take()])
         } else if body["key"].is_object() {
@@ -68,15 +80,20 @@ impl Letter {
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {
             let why = ["/requestContext/condition", "/responsePayload/errorMessage"];
-            let why: Vec<_> = why.iter().filter_map(|pointer| text(&body, pointer)).collect();
-            cause = Some(why.join(": ")).filter(|why| !why.is_empty());
+            cause = together(why.map(|pointer| text(&body, pointer)));
+            let function = text(&body, "/requestContext/functionArn");
+            whose.function = function.and_then(|arn| function_of(&arn));
             Work::Repeat(entry(&body["requestPayload"])?)
         } else if body["detail"].is_object() {
+            cause = together(["ERROR_CODE", "ERROR_MESSAGE"].map(|n| attributes.get(n).cloned()));
+            whose.function = attributes.get("TARGET_ARN").and_then(|arn| function_of(arn));
+            let name = |arn: &String| arn.rsplit('/').next().map(str::to_owned);
+            whose.rule = attributes.get("RULE_ARN").and_then(name);
             Work::Repeat(entry(&body)?)
         } else {
             bail!("the message is neither a letter of this stack nor an event of its bus");
         };
-        Ok(Self { cause, work })
+        Ok(Self { whose, cause, work })
     }
 
     /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
@@ -96,8 +113,28 @@ impl Letter {
                 Work::Index(keys.map(partition).collect::<Result<_>>()?)
             }
         };
-        Ok(Self { cause: text(&object, "/requestContext/condition"), work })
+        let cause = text(&object, "/requestContext/condition");
+        Ok(Self { whose: Whose::default(), cause, work })
     }
+}
+
+impl Display for Whose {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { function, rule } = self;
+        function.as_ref().map_or(Ok(()), |function| write!(f, " of function {function}"))?;
+        rule.as_ref().map_or(Ok(()), |rule| write!(f, ", rule {rule}"))
+    }
+}
+
+/// The parts of a cause that there are, as one text.
+fn together(parts: [Option<String>; 2]) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    Some(parts.join(": ")).filter(|cause| !cause.is_empty())
+}
+
+/// The name in a function's ARN, which may end with a version: `arn:aws:lambda:…:function:name:$LATEST`.
+fn function_of(arn: &str) -> Option<String> {
+    arn.split(":function:").nth(1)?.split(':').next().map(str::to_owned)
 }
 
 /// The partition of an item with this key.
@@ -167,8 +204,12 @@ mod tests {
         })
     }
 
+    fn of_message(body: &str) -> Result<Letter> {
+        Letter::of_message(body, &BTreeMap::new())
+    }
+
     fn check(body: &Value, cause: Option<&str>, work: &Work) {
-        let letter = Letter::of_message(&body.to_string()).expect("a letter");
+        let letter = of_message(&body.to_string()).expect("a letter");
         assert_eq!((letter.cause.as_deref(), &letter.work), (cause, work));
     }
 
@@ -225,8 +266,31 @@ mod tests {
         check(&failed, Some("RetriesExhausted: no table"), &repeat);
     }
 
+    #[test]
+    fn a_letter_of_an_automation_says_which_function_and_which_rule() {
+        let function = "arn:aws:lambda:eu-west-1:1:function:shop-PlaceOrder-1A";
+        let failed = json!({
+            "requestContext": { "functionArn": format!("{function}:$LATEST") },
+            "requestPayload": event(),
+        });
+        let failed = of_message(&failed.to_string()).expect("a letter").whose;
+        assert_eq!((failed.function.as_deref(), failed.rule), (Some("shop-PlaceOrder-1A"), None));
+        let attributes = [
+            ("ERROR_CODE", "NO_PERMISSIONS"),
+            ("ERROR_MESSAGE", "not authorized"),
+            ("RULE_ARN", "arn:aws:events:eu-west-1:1:rule/shop-events/shop-PlaceOrderRule-2B"),
+            ("TARGET_ARN", function),
+        ];
+        let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let letter = Letter::of_message(&event().to_string(), &attributes.into());
+        let letter = letter.expect("a letter");
+        let whose = letter.whose.to_string();
+        assert_eq!(whose, " of function shop-PlaceOrder-1A, rule shop-PlaceOrderRule-2B");
+        assert_eq!(letter.cause.as_deref(), Some("NO_PERMISSIONS: not authorized"));
+    }
+
     fn check_refused(body: &str, cause: &str) {
-        let error = Letter::of_message(body).expect_err("no letter");
+        let error = of_message(body).expect_err("no letter");
         assert!(format!("{error:#}").starts_with(cause), "{error:#}");
     }
 

@@ -15,7 +15,7 @@ use ringfence_feed::{Indexer, Log, Partition};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Store};
-use crate::letter::{Stored, To, Work};
+use crate::letter::{Letter, Stored, To, Whose, Work};
 use crate::progress;
 use crate::stack;
 use crate::tables::{self, Dynamo, StreamTables};
@@ -27,23 +27,24 @@ Remove the cause first. A message or object is deleted after its work is done; w
 its cause printed. Nothing is lost or done twice by running it again: consumers know events by their id,
 and the index takes each event once.
 
-`--queue` and `--bucket` take the name of a function with `--stack`, else a URL and a bucket's name.
+`--queue` and `--bucket` take a name with `--stack`, else a URL and a bucket's name. A queue's name is
+publish-events, index-events or automations; a bucket's name is that of its function.
 
-A queue of publish-events or index-events, and the queue of an automation: each message says what it
-asks for. Events of an automation's queue go to the bus again as they were, so that every rule that takes
-them gets them. Messages that stay are hidden from others for 30 seconds.
+Each message says what it asks for. Events of the automations' queue go to the bus again as they were, so that
+every rule that takes them gets them; the function and the rule that failed are shown. Messages that stay are
+hidden from others for 30 seconds.
 
 A bucket of failed batches: `--to bus` for those of publish-events, `--to index` for those of
 index-events. Batches of project-views hold nothing that the next event would not bring: delete them.
 
 Examples:
-  ringfence redrive --stack ringfence-prod --queue place-order --dry-run
-  ringfence redrive --stack ringfence-prod --queue place-order
+  ringfence redrive --stack ringfence-prod --queue automations --dry-run
+  ringfence redrive --stack ringfence-prod --queue automations
   ringfence redrive --stack ringfence-prod --bucket publish-events --to bus")]
 #[group(id = "store", required = true)]
 pub(crate) struct Arguments {
-    /// A dead-letter queue: its URL, or with --stack the name of its function.
-    #[arg(long, group = "store", value_name = "URL|FUNCTION", value_parser = stack::queue)]
+    /// A dead-letter queue: its URL, or its name with --stack.
+    #[arg(long, group = "store", value_name = "URL|NAME", value_parser = stack::queue)]
     queue: Option<String>,
     /// A bucket of failed batches: its name, or with --stack the name of its function.
     #[arg(long, group = "store", value_name = "NAME|FUNCTION", value_parser = stack::name)]
@@ -76,6 +77,7 @@ pub(crate) struct Arguments {
 /// What stays where it is kept.
 struct Stays {
     name: String,
+    whose: Whose,
     /// Why it was kept.
     kept: Option<String>,
     /// Why it stays; none in a dry run.
@@ -111,17 +113,17 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
 
 fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
     if arguments.json {
-        let left = left.iter().map(
-            |Stays { name, kept, cause }| json!({ "name": name, "kept": kept, "cause": cause }),
-        );
+        let left = left.iter().map(|Stays { name, whose: Whose { function, rule }, kept, cause }| {
+            json!({ "name": name, "function": function, "rule": rule, "kept": kept, "cause": cause })
+        });
         println!("{}", json!({ "done": done, "left": left.collect::<Value>() }));
         return;
     }
-    for Stays { name, kept, cause } in left {
+    for Stays { name, whose, kept, cause } in left {
         let kept = kept.as_deref().unwrap_or("it does not say why");
         match cause {
-            Some(cause) => println!("stays  {name}: {cause} (kept: {kept})"),
-            None => println!("kept   {name}: {kept}"),
+            Some(cause) => println!("stays  {name}{whose}: {cause} (kept: {kept})"),
+            None => println!("kept   {name}{whose}: {kept}"),
         }
     }
     println!("{done} done, {} left", left.len());
@@ -157,17 +159,17 @@ impl<'a> Does<'a> {
     async fn redrive(&self, store: &Store, mut kept: Kept) -> Option<Stays> {
         let dry_run = self.arguments.dry_run;
         let letter = std::mem::replace(&mut kept.letter, Err(anyhow!("it is under way")));
-        let (why, done) = match letter {
-            Ok(letter) if dry_run => (letter.cause, Ok(())),
-            Ok(letter) => (letter.cause, self.work(letter.work).await),
-            Err(error) => (None, Err(error)),
+        let (whose, why, done) = match letter {
+            Ok(Letter { whose, cause, .. }) if dry_run => (whose, cause, Ok(())),
+            Ok(Letter { whose, cause, work }) => (whose, cause, self.work(work).await),
+            Err(error) => (Whose::default(), None, Err(error)),
         };
         let done = match done {
             Ok(()) if !dry_run => store.delete(&kept).await,
             done => done,
         };
         let cause = done.err().map(|error| format!("{error:#}"));
-        (dry_run || cause.is_some()).then_some(Stays { name: kept.name, kept: why, cause })
+        (dry_run || cause.is_some()).then_some(Stays { name: kept.name, whose, kept: why, cause })
     }
 
     async fn work(&self, work: Work) -> Result<()> {

@@ -18,7 +18,7 @@ const OUTPUTS: [(&str, &str); 6] = [
     ("INDEX_TABLE", "IndexTableName"),
     ("VIEW_TABLE", "ViewTableName"),
 ];
-/// Ends of the outputs that name what a function keeps.
+/// Ends of the outputs that name a queue or a bucket.
 const QUEUE: &str = "DeadLettersUrl";
 const BUCKET: &str = "FailedBatchesName";
 
@@ -93,17 +93,17 @@ impl Outputs {
         if is_one { Ok(text.to_owned()) } else { self.kept(text, BUCKET) }
     }
 
-    /// What is kept for the function of this name, in kebab case or as in the template.
-    fn kept(&self, function: &str, what: &str) -> Result<String, String> {
+    /// The queue or bucket of this name, in kebab case or as in the template.
+    fn kept(&self, name: &str, what: &str) -> Result<String, String> {
         let all = self.values.iter();
         let all = all.filter_map(|(output, value)| Some((output.strip_suffix(what)?, value)));
-        let wanted = function.replace('-', "");
+        let wanted = name.replace('-', "");
         match all.clone().find(|(name, _)| name.eq_ignore_ascii_case(&wanted)) {
             Some((_, value)) => Ok(value.clone()),
             None => {
                 let names: Vec<_> = all.map(|(name, _)| name).collect();
                 let stack = &self.stack;
-                Err(format!("in stack {stack} these functions have one: {}", names.join(", ")))
+                Err(format!("stack {stack} has these: {}", names.join(", ")))
             }
         }
     }
@@ -112,7 +112,7 @@ impl Outputs {
 /// The URL of a queue; without a stack nothing else names one.
 pub(crate) fn queue(text: &str) -> Result<String, String> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
-    let wrong = "give the URL of a queue, or with --stack the name of its function";
+    let wrong = "give the URL of a queue, or its name with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     fn the_stack_is_found_wherever_it_is_named() {
         for (line, expected) in [
             ("ringfence --stack shop verify", Some("shop")),
-            ("ringfence redrive --queue place-order --stack shop", Some("shop")),
+            ("ringfence redrive --queue automations --stack shop", Some("shop")),
             ("ringfence tail --stack=shop --from 1", Some("shop")),
             ("ringfence tail --stack= --from 1", None),
             ("ringfence tail --stacks shop", None),
@@ -143,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_by_its_function() {
+    fn a_queue_and_a_bucket_are_found_by_name() {
         let values = [
-            ("PlaceOrderDeadLettersUrl", "https://queue"),
+            ("AutomationsDeadLettersUrl", "https://queue"),
             ("PublishEventsDeadLettersUrl", "https://other"),
             ("PublishEventsFailedBatchesName", "shop-bucket"),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let outputs = Outputs { stack: "shop".to_owned(), values };
-        for name in ["place-order", "PlaceOrder", "https://queue"] {
+        for name in ["automations", "Automations", "https://queue"] {
             assert_eq!(outputs.queue(name).as_deref(), Ok("https://queue"));
         }
         for name in ["publish-events", "PublishEvents", "shop-bucket"] {
             assert_eq!(outputs.bucket(name).as_deref(), Ok("shop-bucket"));
         }
         let wrong = outputs.queue("add-product").expect_err("it keeps nothing");
-        assert_eq!(wrong, "in stack shop these functions have one: PlaceOrder, PublishEvents");
+        assert_eq!(wrong, "stack shop has these: Automations, PublishEvents");
     }
 }

@@ -147,10 +147,11 @@ impl<I: Invoke> Bus<I> {
         while running.try_join_next().is_some() {}
         let rules =
             self.rules.iter().filter(|rule| rule.bus == bus && rule.pattern.matches(&event));
-        for target in rules.flat_map(|rule| &rule.targets) {
+        for (rule, target) in rules.flat_map(|rule| rule.targets.iter().map(move |t| (rule, t))) {
             let (delivery, target) = (self.delivery.clone(), target.clone());
+            let rule = format!("arn:aws:events:{REGION}:{ACCOUNT}:rule/{bus}/{}", rule.name);
             let event = event.clone();
-            running.spawn(async move { delivery.deliver(&target, &event).await });
+            running.spawn(async move { delivery.deliver(&rule, &target, &event).await });
         }
         Ok(id)
     }
@@ -160,7 +161,7 @@ impl<I: Invoke> Delivery<I> {
     /// Invokes a target until it is done. EventBridge retries what does not reach the function,
     /// then uses the target's dead-letter queue; Lambda retries what the function failed on, then
     /// uses the function's own destination.
-    async fn deliver(&self, target: &Target, event: &Value) {
+    async fn deliver(&self, rule: &str, target: &Target, event: &Value) {
         let start = tokio::time::Instant::now();
         let (mut undelivered, mut failed) = (0_u32, 0_u32);
         loop {
@@ -178,29 +179,52 @@ impl<I: Invoke> Delivery<I> {
             };
             self.notices.trouble(&error);
             if is_over(retries, count, start.elapsed()) {
-                return self.give_up(&error, destination.as_deref(), event);
+                let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", target.function);
+                return self.give_up(&error, destination.as_deref(), (rule, &arn), event);
             }
             let pause = RETRY_PAUSE_MIN.saturating_mul(2_u32.saturating_pow(count - 1));
             tokio::time::sleep(pause.min(RETRY_PAUSE_MAX)).await;
         }
     }
 
-    fn give_up(&self, error: &InvokeError, destination: Option<&str>, event: &Value) {
+    /// A rule's queue gets the event itself, and its attributes say which target it was for; a function's
+    /// destination gets a record around the event.
+    fn give_up(
+        &self,
+        error: &InvokeError,
+        destination: Option<&str>,
+        (rule, target): (&str, &str),
+        event: &Value,
+    ) {
         let Some(arn) = destination else {
             return self.notices.trouble(&Lost { event: event["id"].to_string() });
         };
-        // A rule's queue gets the event itself; a function's destination gets a record around it.
-        let record = match error.is_function_failure() {
-            false => event.clone(),
-            true => json!({
+        let sent = if error.is_function_failure() {
+            let record = json!({
                 "version": "1.0",
                 "timestamp": clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
-                "requestContext": { "condition": "RetriesExhausted" },
+                "requestContext": {
+                    "functionArn": format!("{target}:$LATEST"),
+                    "condition": "RetriesExhausted",
+                },
                 "requestPayload": event,
                 "responsePayload": { "errorMessage": error.to_string() },
-            }),
+            });
+            self.destinations.send(arn, &record, event)
+        } else {
+            let message = error.to_string();
+            let attributes = [
+                ("RULE_ARN", rule),
+                ("TARGET_ARN", target),
+                ("ERROR_CODE", "NO_RESOURCE"),
+                ("ERROR_MESSAGE", &message),
+            ];
+            let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let sent =
+                self.destinations.queues.send_with(arn, event.to_string(), attributes.into());
+            sent.map(drop).map_err(Into::into)
         };
-        if let Err(error) = self.destinations.send(arn, &record, event) {
+        if let Err(error) = sent {
             self.notices.trouble(&error);
         }
     }

@@ -2,7 +2,11 @@ use tokio::sync::broadcast::Receiver;
 
 use super::*;
 use crate::{
-    buckets::Buckets, notices::Notice, pattern::Pattern, queues::Queues, template::REGION,
+    buckets::Buckets,
+    notices::Notice,
+    pattern::Pattern,
+    queues::{Message, Queues},
+    template::REGION,
 };
 
 /// A function that fails as often as told, then answers; keeps what it was given.
@@ -143,6 +147,33 @@ async fn failed_function_is_retried_then_its_own_destination_is_used() {
 async fn undelivered_event_goes_to_the_rules_queue() {
     assert_eq!(play(1, undelivered).await, (2, 0, 0));
     assert_eq!(play(9, undelivered).await, (2, 0, 1));
+}
+
+/// The letter that is in `queue` after nine failures.
+async fn letter(error: fn() -> InvokeError, queue: &str) -> Message {
+    let setup = start(9, error);
+    setup.bus.put(entry("OrderPlaced")).expect("taken");
+    finish(&setup).await;
+    setup.queues.messages()[queue][0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_names_its_function_and_an_undelivered_one_its_rule() {
+    let here = format!("{REGION}:{ACCOUNT}");
+    let function = format!("arn:aws:lambda:{here}:function:on-order");
+    let Message { attributes, .. } = letter(undelivered, "undelivered").await;
+    let named: Vec<_> = attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let expected = [
+        ("ERROR_CODE", "NO_RESOURCE"),
+        ("ERROR_MESSAGE", "there is no function on-order"),
+        ("RULE_ARN", &*format!("arn:aws:events:{here}:rule/topic/OnOrder")),
+        ("TARGET_ARN", &*function),
+    ];
+    assert_eq!(named, expected);
+    let Message { body, attributes, .. } = letter(failed, "failed").await;
+    let record: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(record["requestContext"]["functionArn"], format!("{function}:$LATEST"));
+    assert!(attributes.is_empty(), "{attributes:?}");
 }
 
 #[track_caller]

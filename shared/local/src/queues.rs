@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{clock, template::last_part};
@@ -19,6 +20,19 @@ pub struct Message {
     pub message_id: String,
     /// Its body.
     pub body: String,
+    /// Its attributes, all of them texts.
+    #[serde(
+        rename = "MessageAttributes",
+        serialize_with = "as_texts",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// Attributes as SQS has them: each names its type.
+fn as_texts<S: Serializer>(all: &BTreeMap<String, String>, to: S) -> Result<S::Ok, S::Error> {
+    let text = |value| json!({ "DataType": "String", "StringValue": value });
+    to.collect_map(all.iter().map(|(name, value)| (name, text(value))))
 }
 
 /// A message handed to a receiver, who has to delete it before others see it again.
@@ -66,8 +80,21 @@ impl Queues {
     /// # Errors
     /// When there is no such queue.
     pub fn send(&self, queue: &str, body: String) -> Result<String, UnknownQueue> {
+        self.send_with(queue, body, BTreeMap::new())
+    }
+
+    /// Adds a message with attributes; otherwise as [`Self::send`].
+    ///
+    /// # Errors
+    /// When there is no such queue.
+    pub fn send_with(
+        &self,
+        queue: &str,
+        body: String,
+        attributes: BTreeMap<String, String>,
+    ) -> Result<String, UnknownQueue> {
         let message_id = clock::id();
-        let message = Message { message_id: message_id.clone(), body };
+        let message = Message { message_id: message_id.clone(), body, attributes };
         self.on(queue, |waiting| {
             waiting.push(Waiting { message, receipt: None, hidden_until: None });
         })?;

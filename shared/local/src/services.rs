@@ -24,7 +24,7 @@ use crate::{
     cloudformation,
     invoke::Invoke,
     notices::{Notice, Notices},
-    queues::{Queues, UnknownQueue},
+    queues::{Queues, Received, UnknownQueue},
     s3,
     template::Route,
 };
@@ -222,6 +222,9 @@ struct ReceiveMessage {
     max_number_of_messages: Option<usize>,
     /// In seconds.
     visibility_timeout: Option<u64>,
+    /// Without these a message comes without attributes.
+    #[serde(default)]
+    message_attribute_names: Vec<String>,
 }
 
 /// Answers at once, however long the request would wait.
@@ -233,10 +236,16 @@ fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         return Err(("InvalidParameterValue", message));
     }
     let seconds = request.visibility_timeout.unwrap_or(VISIBILITY_DEFAULT_SECONDS);
-    let received = services
+    let mut received = services
         .queues
         .receive(&request.queue_url, max, Duration::from_secs(seconds))
         .map_err(no_queue)?;
+    let asked = request.message_attribute_names;
+    for Received { message, .. } in &mut received {
+        message
+            .attributes
+            .retain(|name, _| asked.contains(name) || asked.iter().any(|a| a == "All"));
+    }
     Ok(json!({ "Messages": received }))
 }
 

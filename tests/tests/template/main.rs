@@ -1,6 +1,7 @@
 //! What the template must say of roles, mappings, alarms, tables and queues.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod alarms;
 mod roles;
 
 use std::{
@@ -8,6 +9,7 @@ use std::{
     fs,
 };
 
+use ringfence_acceptance::check_none;
 use ringfence_local::workspace_root;
 use serde_json::{Value, json};
 
@@ -36,6 +38,9 @@ fn arn(resource: &str) -> Value {
     json!({ "!GetAtt": format!("{resource}.Arn") })
 }
 
+/// Where events go that an automation could not handle.
+const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
+
 /// The tables of the three logs.
 const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
 
@@ -57,28 +62,12 @@ fn check_kept(id: &str, function: &Value, mapping: &Value) {
 }
 
 #[test]
-fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alarms() {
+fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
     let template = template();
-    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
     let mut readers = BTreeSet::new();
     for (id, function) in resources(&template, "AWS::Serverless::Function") {
         for (name, mapping) in mappings(&function) {
-            // Counted for each mapping; what follows below is counted for the function.
-            let table = if name == "Stream" { "" } else { name };
-            for (alarm, metric) in [
-                (format!("{id}GaveUp{table}"), "OnFailureDestinationDeliveredEventCount"),
-                (format!("{id}Stopped{table}"), "PolledEventCount"),
-            ] {
-                let found = alarms.get(&alarm).unwrap_or_else(|| {
-                    panic!("template.yaml lacks the alarm {alarm}, of {metric} of {id}{name}")
-                });
-                assert_eq!(found["MetricName"], metric, "{alarm}");
-                let expected = json!({
-                    "Name": "EventSourceMappingUUID", "Value": { "!Ref": format!("{id}{name}") },
-                });
-                assert_eq!(found["Dimensions"][0], expected, "{alarm}");
-            }
-            // Without it Lambda counts neither.
+            // Without it Lambda counts neither polls nor what is given up.
             assert_eq!(mapping["MetricsConfig"]["Metrics"], json!(["EventCount"]), "{id}{name}");
             check_kept(&id, &function, mapping);
             readers.insert(id.clone());
@@ -86,76 +75,6 @@ fn every_mapping_keeps_what_it_gives_up_and_every_queue_and_mapping_has_its_alar
     }
     let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
     assert_eq!(readers, BTreeSet::from(expected));
-    for id in readers {
-        let behind = &alarms[&format!("{id}Behind")];
-        assert_eq!(behind["Dimensions"][0]["Value"], json!({ "!Ref": id }), "{id}");
-        assert!(behind["Threshold"].as_u64().unwrap() < 12 * 3600 * 1000, "{id}: too late");
-        assert!(alarms.contains_key(&format!("{id}Fails")), "{id}");
-        // What project-views gives up are doorbells; the next one brings as much.
-        let loses = alarms.contains_key(&format!("{id}LosesBatches"));
-        assert_eq!(loses, id != "ProjectViews", "{id}");
-    }
-    for queue in resources(&template, "AWS::SQS::Queue").into_keys() {
-        let alarm = queue.replace("DeadLetters", "HasDeadLetters");
-        let value = &alarms[&alarm]["Dimensions"][0]["Value"];
-        assert_eq!(*value, json!({ "!GetAtt": format!("{queue}.QueueName") }), "{queue}");
-    }
-    for (id, alarm) in alarms {
-        assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
-        assert_eq!(alarm["TreatMissingData"], silence(&alarm), "{id}");
-    }
-}
-
-#[test]
-fn answers_that_have_an_alarm_of_their_own_are_no_failed_requests() {
-    let template = template();
-    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
-    let metrics = &alarms["CommandsFail"]["Metrics"];
-    assert_eq!(metrics[0]["Expression"], "answers - FILL(notReady, 0)");
-    let metric = |n: usize| (&metrics[n]["Id"], &metrics[n]["MetricStat"]["Metric"]);
-    let (id, answers) = metric(1);
-    assert_eq!((id, &answers["MetricName"]), (&json!("answers"), &json!("5xx")));
-    let (id, not_ready) = metric(2);
-    assert_eq!((id, &not_ready["MetricName"]), (&json!("notReady"), &json!("views_not_ready")));
-    let dimension = json!([{ "Name": "function", "Value": { "!Ref": "QueryViews" } }]);
-    assert_eq!(not_ready["Dimensions"], dimension);
-    assert_eq!(alarms["RowsParked"]["MetricName"], "rows_parked");
-}
-
-/// What it means when a metric has no value.
-fn silence(alarm: &Value) -> &'static str {
-    match alarm["MetricName"].as_str().unwrap_or("an expression") {
-        // Lambda counts each poll. One that is off polls nothing, and nothing else tells of it.
-        "PolledEventCount" => "breaching",
-        // SQS stops counting a queue that rests; its letters are still there.
-        "ApproximateNumberOfMessagesVisible" => "ignore",
-        // Nobody rings the views of a stack at rest; its parked rows are still there.
-        "rows_parked" => "ignore",
-        // These are counted when something happens.
-        _ => "notBreaching",
-    }
-}
-
-#[test]
-fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
-    let template = template();
-    let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
-    let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
-    let runbook = fs::read_to_string(workspace_root().join("docs/runbook.md")).unwrap();
-    let table = runbook.split("| alarm | go to |").nth(1).unwrap().split("\n\n").next().unwrap();
-    // `…Fails` stands for what ends so, `PublishEventsGaveUp…` for what begins so.
-    let named: Vec<&str> = table.split('`').skip(1).step_by(2).collect();
-    let is_named = |alarm: &str| {
-        named.iter().any(|name| match (name.strip_prefix('…'), name.strip_suffix('…')) {
-            (Some(end), _) => alarm.ends_with(end),
-            (_, Some(begin)) => alarm.starts_with(begin),
-            _ => alarm == *name,
-        })
-    };
-    for alarm in resources(&template, "AWS::CloudWatch::Alarm").into_keys() {
-        assert!(body.contains(&format!("${{{alarm}.Arn}}")), "the dashboard lacks {alarm}");
-        assert!(is_named(&alarm), "docs/runbook.md: its table of alarms lacks `{alarm}`");
-    }
 }
 
 /// By these `ringfence --stack` finds what it works on.
@@ -212,24 +131,47 @@ fn every_table_is_kept_protected_and_can_be_restored() {
 }
 
 #[test]
-fn a_dead_letter_queue_takes_from_its_own_rule_alone() {
+fn what_an_automation_fails_on_goes_to_the_queue_of_automations() {
     let template = template();
-    let mut queues = 0;
+    let queue = format!("!GetAtt {AUTOMATIONS_QUEUE}.Arn");
+    let mut lines = Vec::new();
     for (id, function) in resources(&template, "AWS::Serverless::Function") {
-        let Some(rule) = function["Events"].get("Rule") else { continue };
-        queues += 1;
-        let queue = arn(&format!("{id}DeadLetters"));
-        assert_eq!(rule["Properties"]["DeadLetterConfig"]["Arn"], queue, "{id}");
-        let policies = resources(&template, "AWS::SQS::QueuePolicy");
-        let policy = &policies[&format!("{id}DeadLettersPolicy")]["PolicyDocument"]["Statement"];
-        let expected = json!([{
-            "Effect": "Allow",
-            "Principal": { "Service": "events.amazonaws.com" },
-            "Action": "sqs:SendMessage",
-            "Resource": queue,
-            "Condition": { "ArnEquals": { "aws:SourceArn": arn(&format!("{id}Rule")) } },
-        }]);
-        assert_eq!(*policy, expected, "{id}");
+        let events = function["Events"].as_object().into_iter().flatten();
+        let rules: Vec<_> = events.filter(|(_, e)| e["Type"] == "EventBridgeRule").collect();
+        for (name, rule) in &rules {
+            if rule["Properties"]["DeadLetterConfig"] != json!({ "Arn": arn(AUTOMATIONS_QUEUE) }) {
+                let line = format!("`DeadLetterConfig: {{ Arn: {queue} }}`");
+                lines.push(format!("template.yaml: the event {name} of {id} lacks {line}"));
+            }
+        }
+        let kept = json!({ "Type": "SQS", "Destination": arn(AUTOMATIONS_QUEUE) });
+        let kept = json!({ "DestinationConfig": { "OnFailure": kept } });
+        if !rules.is_empty() && function["EventInvokeConfig"] != kept {
+            lines.push(format!(
+                "template.yaml: {id} lacks `EventInvokeConfig: {{ DestinationConfig: {{ OnFailure: \
+                 {{ Type: SQS, Destination: {queue} }} }} }}`"
+            ));
+        }
     }
-    assert_eq!(queues, 3, "three automations");
+    check_none(&lines);
+}
+
+#[test]
+fn the_queue_of_automations_takes_from_rules_of_the_event_topic_alone() {
+    let template = template();
+    let policies = resources(&template, "AWS::SQS::QueuePolicy");
+    let names: Vec<_> = policies.keys().collect();
+    assert_eq!(names, [&format!("{AUTOMATIONS_QUEUE}Policy")], "Lambda sends with a role");
+    let policy = &policies[names[0]];
+    assert_eq!(policy["Queues"], json!([{ "!Ref": AUTOMATIONS_QUEUE }]));
+    let account = "${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}";
+    let rules = format!("arn:{account}:rule/${{EventTopic}}/*");
+    let expected = json!([{
+        "Effect": "Allow",
+        "Principal": { "Service": "events.amazonaws.com" },
+        "Action": "sqs:SendMessage",
+        "Resource": arn(AUTOMATIONS_QUEUE),
+        "Condition": { "ArnLike": { "aws:SourceArn": { "!Sub": rules } } },
+    }]);
+    assert_eq!(policy["PolicyDocument"]["Statement"], expected);
 }

@@ -22,8 +22,8 @@ fn every_function_has_its_template_entry_and_nothing_else_has_one() {
         &unique,
         |name| {
             format!(
-                "template.yaml has no function `Binary: {name}`: copy a neighbour's block (function, \
-                 log group, role) and change the names"
+                "template.yaml has no function `Binary: {name}`: copy a neighbour's block and change the \
+                 names"
             )
         },
         |name| {
@@ -196,7 +196,13 @@ fn variables(source: &str, call: &str) -> BTreeSet<String> {
 #[test]
 fn the_template_sets_the_variables_that_code_reads() {
     let runners = workspace_root().join("shared/lambda/src");
-    for function in model().functions {
+    let all = model().functions;
+    let sets = |name: &String| all.iter().filter(|f| f.environment.contains_key(name)).count();
+    // Those of `Globals`: each function has them, whether it reads them or not.
+    let names = all.iter().flat_map(|function| function.environment.keys().cloned());
+    let common: BTreeSet<String> = names.filter(|name| sets(name) == all.len()).collect();
+    let mut read = BTreeSet::new();
+    for function in &all {
         let folder = functions().into_iter().find(|f| f.name == function.binary).unwrap();
         let mut sources = files(&folder.folder.join("src"), "rs");
         sources.extend(folder.runner().map(|name| runners.join(name).with_extension("rs")));
@@ -207,23 +213,27 @@ fn the_template_sets_the_variables_that_code_reads() {
         let required = variables(&text, "required(\"");
         let known: BTreeSet<_> =
             required.union(&variables(&text, "optional(\"")).cloned().collect();
-        let set: BTreeSet<String> = function.environment.into_keys().collect();
+        let set: BTreeSet<String> = function.environment.keys().cloned().collect();
         assert!(!required.is_empty(), "{}: finds no variable", folder.name);
         let name = &folder.name;
-        let due = known.iter().filter(|name| required.contains(*name) || set.contains(*name));
-        check_none(&differences(
-            &set,
-            &due.cloned().collect(),
-            |variable| {
-                format!(
-                    "template.yaml: the Environment of {name} lacks {variable}, which its code requires"
-                )
-            },
-            |variable| {
-                format!(
-                    "template.yaml: the Environment of {name} has {variable}, which its code does not read"
-                )
-            },
-        ));
+        let lacking = required.difference(&set).map(|variable| {
+            format!(
+                "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which the \
+                 code of {name} requires"
+            )
+        });
+        let own = set.difference(&common);
+        let unread = own.filter(|variable| !known.contains(*variable)).map(|variable| {
+            format!(
+                "template.yaml: the Environment of {name} has {variable}, which its code does not read"
+            )
+        });
+        check_none(&lacking.chain(unread).collect::<Vec<_>>());
+        read.extend(known);
     }
+    let unread = common.difference(&read);
+    let unread = unread.map(|variable| {
+        format!("template.yaml: the Environment of Globals has {variable}, which no function reads")
+    });
+    check_none(&unread.collect::<Vec<_>>());
 }

@@ -5,13 +5,20 @@ use std::collections::BTreeSet;
 
 use ringfence_aggregate_log::Command;
 use ringfence_aggregate_log::kit::Case;
-use ringfence_local::template::Template;
+use ringfence_local::template::{Access, Role, Template, excess};
+use tokio::sync::OnceCell;
 
 use crate::stack::{Stack, TABLE};
 
+/// A slice's role, and what its cases need of it.
+type Needs = OnceCell<(Role, BTreeSet<Access>)>;
+
 /// Runs each case on a table of its own, finds the table in order afterwards, and holds the requests
 /// against the slice's role in the template.
-async fn check<C: Command<Rejection: PartialEq>>(cases: Vec<Case<C>>) {
+async fn check<C>(cases: Vec<Case<C>>) -> (Role, BTreeSet<Access>)
+where
+    C: Command<Rejection: PartialEq>,
+{
     let template = Template::of_workspace().expect("template.yaml");
     let role = template.role(C::NAME, &[("AggregateTable", TABLE)]).expect("the slice's role");
     let mut needed = BTreeSet::new();
@@ -27,16 +34,30 @@ async fn check<C: Command<Rejection: PartialEq>>(cases: Vec<Case<C>>) {
         }
         assert!(stack.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
     }
-    assert_eq!(role.excess(&needed), BTreeSet::new());
+    (role, needed)
 }
 
 macro_rules! slices {
-    ($($slice:ident)*) => {$(
-        #[tokio::test]
-        async fn $slice() {
-            check(::$slice::cases()).await;
+    ($($slice:ident)*) => {
+        /// What each slice needs of its role, found once.
+        #[allow(non_upper_case_globals)]
+        mod needs {
+            $(pub(super) static $slice: super::Needs = super::Needs::const_new();)*
         }
-    )*};
+
+        $(
+            #[tokio::test]
+            async fn $slice() {
+                needs::$slice.get_or_init(|| check(::$slice::cases())).await;
+            }
+        )*
+
+        #[tokio::test]
+        async fn a_role_allows_what_its_slices_need_together_and_no_more() {
+            let all = [$(needs::$slice.get_or_init(|| check(::$slice::cases())).await),*];
+            assert_eq!(excess(all), BTreeSet::new());
+        }
+    };
 }
 
 slices! {

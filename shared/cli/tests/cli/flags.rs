@@ -43,9 +43,9 @@ fn wrong_flags_are_named() {
         ),
         ("replay view order --index-table i --view-table v", "the views are catalog-products, "),
         ("checkpoint set a --index-table i --view-table v", "<CHECKPOINT>"),
-        ("redrive", "<--queue <URL|FUNCTION>|--bucket <NAME|FUNCTION>>"),
+        ("redrive", "<--queue <URL|NAME>|--bucket <NAME|FUNCTION>>"),
         ("redrive --bucket b", "--to <TO>"),
-        ("redrive --queue place-order", "give the URL of a queue, or with --stack the name of its"),
+        ("redrive --queue automations", "give the URL of a queue, or its name with --stack"),
         ("redrive --queue http://q --bucket b --to bus", "cannot be used with"),
         ("redrive --queue http://q --to bus", "cannot be used with"),
     ] {

@@ -91,6 +91,33 @@ async fn a_dry_run_only_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_letter_of_an_automation_is_shown_with_its_function_and_its_rule() {
+    let world = World::start().await;
+    world.demand("p1", "o1").await;
+    let event = bus_event(&world.records()[0], "o1");
+    let failed = json!({
+        "requestContext": {
+            "functionArn": "arn:aws:lambda:eu-west-1:1:function:PlaceOrder:$LATEST",
+            "condition": "RetriesExhausted",
+        },
+        "requestPayload": event,
+    });
+    world.queues.send(QUEUE, failed.to_string()).unwrap();
+    let attributes = [
+        ("ERROR_CODE", "NO_PERMISSIONS"),
+        ("RULE_ARN", "arn:aws:events:eu-west-1:1:rule/topic/DemandRule"),
+        ("TARGET_ARN", "arn:aws:lambda:eu-west-1:1:function:RecordDemand"),
+    ];
+    let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    world.queues.send_with(QUEUE, event.to_string(), attributes.into()).unwrap();
+    let (_, printed) = world.run(&["redrive", "--dry-run", "--queue", &world.queue_url()]);
+    let lines: Vec<_> = printed.lines().collect();
+    assert!(lines[0].ends_with(" of function PlaceOrder: RetriesExhausted"), "{printed}");
+    let of_rule = " of function RecordDemand, rule DemandRule: NO_PERMISSIONS";
+    assert!(lines[1].ends_with(of_rule), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failed_batches_are_published_or_indexed() {
     let mut world = World::start().await;
     for order in ["o1", "o2"] {
@@ -164,7 +191,7 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     };
     let index = json!({ "cause": "why", "partition": "productId:p1" });
     let publish = json!({ "cause": "why", "record": records[0] });
-    for (name, letter) in [("place-order", index), ("PlaceOrder", publish)] {
+    for (name, letter) in [("automations", index), ("Automations", publish)] {
         world.queues.send(QUEUE, letter.to_string()).unwrap();
         let done = run(&world, &["redrive", "--queue", name]);
         assert_eq!(done, (0, "1 done, 0 left\n".to_owned()));
@@ -184,7 +211,7 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     let (status, said) = run(&world, &[&tail[..], &["--index-table", "nowhere"]].concat());
     assert!(status == 2 && said.contains("ResourceNotFoundException"), "{said}");
     let (status, said) = run(&world, &["redrive", "--queue", "add-product"]);
-    assert!(status == 2 && said.contains("these functions have one: PlaceOrder\n"), "{said}");
+    assert!(status == 2 && said.contains("ringfence-local has these: Automations\n"), "{said}");
     let unknown = world.error(&["verify", "--stack", "shop"]);
     let expected = "error: reading the outputs of --stack shop: ";
     assert!(unknown.starts_with(expected) && unknown.contains("shop does not exist"), "{unknown}");

@@ -226,7 +226,7 @@ fn outputs() -> BTreeMap<String, String> {
         ("AggregateTableName", AGGREGATES),
         ("DocumentTableName", DOCUMENTS),
         ("EventTopicName", "topic"),
-        ("PlaceOrderDeadLettersUrl", QUEUE_URL),
+        ("AutomationsDeadLettersUrl", QUEUE_URL),
         ("PublishEventsFailedBatchesName", BUCKET),
     ];
     outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into()

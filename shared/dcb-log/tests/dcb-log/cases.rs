@@ -3,29 +3,57 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::kit::Case;
-use ringfence::{Access, Slice};
-use ringfence_local::template::{self, Role, Template};
+use add_product::AddProduct;
+use ringfence::kit::{Case, id};
+use ringfence::{Access, Envelope, Slice};
+use ringfence_catalog::Money;
+use ringfence_local::template::{self, Role, Template, excess};
 use serde_json::json;
+use tokio::sync::OnceCell;
 
-use crate::stack::{Stack, TABLE};
+use crate::stack::{Stack, TABLE, code};
+
+/// A slice's role, and what its cases need of it.
+type Needs = OnceCell<(Role, BTreeSet<template::Access>)>;
+
+fn role<S: Slice>() -> Role {
+    let template = Template::of_workspace().expect("template.yaml");
+    template.role(S::NAME, &[("EventTable", TABLE)]).expect("the slice's role")
+}
 
 /// Runs each case on a table of its own, finds the fences in order afterwards, and holds the requests
 /// against the slice's role in the template.
-async fn check<S: Slice>(cases: Vec<Case<S>>) {
-    let template = Template::of_workspace().expect("template.yaml");
-    let role = template.role(S::NAME, &[("EventTable", TABLE)]).expect("the slice's role");
+async fn check<S: Slice>(cases: Vec<Case<S>>) -> (Role, BTreeSet<template::Access>) {
+    let role = role::<S>();
     let mut needed = planned::<S>(&role);
     for case in cases {
         let stack = Stack::start(S::catalog()).await;
         case.check(&stack.log(), |now_ms| stack.clock.set(now_ms)).await;
-        for exchange in stack.wire.take() {
-            let allowed = role.allow(&exchange.operation, &exchange.request);
-            needed.extend(allowed.unwrap_or_else(|refused| panic!("{refused}")));
-        }
+        needed.extend(asked(&stack, &role));
         stack.check_fences().await;
     }
-    assert_eq!(role.excess(&needed), BTreeSet::new());
+    (role, needed)
+}
+
+/// What the requests since the last look need.
+fn asked(stack: &Stack, role: &Role) -> BTreeSet<template::Access> {
+    let asked = stack.wire.take().into_iter();
+    let allowed = asked.map(|asked| role.allow(&asked.operation, &asked.request));
+    allowed.flat_map(|allowed| allowed.unwrap_or_else(|refused| panic!("{refused}"))).collect()
+}
+
+/// What a refusal under an idempotency key needs; a case has no key.
+async fn refused() -> (Role, BTreeSet<template::Access>) {
+    let stack = Stack::start(AddProduct::catalog()).await;
+    let (name, description) = (id("Lamp"), id(""));
+    let add = AddProduct { product_id: id("p1"), name, description, price: Money::new(1, "EUR") };
+    stack.accept(add.clone()).await;
+    let _ = stack.wire.take();
+    let envelope = Envelope { idempotency_key: Some("k".to_owned()), ..Envelope::default() };
+    assert_eq!(code(&stack.run_with(&add, &envelope).await), "ProductAlreadyExists");
+    let role = role::<AddProduct>();
+    let needed = asked(&stack, &role);
+    (role, needed)
 }
 
 /// What the reads need of whichever command of the slice, also of those that no case has.
@@ -47,12 +75,26 @@ fn planned<S: Slice>(role: &Role) -> BTreeSet<template::Access> {
 }
 
 macro_rules! slices {
-    ($($slice:ident)*) => {$(
-        #[tokio::test]
-        async fn $slice() {
-            check(::$slice::cases()).await;
+    ($($slice:ident)*) => {
+        /// What each slice needs of its role, found once.
+        #[allow(non_upper_case_globals)]
+        mod needs {
+            $(pub(super) static $slice: super::Needs = super::Needs::const_new();)*
         }
-    )*};
+
+        $(
+            #[tokio::test]
+            async fn $slice() {
+                needs::$slice.get_or_init(|| check(::$slice::cases())).await;
+            }
+        )*
+
+        #[tokio::test]
+        async fn a_role_allows_what_its_slices_need_together_and_no_more() {
+            let all = [$(needs::$slice.get_or_init(|| check(::$slice::cases())).await),*];
+            assert_eq!(excess(all.into_iter().chain([&refused().await])), BTreeSet::new());
+        }
+    };
 }
 
 slices! {

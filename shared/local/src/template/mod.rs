@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::build::last_part;
 use self::intrinsics::{Place, Resolver, long_form};
 pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Table, Target};
-pub use self::role::{Access, Refused, Role};
+pub use self::role::{Access, Refused, Role, excess};
 
 /// The Region of everything local; nothing leaves the machine.
 pub const REGION: &str = "us-east-1";

@@ -125,6 +125,17 @@ impl Template {
     }
 }
 
+/// What roles allow although nothing needs it: each role with what its functions need, all of them together.
+#[must_use]
+pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -> BTreeSet<String> {
+    let mut roles: BTreeMap<&str, (&Role, BTreeSet<Access>)> = BTreeMap::new();
+    for (role, needed) in all {
+        let (_, together) = roles.entry(&role.id).or_insert((role, BTreeSet::new()));
+        together.extend(needed.iter().cloned());
+    }
+    roles.values().flat_map(|(role, needed)| role.excess(needed)).collect()
+}
+
 impl Role {
     /// What the request needs, if the role allows it.
     ///
@@ -142,21 +153,9 @@ impl Role {
         }
     }
 
-    /// What the role allows although nothing that is `needed` needs it: an index, or an action outside of
-    /// transactions that is needed only within one.
-    #[must_use]
-    pub fn excess(&self, needed: &BTreeSet<Access>) -> BTreeSet<String> {
-        let resources: BTreeSet<_> = needed.iter().map(|access| &access.resource).collect();
-        let allowed = self.statements.iter().flat_map(|statement| &statement.resources);
-        let indexes = allowed
-            .filter(|resource| resource.contains("/index/") && !resources.contains(resource));
-        let indexes = indexes.map(|index| format!("{} allows {index}", self.id));
-        let alone = needed.iter().map(|access| Access { enclosing: None, ..access.clone() });
-        let alone = alone.filter(|alone| !needed.contains(alone) && self.allows(alone));
-        let alone = alone.map(|Access { action, resource, .. }| {
-            format!("{} allows {action} on {resource} outside of transactions", self.id)
-        });
-        indexes.chain(alone).collect()
+    fn excess(&self, needed: &BTreeSet<Access>) -> impl Iterator<Item = String> {
+        let excess = self.statements.iter().flat_map(|statement| statement.excess(needed));
+        excess.map(|excess| format!("{}: {excess}", self.id))
     }
 
     fn allows(&self, access: &Access) -> bool {
@@ -259,9 +258,41 @@ impl Statement {
     fn is_of(&self, access: &Access) -> bool {
         self.actions.contains(&access.action) && self.resources.contains(&access.resource)
     }
+
+    /// What the statement allows although nothing that is `needed` needs it. What is needed as a part of a
+    /// transaction does not need a statement that also allows it alone. What Lambda does in the name of the role,
+    /// which is to read streams, is in no request of the function and is not looked at.
+    fn excess(&self, needed: &BTreeSet<Access>) -> Vec<String> {
+        let is_enclosed = self.conditions.all_enclosed();
+        let used = needed.iter().filter(|access| {
+            let is_alike = access.enclosing.is_some() == is_enclosed;
+            is_alike && self.is_of(access) && self.conditions.hold(access)
+        });
+        let used: Vec<_> = used.collect();
+        let alone = if is_enclosed { "" } else { " outside of transactions" };
+        let mut excess = Vec::new();
+        for resource in self.resources.iter().filter(|resource| !resource.ends_with(".StreamArn")) {
+            let is_used = |action: &String| {
+                used.iter().any(|used| used.action == *action && used.resource == *resource)
+            };
+            let unused = self.actions.iter().filter(|action| !is_used(action));
+            excess.extend(unused.map(|action| format!("{action} on {resource}{alone}")));
+        }
+        let keys = || used.iter().filter_map(|used| used.key.as_ref());
+        let patterns = self.conditions.all_like.keys.iter().flatten();
+        let unused = patterns.filter(|like| !keys().any(|key| is_like(key, like)));
+        excess.extend(unused.map(|like| format!("the leading key {like}")));
+        let text = |part| format!("its statement {} allows {part}, which nothing needs", self.sid);
+        excess.into_iter().map(text).collect()
+    }
 }
 
 impl Conditions {
+    /// Whether they hold within transactions alone.
+    fn all_enclosed(&self) -> bool {
+        self.any_equals.operations.is_some()
+    }
+
     /// As IAM has it: a request without a key is like every one of its keys, and an action outside a
     /// transaction is in none of them.
     fn hold(&self, access: &Access) -> bool {
