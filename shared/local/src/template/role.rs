@@ -219,12 +219,18 @@ impl Role {
             Some((table, index)) => format!("!Sub \"${{{table}.Arn}}/{index}\""),
         };
         let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
+        let mut of_resource = self.statements.iter().filter(|statement| {
+            statement.resources == [resource.as_str()] && statement.conditions.hold(access)
+        });
         if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
             let sid = &statement.sid;
             format!("the conditions of its statement {sid} do not hold")
         } else if let Some(statement) = of_action.next() {
             let sid = &statement.sid;
             format!("add `- {yaml}` to the resources of its statement {sid}")
+        } else if let Some(statement) = of_resource.next() {
+            let sid = &statement.sid;
+            format!("add `{action}` to the actions of its statement {sid}")
         } else {
             format!("add a statement with `Action: {action}` and `Resource: {yaml}`")
         }

@@ -156,7 +156,7 @@ fn each_part_of_a_transaction_needs_its_own_action() {
         "TransactWriteItems",
         &transaction(&[update]),
         "dynamodb:UpdateItem on Events, key f, within TransactWriteItems: \
-         add a statement with `Action: dynamodb:UpdateItem` and `Resource: !GetAtt Events.Arn`",
+         add `dynamodb:UpdateItem` to the actions of its statement Append",
     );
 }
 
