@@ -220,7 +220,10 @@ impl Role {
         };
         let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
         let mut of_resource = self.statements.iter().filter(|statement| {
-            statement.resources == [resource.as_str()] && statement.conditions.hold(access)
+            let conditions = &statement.conditions;
+            let is_alike = conditions.all_enclosed() == access.enclosing.is_some()
+                && (conditions.all_like.keys.is_none() || access.key.is_some());
+            is_alike && conditions.hold(access) && statement.resources == [resource.as_str()]
         });
         if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
             let sid = &statement.sid;
