@@ -97,6 +97,8 @@ struct Detail {
     event_type: String,
     partition: String,
     position: String,
+    #[serde(rename = "recordedAt")]
+    recorded_at: String,
     tags: Vec<Tag>,
     data: Value,
     meta: Meta,
@@ -125,6 +127,7 @@ fn detail(record: &Value) -> String {
         event_type: event.event,
         partition: event.id,
         position: event.position,
+        recorded_at: event.recorded_at,
         tags: event.tags,
         data: event.data,
         meta: Meta { causation_id, command_id, correlation_id, traceparent },
