@@ -1,143 +1,90 @@
-//! Given/when/then for commands: `given(facts).when(command).then(facts)`.
-//!
-//! A case is data, so the same case runs in memory and on DynamoDB.
+//! Cases on the aggregate log: [`ringfence::kit`].
 
-use std::iter::repeat;
-use std::panic::Location;
-
-use futures::executor::block_on;
-use ringfence::kit::{BEGIN_MS, check_rejection};
-use ringfence::{Context, Envelope};
+use ringfence::kit::{Case, CaseLog, Fact, InMemory};
+use ringfence::{CommandContext, Envelope, EventOf};
 use ringfence_dynamo::{Clock, Retry, rfc3339};
+use serde_json::{Value, json};
 
+use crate::write::by_aggregate;
 use crate::{
-    AggregateKey, AggregateLog, Command, CommandError, Draft, EventStore, Memory, NewEvent, Place,
-    StoredEvent, execute,
+    AggregateContext, AggregateKey, AggregateLog, AggregateSlice, Aggregates, CommandError, Draft,
+    Memory, NewEvent, Place, StoredEvent, handle,
 };
 
-/// An event of an aggregate.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    key: AggregateKey,
-    event: NewEvent,
+/// An aggregate log for cases.
+pub struct OnAggregates<'l, L> {
+    /// The log.
+    pub log: &'l L,
+    /// Its clock.
+    pub clock: Clock,
 }
 
-/// The event of the aggregate `id` of the store `S`; panics when there can be none such.
-#[track_caller]
-pub fn fact<S: EventStore>(id: &str, event: impl Into<Draft<S::Event>>) -> Fact {
-    let key = S::key(id).unwrap_or_else(|error| panic!("{error}"));
-    let event = event.into().encode().unwrap_or_else(|error| panic!("{error}"));
-    Fact { key, event }
-}
-
-/// Facts before a command.
-pub struct Given(Vec<Fact>);
-
-/// Facts and a command.
-pub struct When<C> {
-    given: Vec<Fact>,
-    command: C,
-    context: Context,
-}
-
-/// Facts, a command, and what follows.
-pub struct Case<C: Command> {
-    given: Vec<Fact>,
-    command: C,
-    context: Context,
-    then: Result<Vec<Fact>, C::Rejection>,
-    at: &'static Location<'static>,
-}
-
-/// Starts a case with the events that are in the log; none: `given([])`.
-pub fn given(facts: impl IntoIterator<Item = Fact>) -> Given {
-    Given(facts.into_iter().collect())
-}
-
-impl Given {
-    /// The command under test.
-    pub fn when<C: Command>(self, command: C) -> When<C> {
-        let context = Context { now_ms: BEGIN_MS, ..Context::default() };
-        When { given: self.0, command, context }
-    }
-}
-
-impl<C: Command> When<C> {
-    /// What the decision knows besides the events.
-    #[must_use]
-    pub fn with(self, context: Context) -> Self {
-        Self { context, ..self }
+impl<S: AggregateSlice, L: AggregateLog> CaseLog<S> for OnAggregates<'_, L> {
+    fn set_clock(&self, now_ms: u64) {
+        self.clock.set(now_ms);
     }
 
-    /// The command pushes exactly these events, in this order.
-    #[track_caller]
-    pub fn then(self, facts: impl IntoIterator<Item = Fact>) -> Case<C> {
-        let facts: Vec<_> = facts.into_iter().collect();
-        assert!(!facts.is_empty(), "no events: say then_nothing()");
-        self.case(Ok(facts))
+    async fn add(&self, fact: &Fact<EventOf<S>>, command: &S) {
+        let id = fact.stream.clone().unwrap_or_else(|| command.aggregate_id());
+        let key = S::Context::key(&id).unwrap_or_else(|error| panic!("{error}"));
+        let event = Draft::from(fact.event.clone()).encode();
+        let event = event.unwrap_or_else(|error| panic!("{error}"));
+        let pushed = self.log.push_event(&key, Place::End, event).await;
+        pushed.expect("given events can be pushed");
     }
 
-    /// The command is accepted, and what it asks for is already so.
-    #[track_caller]
-    pub fn then_nothing(self) -> Case<C> {
-        self.case(Ok(Vec::new()))
-    }
-
-    /// The command is refused for exactly this reason.
-    #[track_caller]
-    pub fn then_rejected(self, rejection: C::Rejection) -> Case<C> {
-        check_rejection(&rejection);
-        self.case(Err(rejection))
-    }
-
-    #[track_caller]
-    fn case(self, then: Result<Vec<Fact>, C::Rejection>) -> Case<C> {
-        let Self { given, command, context } = self;
-        Case { given, command, context, then, at: Location::caller() }
-    }
-}
-
-impl<C: Command<Rejection: PartialEq>> Case<C> {
-    /// Runs the case on an empty log. Panics with the place of the case if something else follows.
-    pub async fn check(&self, log: &impl AggregateLog) {
-        self.prepare(log).await;
-        self.check_prepared(log).await;
-    }
-
-    /// Pushes the facts to an empty log.
-    pub async fn prepare(&self, log: &impl AggregateLog) {
-        for Fact { key, event } in &self.given {
-            let pushed = log.push_event(key, Place::End, event.clone()).await;
-            pushed.expect("given events can be pushed");
+    async fn run(&self, command: &S, context: &CommandContext) -> Result<Vec<Value>, Value> {
+        let envelope = Envelope { context: context.clone(), ..Envelope::default() };
+        match handle(self.log, command, &envelope, Retry::default()).await.outcome {
+            Ok(events) => Ok(events.into_iter().map(stored).collect()),
+            Err(CommandError::Rejected(rejection)) => {
+                Err(serde_json::to_value(rejection).expect("a rejection is a map"))
+            }
+            Err(CommandError::Log(error)) => panic!("{}: {error:?}", S::NAME),
         }
     }
 
-    /// Runs the command on the log with the facts. Panics as [`Case::check`] does.
-    pub async fn check_prepared(&self, log: &impl AggregateLog) {
-        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
-        let executed = execute(log, &self.command, &envelope, Retry::default()).await;
-        let found = match executed.outcome {
-            Ok(events) => Ok(self.facts(events)),
-            Err(CommandError::Rejected(rejection)) => Err(rejection),
-            Err(CommandError::Log(error)) => panic!("{error:?}; case at {}", self.at),
+    fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value> {
+        let own = S::Context::key(&command.aggregate_id());
+        let groups = own.and_then(|own| by_aggregate(events.iter().cloned(), &own));
+        let groups = groups.unwrap_or_else(|error| panic!("{error}"));
+        let json = |key: &AggregateKey, draft: Draft<EventOf<S>>| {
+            let event = draft.encode().unwrap_or_else(|error| panic!("{error}"));
+            let NewEvent { event_type, payload, metadata, timestamp_ms } = event;
+            let timestamp = rfc3339(timestamp_ms.unwrap_or_else(|| self.clock.now_ms()));
+            event_json(key, &event_type, &timestamp, payload, metadata)
         };
-        assert_eq!(found, self.then, "case at {}", self.at);
-    }
-
-    /// What was pushed, with the timestamps that the case names and no other.
-    fn facts(&self, events: Vec<StoredEvent>) -> Vec<Fact> {
-        let named = self.then.iter().flatten().map(|fact| fact.event.timestamp_ms);
-        let named = named.chain(repeat(None));
-        let fact = |(event, named): (StoredEvent, Option<u64>)| {
-            let StoredEvent { key, event_type, timestamp, payload, metadata, .. } = event;
-            let timestamp_ms = named.filter(|named| rfc3339(*named) == timestamp);
-            Fact { key, event: NewEvent { event_type, payload, metadata, timestamp_ms } }
+        let of = |(key, drafts): (AggregateKey, Vec<_>)| {
+            drafts.into_iter().map(|draft| json(&key, draft)).collect::<Vec<_>>()
         };
-        events.into_iter().zip(named).map(fact).collect()
+        groups.into_iter().flat_map(of).collect()
     }
+}
 
-    /// Runs the case in memory.
-    pub fn check_in_memory(&self) {
-        block_on(self.check(&Memory::new(Clock::fixed(self.context.now_ms))));
+fn stored(event: StoredEvent) -> Value {
+    let StoredEvent { key, event_type, timestamp, payload, metadata, .. } = event;
+    event_json(&key, &event_type, &timestamp, payload, metadata)
+}
+
+fn event_json(
+    key: &AggregateKey,
+    event_type: &str,
+    timestamp: &str,
+    payload: Option<Value>,
+    metadata: Option<Value>,
+) -> Value {
+    json!({
+        "aggregate": key.to_string(),
+        "type": event_type,
+        "timestamp": timestamp,
+        "payload": payload,
+        "metadata": metadata,
+    })
+}
+
+impl<S: AggregateSlice> InMemory<S> for Aggregates {
+    async fn check(case: &Case<S>) {
+        let clock = Clock::fixed(0);
+        case.check(&OnAggregates { log: &Memory::new(clock.clone()), clock }).await;
     }
 }

@@ -9,9 +9,9 @@
 //! docs/aggregate-log.md has layout, costs and what differs from the original.
 //!
 //! Architecture invariant: only the modules `item` and `list` name the attributes of the table.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod command;
-mod decision;
+mod context;
 mod error;
 mod event;
 mod image;
@@ -27,12 +27,12 @@ mod once;
 mod push;
 mod read;
 mod scan;
-mod store;
+mod slice;
 mod table;
 mod verify;
+mod write;
 
-pub use command::{Command, CommandError, Decide, Executed, execute};
-pub use decision::Decision;
+pub use context::{Aggregate, AggregateContext, Aggregates, Draft, Recorded};
 pub use error::{AggregateError, Conflict};
 pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,
@@ -44,6 +44,7 @@ pub use legacy::{Imported, LegacyTable};
 pub use limits::{EVENT_BYTES_MAX, GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use log::{AggregateLog, GetEvents, ListAggregateIds, PushEvent, PushEventGroup};
 pub use memory::Memory;
-pub use store::{Aggregate, Draft, EventStore, Recorded};
+pub use slice::{AggregateSlice, CommandError, Executed, handle};
 pub use table::Table;
 pub use verify::{Report, Wrong};
+pub use write::{Others, To};

@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
-use publish_events::Entry;
 use ringfence::{BoundaryId, Place, Sequence};
 use ringfence_document_log::StreamName;
 use ringfence_feed::{Log, Partition};
+use ringfence_topic::Entry;
 use serde_json::Value;
 
 /// Where the records of a failed batch go.

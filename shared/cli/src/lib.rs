@@ -1,5 +1,6 @@
 //! `ringfence`: the command of those who run a stack. On AWS or on one machine, by the environment
 //! and the same flags.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
 mod checkpoint;
@@ -21,10 +22,12 @@ mod topic;
 mod view;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::FutureExt;
+use ringfence_stack::Stack;
+use ringfence_views::Definition;
 
 /// The status of a command that could not do its work.
 const FAILED: u8 = 2;
@@ -123,8 +126,26 @@ enum Parked {
     Retry(parked::Arguments),
 }
 
-/// Does what the command line asks for.
-pub async fn run() -> ExitCode {
+/// The stack that this command line is of. It is asked for by parsers of arguments, which clap calls
+/// with the text alone.
+static STACK: OnceLock<Stack> = OnceLock::new();
+
+/// Does what the command line asks for, on a stack with these contexts and views.
+#[tokio::main]
+pub async fn run(stack: Stack) -> ExitCode {
+    STACK.get_or_init(|| stack);
+    carry_out().await
+}
+
+fn members() -> &'static Stack {
+    STACK.get().expect("`run` sets it first")
+}
+
+fn views() -> Vec<Definition> {
+    members().views()
+}
+
+async fn carry_out() -> ExitCode {
     let arguments = match parse().await {
         Ok(arguments) => arguments,
         Err(error) => return failed(&error),

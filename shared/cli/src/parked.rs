@@ -45,7 +45,7 @@ impl Arguments {
     }
 
     fn definitions(&self) -> Vec<Definition> {
-        self.view.map_or_else(project_views::views, |view| vec![view])
+        self.view.map_or_else(crate::views, |view| vec![view])
     }
 }
 

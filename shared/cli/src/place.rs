@@ -63,7 +63,7 @@ impl Wanted {
     /// Says on standard error which of the types no context of this build has. It is no error: the index
     /// keeps the types of earlier versions and of other programs.
     pub(crate) fn warn(&self) -> Result<()> {
-        let known = ringfence_stack::event_types()?;
+        let known = crate::members().event_types();
         for unknown in self.types.iter().filter(|wanted| !known.contains(wanted.as_str())) {
             eprintln!(
                 "warning: no context of this build has an event type {unknown}{}",

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use futures::TryStreamExt;
-use publish_events::{Entry, EntryError, Topic};
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{Direction, Recorded, StreamName};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Log, Partition};
+use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Store};
@@ -173,8 +173,8 @@ impl<'a> Does<'a> {
     }
 
     async fn work(&self, work: Work) -> Result<()> {
-        let catalog = ringfence_stack::catalog()?;
-        let entries = |record: &Value| Entry::of_record(record, &catalog);
+        let catalog = &crate::members().catalog;
+        let entries = |record: &Value| Entry::of_record(record, catalog);
         match work {
             Work::Publish(records) => {
                 self.publish(records.iter().flat_map(entries).collect()).await

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
-use publish_events::{Entry, Topic};
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
+use ringfence_topic::{Entry, Topic};
 use serde_json::{Value, json};
 
 use crate::place::{Place, Wanted};

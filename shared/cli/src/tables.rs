@@ -46,7 +46,7 @@ impl EventTable {
 }
 
 pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
-    Ok(DcbLog::new(client, table, ringfence_stack::catalog()?, Clock::system()))
+    Ok(DcbLog::new(client, table, crate::members().catalog.clone(), Clock::system()))
 }
 
 /// The tables of the logs of single streams.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use futures::future::join;
-use publish_events::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
 use ringfence_dynamo::{Retry, sdk_config};
+use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
 
 /// How often a call is sent: half a minute in all, after which somebody should look.
 const SENDS_MAX: u32 = 30;

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn definition(name: &str) -> Result<Definition, String> {
-    let views = project_views::views();
+    let views = crate::views();
     let found = views.iter().find(|view| view.name == name).copied();
     let names: Vec<_> = views.iter().map(|view| view.name).collect();
     found.ok_or_else(|| format!("the views are {}", names.join(", ")))

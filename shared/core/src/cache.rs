@@ -4,16 +4,16 @@ use std::{num::NonZeroUsize, sync::Mutex};
 
 use lru::LruCache;
 
-use crate::{LogError, Plan, Query, Reads, Seen, SequencedEvent, Slice};
+use crate::{DcbSlice, LogError, Plan, Query, Reads, Seen, SequencedEvent};
 
 /// A folded state with what was seen of the log: enough to append without reading. A wrong entry
 /// costs a conflict, never a wrong write, because the append compares the counts.
-pub(crate) struct Model<S: Slice> {
+pub(crate) struct Model<S: DcbSlice> {
     pub(crate) state: S::State,
     pub(crate) seen: Seen,
 }
 
-impl<S: Slice> Model<S> {
+impl<S: DcbSlice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
         Self { state: S::State::default(), seen: Seen::nothing(plan) }
     }
@@ -35,9 +35,9 @@ impl<S: Slice> Model<S> {
 
 /// The models of a slice's latest queries, bounded, least recently used out first. An entry is
 /// taken out while a command uses it, so a conflict or an unknown outcome drops it.
-pub struct Decisions<S: Slice>(Option<Mutex<LruCache<Query, Model<S>>>>);
+pub struct Decisions<S: DcbSlice>(Option<Mutex<LruCache<Query, Model<S>>>>);
 
-impl<S: Slice> Decisions<S> {
+impl<S: DcbSlice> Decisions<S> {
     /// Keeps at most `entries` models; 0 keeps none.
     pub fn new(entries: usize) -> Self {
         Self(NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries))))

@@ -139,7 +139,10 @@ impl Catalog {
         for (context, schema) in
             catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
-            composed.add(context, schema)?;
+            // A context that reads the events of another names that context's catalog as well.
+            if composed.types.get(schema.name) != Some(&(context, schema)) {
+                composed.add(context, schema)?;
+            }
         }
         Ok(composed)
     }

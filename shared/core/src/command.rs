@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{Context, Metadata, Position};
+use crate::{CommandContext, Metadata, Position};
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]
 pub struct Envelope {
     /// What the decision may know.
-    pub context: Context,
+    pub context: CommandContext,
     /// What each event of the command carries.
     pub metadata: Metadata,
     /// With a key, the command takes effect once, however often it is sent.

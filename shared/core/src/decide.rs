@@ -6,9 +6,10 @@ use futures::TryStreamExt;
 use serde_json::Value;
 
 use crate::{
-    Append, Appended, Catalog, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope,
-    EventError, EventLog, EventRef, LimitExceeded, LimitKind, LogError, NewEvent, Outcome, Plan,
-    PlanError, Position, Seen, Settled, Slice, StoreError, Writes, cache::Model, slice::plan,
+    Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency, DcbSlice,
+    Decisions, Envelope, EventError, EventLog, EventRef, LimitExceeded, LimitKind, LogError,
+    NewEvent, Outcome, Plan, PlanError, Position, Seen, Settled, StoreError, Writes, cache::Model,
+    dcb::plan,
 };
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
@@ -53,7 +54,7 @@ impl From<StoreError> for HandleError {
 ///
 /// A refusal is answered only after a snapshot of the fences shows the counts seen (rule 6); with
 /// an idempotency key no answer leaves before it is recorded (rule 10).
-pub async fn handle<S: Slice, L: EventLog>(
+pub async fn handle<S: DcbSlice, L: EventLog>(
     log: &L,
     catalog: &Catalog,
     decisions: &Decisions<S>,
@@ -115,7 +116,7 @@ fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
     checked.map_err(|exceeded| LogError::from(exceeded).into())
 }
 
-fn lags<S: Slice>(conflict: &Conflict, model: &Model<S>) -> bool {
+fn lags<S: DcbSlice>(conflict: &Conflict, model: &Model<S>) -> bool {
     model.seen.count(&conflict.boundary, conflict.event_type) < conflict.found
 }
 
@@ -128,14 +129,14 @@ struct Attempt<'a, S, L> {
     record: Option<&'a CommandRecord>,
 }
 
-struct Decided<S: Slice> {
+struct Decided<S: DcbSlice> {
     outcome: Outcome,
     /// What the handler may keep: it holds as of the commit or the snapshot.
     model: Option<Model<S>>,
     repeated: bool,
 }
 
-impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
+impl<S: DcbSlice, L: EventLog> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
             .read(self.plan, consistency, self.envelope)
@@ -145,17 +146,17 @@ impl<S: Slice, L: EventLog> Attempt<'_, S, L> {
 
     /// What the decision may know: an event that it has read, and whose time a fold can show, is not
     /// in its future, whichever writer's clock is ahead.
-    fn context(&self, seen: &Seen) -> Context {
+    fn context(&self, seen: &Seen) -> CommandContext {
         let context = self.envelope.context.clone();
         let newest = seen.newest().map_or(0, Position::ms);
-        Context { now_ms: context.now_ms.max(newest), ..context }
+        CommandContext { now_ms: context.now_ms.max(newest), ..context }
     }
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, HandleError> {
         let context = self.context(&model.seen);
-        let outcome = match S::decide(&model.state, self.command, &context) {
+        let outcome = match self.command.decide(&model.state, &context) {
             Ok(events) if !events.is_empty() => {
-                let events = events.into_iter().map(Writes::into_event);
+                let events = events.iter().map(Writes::to_event);
                 let events = events.collect::<Result<_, _>>()?;
                 return Ok(self.append(model, events).await?);
             }

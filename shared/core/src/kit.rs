@@ -1,19 +1,19 @@
-//! Given/when/then for slices: `given(events![…]).when(command).then([…])`.
+//! Given/when/then for the slices of every log: `given(events![…]).when(command).then([…])`.
 //!
 //! A case is data, so the same case runs in memory in the slice's own tests and on DynamoDB in the
-//! tests of `ringfence-dcb-log`.
+//! checks of a stack.
 
-use std::{fmt::Display, panic::Location, str::FromStr, sync::Mutex};
+mod dcb;
 
-use futures::{FutureExt, executor::block_on, future::BoxFuture, stream::BoxStream};
+use std::{fmt::Display, panic::Location, str::FromStr};
+
+use futures::executor::block_on;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Context, Decisions, Envelope, EventLog,
-    LogError, MemoryLog, NewEvent, Outcome, Plan, Seen, SequencedEvent, Settled, Slice, Writes,
-    handle,
-};
+use crate::{CommandContext, Context, EventOf, LogOf, Slice};
+
+pub use dcb::OnEvents;
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.
 #[macro_export]
@@ -30,56 +30,83 @@ pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
 /// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
 pub const BEGIN_MS: u64 = 1_719_100_800_000;
 
-/// Facts before a command, and when each became one.
-pub struct Given {
-    events: Vec<(u64, NewEvent)>,
+/// An event that is in the log before a command.
+#[derive(Clone, Debug)]
+pub struct Fact<E> {
+    /// When it became one, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The id of its stream; `None` where the event's tags say where it is, and for the stream that the
+    /// command names.
+    pub stream: Option<String>,
+    /// The event.
+    pub event: E,
+}
+
+/// Facts before a command.
+pub struct Given<E> {
+    facts: Vec<Fact<E>>,
     now_ms: u64,
 }
 
 /// Facts and a command.
-pub struct When<S> {
-    given: Vec<(u64, NewEvent)>,
+pub struct When<S: Slice> {
+    given: Vec<Fact<EventOf<S>>>,
     command: S,
-    context: Context,
+    context: CommandContext,
 }
 
 /// Facts, a command, and what follows.
 pub struct Case<S: Slice> {
-    given: Vec<(u64, NewEvent)>,
+    given: Vec<Fact<EventOf<S>>>,
     command: S,
-    context: Context,
-    then: Then,
+    context: CommandContext,
+    then: Then<S>,
     at: &'static Location<'static>,
 }
 
-#[derive(Debug, PartialEq)]
-enum Then {
-    Events(Vec<NewEvent>),
-    Nothing,
+enum Then<S: Slice> {
+    /// These events; if there are none, what the command asks for is already so.
+    Events(Vec<S::Writes>),
+    /// This rejection, as it is answered.
     Rejected(Value),
 }
 
-/// Starts a case with the events that are in the log; none: `given([])`.
-pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
-    Given { events: Vec::new(), now_ms: BEGIN_MS }.and(events)
+/// Starts a case with the events that are in the log; without any: `given([])`.
+pub fn given<E>(events: impl IntoIterator<Item = E>) -> Given<E> {
+    Given { facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
 }
 
-impl Given {
+impl<E> Given<E> {
     /// Further events, now.
-    pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
-        self.events.extend(events.into_iter().map(|event| (self.now_ms, event)));
+    #[must_use]
+    pub fn and(self, events: impl IntoIterator<Item = E>) -> Self {
+        self.add(None, events)
+    }
+
+    /// Further events, now, of the stream with this id. Events without a stream are of the stream that
+    /// the command names.
+    #[must_use]
+    pub fn and_of(self, stream: &str, events: impl IntoIterator<Item = E>) -> Self {
+        self.add(Some(stream), events)
+    }
+
+    fn add(mut self, stream: Option<&str>, events: impl IntoIterator<Item = E>) -> Self {
+        let (at_ms, stream) = (self.now_ms, stream.map(str::to_owned));
+        let fact = |event| Fact { at_ms, stream: stream.clone(), event };
+        self.facts.extend(events.into_iter().map(fact));
         self
     }
 
     /// Lets time pass before what follows, in milliseconds.
+    #[must_use]
     pub fn wait(self, ms: u64) -> Self {
         Self { now_ms: self.now_ms + ms, ..self }
     }
 
     /// The command under test.
-    pub fn when<S: Slice>(self, command: S) -> When<S> {
-        let context = Context { now_ms: self.now_ms, ..Context::default() };
-        When { given: self.events, command, context }
+    pub fn when<S: Slice<Context: Context<Event = E>>>(self, command: S) -> When<S> {
+        let context = CommandContext { now_ms: self.now_ms, ..CommandContext::default() };
+        When { given: self.facts, command, context }
     }
 }
 
@@ -89,7 +116,7 @@ const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instan
 /// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
 /// has no `code`, or when a field meets such a member.
 #[track_caller]
-pub fn check_rejection(rejection: &impl Serialize) -> Value {
+fn check_rejection(rejection: &impl Serialize) -> Value {
     let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
     assert!(
         rejection["code"].is_string(),
@@ -108,15 +135,15 @@ pub fn check_rejection(rejection: &impl Serialize) -> Value {
 
 impl<S: Slice> When<S> {
     /// What the decision knows besides the events.
-    pub fn with(self, context: Context) -> Self {
+    #[must_use]
+    pub fn with(self, context: CommandContext) -> Self {
         Self { context, ..self }
     }
 
     /// The command is accepted and writes exactly these events.
     #[track_caller]
     pub fn then(self, events: impl IntoIterator<Item = S::Writes>) -> Case<S> {
-        let events: Result<Vec<NewEvent>, _> = events.into_iter().map(Writes::into_event).collect();
-        let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
+        let events: Vec<_> = events.into_iter().collect();
         assert!(!events.is_empty(), "no events: say then_nothing()");
         self.case(Then::Events(events))
     }
@@ -124,7 +151,7 @@ impl<S: Slice> When<S> {
     /// The command is accepted, and what it asks for is already so.
     #[track_caller]
     pub fn then_nothing(self) -> Case<S> {
-        self.case(Then::Nothing)
+        self.case(Then::Events(Vec::new()))
     }
 
     /// The command is refused for exactly this reason.
@@ -134,99 +161,77 @@ impl<S: Slice> When<S> {
     }
 
     #[track_caller]
-    fn case(self, then: Then) -> Case<S> {
+    fn case(self, then: Then<S>) -> Case<S> {
         let Self { given, command, context } = self;
         Case { given, command, context, then, at: Location::caller() }
     }
 }
 
+/// A log as cases use it. Whatever goes wrong with it panics.
+pub trait CaseLog<S: Slice> {
+    /// Sets the log's clock, in milliseconds since 1970.
+    fn set_clock(&self, now_ms: u64);
+
+    /// Adds the fact of a case of this command.
+    fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> impl Future<Output = ()>;
+
+    /// Carries out the command. The events that are now in the log, as JSON, or why the command is
+    /// refused.
+    fn run(
+        &self,
+        command: &S,
+        context: &CommandContext,
+    ) -> impl Future<Output = Result<Vec<Value>, Value>>;
+
+    /// The JSON that [`CaseLog::run`] returns if the command writes these events.
+    fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value>;
+}
+
 impl<S: Slice> Case<S> {
-    /// Runs the case on an empty log, whose clock `set_clock` sets to milliseconds since 1970.
-    /// Panics with the place of the case if something else follows.
-    pub async fn check(&self, log: &impl EventLog, set_clock: impl Fn(u64)) {
-        let catalog = S::catalog().expect("the catalog is free of contradictions");
-        for (now_ms, event) in &self.given {
-            set_clock(*now_ms);
-            let context = Context { now_ms: *now_ms, ..Context::default() };
-            let append = Append {
-                events: vec![event.clone()],
-                seen: None,
-                record: None,
-                envelope: &Envelope { context, ..Envelope::default() },
-            };
-            log.append(append).await.expect("given events can be appended");
+    /// The command under test.
+    pub fn command(&self) -> &S {
+        &self.command
+    }
+
+    /// Runs the case on an empty log. Panics with the place of the case if something else follows.
+    pub async fn check(&self, log: &impl CaseLog<S>) {
+        self.prepare(log).await;
+        self.check_prepared(log).await;
+    }
+
+    /// Adds the facts to an empty log.
+    pub async fn prepare(&self, log: &impl CaseLog<S>) {
+        for fact in &self.given {
+            log.set_clock(fact.at_ms);
+            log.add(fact, &self.command).await;
         }
-        set_clock(self.context.now_ms);
-        let envelope = Envelope { context: self.context.clone(), ..Envelope::default() };
-        let spy = Spy { log, written: Mutex::default() };
-        let handled = handle(&spy, &catalog, &Decisions::new(0), &self.command, &envelope).await;
-        let written = spy.written.into_inner().expect("no code panics while it holds the lock");
-        let then = match handled.unwrap_or_else(|e| panic!("{}: {e}", self.at)).outcome {
-            Outcome::Rejected { rejection, .. } => Then::Rejected(rejection),
-            Outcome::Accepted(_) if written.is_empty() => Then::Nothing,
-            Outcome::Accepted(_) => Then::Events(written),
+        log.set_clock(self.context.now_ms);
+    }
+
+    /// Runs the command on the log with the facts. Panics as [`Case::check`] does.
+    pub async fn check_prepared(&self, log: &impl CaseLog<S>) {
+        let then = match &self.then {
+            Then::Events(events) => Ok(log.written(events, &self.command)),
+            Then::Rejected(rejection) => Err(rejection.clone()),
         };
-        assert_eq!(then, self.then, "case at {}", self.at);
+        let ran = log.run(&self.command, &self.context).await;
+        assert_eq!(ran, then, "case at {}", self.at);
     }
 }
 
-/// Checks the slice against its catalog and runs every case in memory.
-pub fn check_in_memory<S: Slice>(cases: Vec<Case<S>>) {
-    let catalog = S::catalog().expect("the catalog is free of contradictions");
-    S::check(&catalog).unwrap_or_else(|error| panic!("{error}"));
-    assert!(!cases.is_empty(), "{} has no cases", S::NAME);
-    for case in cases {
-        // The log in memory takes the time from the envelope.
-        block_on(case.check(&MemoryLog::new(catalog.clone()), |_| {}));
-    }
+/// A log, by its name, whose cases run in memory.
+pub trait InMemory<S: Slice> {
+    /// Runs the case on an empty log.
+    fn check(case: &Case<S>) -> impl Future<Output = ()>;
+
+    /// Checks what a function checks when it starts.
+    fn check_slice() {}
 }
 
-/// A log that notes what is committed through it.
-struct Spy<'l, L> {
-    log: &'l L,
-    written: Mutex<Vec<NewEvent>>,
-}
-
-impl<L: EventLog> EventLog for Spy<'_, L> {
-    fn read<'a>(
-        &'a self,
-        plan: &'a Plan,
-        consistency: Consistency,
-        envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        self.log.read(plan, consistency, envelope)
-    }
-
-    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
-        async move {
-            let events = append.events.clone();
-            let appended = self.log.append(append).await?;
-            if let Appended::Committed(_) = appended {
-                self.written.lock().expect("no code panics while it holds the lock").extend(events);
-            }
-            Ok(appended)
-        }
-        .boxed()
-    }
-
-    fn verify<'a>(
-        &'a self,
-        seen: &'a Seen,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        self.log.verify(seen, envelope)
-    }
-
-    fn settle<'a>(
-        &'a self,
-        record: &'a CommandRecord,
-        outcome: &'a Outcome,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        self.log.settle(record, outcome, envelope)
-    }
-
-    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
-        self.log.pause(attempt, envelope)
-    }
+/// Checks the slice as a function does when it starts, and runs each of its cases in memory.
+pub fn check_in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
+    LogOf::<S>::check_slice();
+    let cases = S::cases();
+    assert!(!cases.is_empty(), "{} has no cases: write `fn cases()` in `impl Slice`", S::NAME);
+    cases.iter().for_each(|case| block_on(LogOf::<S>::check(case)));
 }

@@ -7,6 +7,7 @@
 //! protocol".
 //!
 //! Architecture invariant: nothing here reads a clock, makes a random number or does I/O.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 // The derive macros name the crate `::ringfence`, inside it too.
 extern crate self as ringfence;
@@ -15,6 +16,7 @@ mod boundary;
 mod cache;
 mod catalog;
 mod command;
+mod dcb;
 mod decide;
 mod event;
 pub mod kit;
@@ -28,6 +30,7 @@ mod reading;
 mod seen;
 mod sequence;
 mod slice;
+mod stream;
 mod tag;
 mod value;
 
@@ -35,6 +38,7 @@ pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{CommandRecord, Envelope, KeyReused, canonical_json, reaction_key};
+pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use event::{
     Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
@@ -52,14 +56,18 @@ pub use reading::{Page, Reading};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::Seen;
 pub use sequence::{Place, Sequence, SequenceError};
-pub use slice::{Command, Context, Never, Reads, Rejection, Slice, SliceError, TopicEvent, Writes};
+pub use slice::{
+    Cause, Command, CommandContext, Context, EventOf, LogOf, Never, Rejection, Slice, TopicEvent,
+};
+pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
 
 /// What a slice's and a context's file name.
 pub mod prelude {
     pub use crate::{
-        Catalog, CatalogError, Command, Context, Event, Never, Reads, Slice, TopicEvent, Writes,
+        Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, DcbSlice,
+        Event, Never, NewEvent, Reads, Slice, StreamContext, StreamSlice, TopicEvent, Writes,
         events,
         kit::{Case, given, id},
     };

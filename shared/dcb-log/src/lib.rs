@@ -8,6 +8,7 @@
 //!
 //! Architecture invariant: only the modules `item`, `fence`, `compare` and `record` name the
 //! attributes of the table's items.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod append;
 mod compare;

@@ -37,7 +37,7 @@
 //! pass for a fence at rest. The scan itself is as good as any other, so the newest event that it found
 //! is what the next examination compares the head with.
 //!
-//! `shared/proof` explores this beside writers and a second repair. It finds the lost update if an
+//! `tests/model` explores this beside writers and a second repair. It finds the lost update if an
 //! examination clears a suspect too early, and if the survey does not wait.
 //!
 //! **Why no concurrent writer commits unchecked.** A fence is mended by one conditional put. It

@@ -14,8 +14,9 @@
 //! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
 //! `#[event(separator = '|')]` changes what joins a composite partition. In [`Reads`], a field
 //! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says; a
-//! decision's own time, `Context::now_ms`, is never below it. A field
+//! decision's own time, `CommandContext::now_ms`, is never below it. A field
 //! marked `#[stream]` takes the id of the stream that the event is in, which only a view meets.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod field;
 mod reads;

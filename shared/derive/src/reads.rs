@@ -97,14 +97,14 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
         }
         let ty = &fields.unnamed[0].ty;
         schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));
-        arms.push(quote!(Self::#ident(event) => ::ringfence::NewEvent::new(&event),));
+        arms.push(quote!(Self::#ident(event) => ::ringfence::NewEvent::new(event),));
     }
     Ok(quote! {
         impl ::ringfence::Writes for #name {
             const SCHEMAS: &'static [::ringfence::EventSchema] = &[#(#schemas),*];
 
-            fn into_event(
-                self,
+            fn to_event(
+                &self,
             ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
                 match self { #(#arms)* }
             }

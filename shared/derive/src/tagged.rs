@@ -72,10 +72,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             const SCHEMAS: &'static [::ringfence::EventSchema] =
                 &[<Self as ::ringfence::Event>::SCHEMA];
 
-            fn into_event(
-                self,
+            fn to_event(
+                &self,
             ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
-                ::ringfence::NewEvent::new(&self)
+                ::ringfence::NewEvent::new(self)
             }
         }
 

@@ -9,12 +9,12 @@ use crate::cache::{Cache, Loaded};
 use crate::codec::{encode, types};
 use crate::once::Search;
 use crate::{
-    Access, Append, Appended, Batch, Decider, DocumentError, DocumentLog, Recorded, Store,
+    Access, Append, Appended, Batch, DocumentContext, DocumentError, DocumentLog, Recorded, Store,
     StreamName, StreamNameError,
 };
 
 /// The streams of one category.
-pub struct Category<D: Decider, S> {
+pub struct Category<D: DocumentContext, S> {
     pub(crate) log: DocumentLog<S>,
     pub(crate) access: Access<D>,
     pub(crate) cache: Cache<D::State>,
@@ -82,7 +82,7 @@ enum Synced<E> {
     Conflict(Option<Batch>),
 }
 
-impl<D: Decider, S: Store> Category<D, S> {
+impl<D: DocumentContext, S: Store> Category<D, S> {
     /// The streams of `D` in `log`.
     ///
     /// # Errors
@@ -92,10 +92,10 @@ impl<D: Decider, S: Store> Category<D, S> {
         access: Access<D>,
         cache: Cache<D::State>,
     ) -> Result<Self, CategoryError> {
-        StreamName::new(D::CATEGORY, "id")?;
+        StreamName::new(D::NAME, "id")?;
         let types = types::<D::Event>();
         if types.is_empty() {
-            return Err(CategoryError::Events(D::CATEGORY));
+            return Err(CategoryError::Events(D::NAME));
         }
         Ok(Self { log, access, cache, types })
     }
@@ -111,7 +111,7 @@ impl<D: Decider, S: Store> Category<D, S> {
     /// # Errors
     /// The id is empty or too long.
     pub fn stream(&self, id: &str) -> Result<StreamName, DocumentError> {
-        Ok(StreamName::new(D::CATEGORY, id)?)
+        Ok(StreamName::new(D::NAME, id)?)
     }
 
     /// What `view` makes of the state of stream `id`, and its version.
@@ -162,7 +162,7 @@ impl<D: Decider, S: Store> Category<D, S> {
         decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
     ) -> Result<Transacted<D::Event, R>, DocumentError> {
         if !self.access.keeps_events() {
-            return Err(DocumentError::KeyWithoutEvents { category: D::CATEGORY });
+            return Err(DocumentError::KeyWithoutEvents { category: D::NAME });
         }
         let mut envelope = envelope.clone();
         for (mark, value) in record.marks() {

@@ -11,15 +11,15 @@
 //!
 //! Architecture invariant: only the module `batch` names the attributes of items, only `dynamo`
 //! speaks to DynamoDB. What is above the trait [`Store`] runs in memory and on DynamoDB alike.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod access;
 mod append;
 mod batch;
 mod body;
 mod cache;
 mod category;
 mod codec;
-mod command;
+mod context;
 mod dynamo;
 mod error;
 mod image;
@@ -32,17 +32,17 @@ mod name;
 mod once;
 mod prune;
 mod read;
+mod slice;
 mod store;
 mod verify;
 mod write;
 
-pub use access::{Access, Decider};
 pub use append::{Append, Appended};
 pub use batch::{Batch, StoredEvent, Unfold};
 pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
 pub use category::{Category, CategoryError, Load, Outcome, Transacted};
-pub use command::{Command, execute};
+pub use context::{Access, DocumentContext, Documents};
 pub use dynamo::DynamoStore;
 pub use error::{DocumentError, ItemError};
 pub use image::Span;
@@ -52,6 +52,7 @@ pub use memory::MemoryStore;
 pub use name::{StreamName, StreamNameError};
 pub use prune::Pruned;
 pub use read::{Direction, Recorded};
+pub use slice::{DocumentSlice, handle};
 pub use store::{Head, Page, Query, Store, Streams};
 pub use verify::{Problem, Report};
 pub use write::{Change, Expect, Write};

@@ -8,12 +8,12 @@ use ringfence::{Consistency, Envelope};
 use crate::cache::Loaded;
 use crate::codec::decode;
 use crate::read::{Walk, torn_retry};
-use crate::{Batch, Body, Category, Decider, DocumentError, Load, Store, StreamName};
+use crate::{Batch, Body, Category, DocumentContext, DocumentError, Load, Store, StreamName};
 
 /// Items of one page while a read looks for its origin.
 const PAGE_ITEMS_MAX: u64 = 32;
 
-impl<D: Decider, S: Store> Category<D, S> {
+impl<D: DocumentContext, S: Store> Category<D, S> {
     /// The state for the first attempt, and whether it is all that is acknowledged.
     pub(crate) async fn first(
         &self,

@@ -14,6 +14,7 @@
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. What an entry
 //! holds is the item of the event's own log; the module `entry` tells which.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
 mod checkpoint;
@@ -24,6 +25,7 @@ mod error;
 mod filter;
 mod group;
 mod index;
+pub mod index_events;
 mod indexer;
 mod item;
 mod logs;

@@ -2,33 +2,33 @@
 
 use std::{marker::PhantomData, process::ExitCode};
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError, TopicEvent};
+use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError};
 use ringfence_aggregate_log::{
-    AggregateError, Command, CommandError, Executed, StoredEvent, Table, execute,
+    AggregateError, AggregateSlice, Aggregates, CommandError, Executed, StoredEvent, Table, handle,
 };
 use ringfence_dynamo::{Clock, Retry};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::Serve;
 use crate::config::Variables;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 use crate::problem::Problem;
 
-/// A command on the stores of a table.
-pub(crate) struct Aggregates<C> {
+/// A slice on the aggregates of a table.
+pub(crate) struct OnAggregates<S> {
     table: Table,
     clock: Clock,
-    command: PhantomData<fn() -> C>,
+    slice: PhantomData<fn() -> S>,
 }
 
-/// Runs the slice until Lambda ends the process. Fails at the start, with one line in the log, when
-/// the configuration is incomplete.
-pub fn run<C: Command + DeserializeOwned>() -> ExitCode {
-    crate::start(open::<C>())
+impl<S: AggregateSlice> Serve<S> for Aggregates {
+    fn serve() -> ExitCode {
+        crate::start(open::<S>())
+    }
 }
 
-async fn open<C: Command + DeserializeOwned>() -> Result<Function<Aggregates<C>>, BoxError> {
+async fn open<S: AggregateSlice>() -> Result<Function<OnAggregates<S>>, BoxError> {
     let mut variables = Variables::from_env();
     let table = variables.required("AGGREGATE_TABLE");
     let table = variables.finish(table)?;
@@ -38,34 +38,21 @@ async fn open<C: Command + DeserializeOwned>() -> Result<Function<Aggregates<C>>
     Ok(function(Table::new(client, table, clock.clone()), clock))
 }
 
-pub(crate) fn function<C: Command + DeserializeOwned>(
-    table: Table,
-    clock: Clock,
-) -> Function<Aggregates<C>> {
+pub(crate) fn function<S: AggregateSlice>(table: Table, clock: Clock) -> Function<OnAggregates<S>> {
     let meter = table.meter().clone();
-    let handler = Aggregates { table, clock: clock.clone(), command: PhantomData };
+    let handler = OnAggregates { table, clock: clock.clone(), slice: PhantomData };
     Function::new(handler, clock, meter)
 }
 
-impl<C: Command + DeserializeOwned> Handler for Aggregates<C> {
-    const NAME: &'static str = C::NAME;
-    type Command = C;
+impl<S: AggregateSlice> Handler for OnAggregates<S> {
+    type Slice = S;
     type Place = u64;
     type Error = Unsettled;
 
-    fn react(event: &TopicEvent) -> Result<Option<Vec<C>>, serde_json::Error> {
-        C::react(event)
-    }
-
-    fn about(command: &C) -> String {
-        command.about()
-    }
-
-    async fn handle(&self, command: &C, envelope: &Envelope) -> Result<Handled<u64>, Unsettled> {
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled<u64>, Unsettled> {
         let retry = Retry::of(envelope, &self.clock);
         let log = self.table.clone().retrying(retry);
-        let Executed { outcome, attempts, repeated } =
-            execute(&log, command, envelope, retry).await;
+        let Executed { outcome, attempts, repeated } = handle(&log, command, envelope, retry).await;
         let outcome = match outcome {
             Ok(events) => Outcome::Accepted(events.into_iter().map(named).collect()),
             Err(CommandError::Rejected(rejection)) => Outcome::Rejected {

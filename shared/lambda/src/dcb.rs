@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use ringfence::{
-    Catalog, Decisions, Envelope, EventLog, HandleError, Handled, LogError, PlanError, Slice,
-    TopicEvent, handle,
+    Catalog, Dcb, DcbContext, DcbSlice, Decisions, Envelope, EventLog, HandleError, Handled,
+    LogError, PlanError, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 
+use crate::Serve;
 use crate::config::Variables;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
@@ -19,34 +20,34 @@ use crate::problem::Problem;
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
 /// A slice on a log with counted fences.
-pub(crate) struct Dcb<S: Slice, L> {
+pub(crate) struct OnEvents<S: DcbSlice, L> {
     log: L,
     catalog: Catalog,
     decisions: Decisions<S>,
 }
 
-/// Runs the slice until Lambda ends the process. Fails at the start, with one line in the log that
-/// names everything to mend, when the configuration is incomplete or slice and catalog disagree.
-pub fn run<S: Slice + 'static>() -> ExitCode {
-    crate::start(open::<S>())
+impl<S: DcbSlice> Serve<S> for Dcb {
+    fn serve() -> ExitCode {
+        crate::start(open::<S>())
+    }
 }
 
-async fn open<S: Slice>() -> Result<Function<Dcb<S, DcbLog>>, BoxError> {
+async fn open<S: DcbSlice>() -> Result<Function<OnEvents<S, DcbLog>>, BoxError> {
     let mut variables = Variables::from_env();
     let table = variables.required("EVENT_TABLE");
     let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
     let (table, entries) = variables.finish((table, entries))?;
-    let catalog = S::catalog()?;
+    let catalog = S::Context::catalog()?;
     S::check(&catalog)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;
     let log = DcbLog::new(client, table, catalog.clone(), clock.clone());
     let meter = log.meter().clone();
-    Ok(Function::new(Dcb::new(log, catalog, entries), clock, meter))
+    Ok(Function::new(OnEvents::new(log, catalog, entries), clock, meter))
 }
 
-impl<S: Slice, L> Dcb<S, L> {
+impl<S: DcbSlice, L> OnEvents<S, L> {
     pub(crate) fn new(log: L, catalog: Catalog, decision_cache_entries: usize) -> Self {
         Self { log, catalog, decisions: Decisions::new(decision_cache_entries) }
     }
@@ -57,19 +58,10 @@ impl<S: Slice, L> Dcb<S, L> {
     }
 }
 
-impl<S: Slice, L: EventLog> Handler for Dcb<S, L> {
-    const NAME: &'static str = S::NAME;
-    type Command = S;
+impl<S: DcbSlice, L: EventLog> Handler for OnEvents<S, L> {
+    type Slice = S;
     type Place = ringfence::Position;
     type Error = HandleError;
-
-    fn react(event: &TopicEvent) -> Result<Option<Vec<S>>, serde_json::Error> {
-        S::react(event)
-    }
-
-    fn about(command: &S) -> String {
-        command.about()
-    }
 
     async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
         handle(&self.log, &self.catalog, &self.decisions, command, envelope).await

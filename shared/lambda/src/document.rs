@@ -2,31 +2,32 @@
 
 use std::{num::NonZeroUsize, process::ExitCode};
 
-use ringfence::{Envelope, Handled, TopicEvent};
+use ringfence::{Envelope, Handled};
 use ringfence_document_log::{
-    Cache, Category, CategoryError, Command, Decider, DocumentError, DocumentLog, DynamoStore,
-    Store, execute,
+    Cache, Category, CategoryError, DocumentContext, DocumentError, DocumentLog, DocumentSlice,
+    Documents, DynamoStore, Store, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 
+use crate::Serve;
 use crate::config::Variables;
 use crate::dcb::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 use crate::problem::Problem;
 
-/// A command on the streams of its category.
-pub(crate) struct Documents<C: Command, S> {
-    category: Category<C::Decider, S>,
+/// A slice on the streams of its category.
+pub(crate) struct OnDocuments<S: DocumentSlice, T> {
+    category: Category<S::Context, T>,
 }
 
-/// Runs the slice until Lambda ends the process. Fails at the start, with one line in the log, when
-/// the configuration is incomplete.
-pub fn run<C: Command>() -> ExitCode {
-    crate::start(open::<C>())
+impl<S: DocumentSlice> Serve<S> for Documents {
+    fn serve() -> ExitCode {
+        crate::start(open::<S>())
+    }
 }
 
-async fn open<C: Command>() -> Result<Function<Documents<C, DynamoStore>>, BoxError> {
+async fn open<S: DocumentSlice>() -> Result<Function<OnDocuments<S, DynamoStore>>, BoxError> {
     let mut variables = Variables::from_env();
     let table = variables.required("DOCUMENT_TABLE");
     let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
@@ -38,38 +39,29 @@ async fn open<C: Command>() -> Result<Function<Documents<C, DynamoStore>>, BoxEr
     Ok(function(store, Clock::system(), meter, entries)?)
 }
 
-fn function<C: Command, S: Store>(
-    store: S,
+fn function<S: DocumentSlice, T: Store>(
+    store: T,
     clock: Clock,
     meter: Meter,
     cache_entries: usize,
-) -> Result<Function<Documents<C, S>>, CategoryError> {
+) -> Result<Function<OnDocuments<S, T>>, CategoryError> {
     let log = DocumentLog::new(store, clock.clone());
     let cache = NonZeroUsize::new(cache_entries).map_or_else(Cache::none, Cache::of);
-    let category = Category::new(log, C::Decider::access(), cache)?;
-    Ok(Function::new(Documents { category }, clock, meter))
+    let category = Category::new(log, S::Context::access(), cache)?;
+    Ok(Function::new(OnDocuments { category }, clock, meter))
 }
 
-impl<C: Command, S: Store> Handler for Documents<C, S> {
-    const NAME: &'static str = C::NAME;
-    type Command = C;
+impl<S: DocumentSlice, T: Store> Handler for OnDocuments<S, T> {
+    type Slice = S;
     type Place = u64;
     type Error = DocumentError;
 
-    fn react(event: &TopicEvent) -> Result<Option<Vec<C>>, serde_json::Error> {
-        C::react(event)
-    }
-
-    fn about(command: &C) -> String {
-        command.about()
-    }
-
     async fn handle(
         &self,
-        command: &C,
+        command: &S,
         envelope: &Envelope,
     ) -> Result<Handled<u64>, DocumentError> {
-        execute(&self.category, command, envelope).await
+        handle(&self.category, command, envelope).await
     }
 }
 

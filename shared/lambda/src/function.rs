@@ -7,7 +7,7 @@ use std::{
 };
 
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{Context, Envelope, Handled, Metadata, StoreError, TopicEvent};
+use ringfence::{CommandContext, Envelope, Handled, Metadata, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ impl<H: Handler> Function<H> {
         let started_ms = self.clock.now_ms();
         let mut line = Line {
             timestamp_ms: started_ms,
-            slice: H::NAME,
+            slice: H::Slice::NAME,
             function_request_id: lambda.request_id.clone(),
             cold_start: self.cold.swap(false, Ordering::Relaxed),
             command_id: None,
@@ -70,7 +70,7 @@ impl<H: Handler> Function<H> {
         };
         let payload = Payload::of(payload);
         let http = matches!(payload, Payload::Http(_));
-        let answer = match Invocation::<H>::parse(&payload) {
+        let answer = match Invocation::<H::Slice>::parse(&payload) {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
@@ -103,7 +103,7 @@ impl<H: Handler> Function<H> {
     /// Runs one command and notes in `line` what became of it.
     async fn command(
         &self,
-        command: &H::Command,
+        command: &H::Slice,
         envelope: &Envelope,
         lambda: &Lambda,
         line: &mut Line,
@@ -134,7 +134,7 @@ impl<H: Handler> Function<H> {
     /// the process without an answer.
     async fn handle(
         &self,
-        command: &H::Command,
+        command: &H::Slice,
         envelope: &Envelope,
     ) -> Result<Handled<H::Place>, H::Error> {
         let work = self.handler.handle(command, envelope);
@@ -153,7 +153,7 @@ impl<H: Handler> Function<H> {
     async fn react(
         &self,
         event: &TopicEvent,
-        commands: Vec<(String, H::Command)>,
+        commands: Vec<(String, H::Slice)>,
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Diagnostic> {
@@ -205,7 +205,7 @@ impl<H: Handler> Function<H> {
             }
         }
         Envelope {
-            context: Context { now_ms, command_id, principal },
+            context: CommandContext { now_ms, command_id, principal },
             metadata,
             idempotency_key,
             records_effects_only: false,

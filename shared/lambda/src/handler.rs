@@ -2,34 +2,25 @@
 
 use std::error::Error;
 
-use ringfence::{Envelope, Handled, StoreError, TopicEvent};
-use serde::{Serialize, de::DeserializeOwned};
+use ringfence::{Envelope, Handled, Slice, StoreError};
+use serde::Serialize;
 
 use crate::Problem;
 
 /// A slice with the log that it runs on. `dcb`, `aggregate` and `document` have one each; all else of
 /// an invocation is the same for them.
 pub(crate) trait Handler {
-    /// The slice's name, in kebab case.
-    const NAME: &'static str;
-    /// What it takes.
-    type Command: Serialize + DeserializeOwned;
+    /// The slice.
+    type Slice: Slice;
     /// What places an event in the log.
     type Place: Serialize;
     /// Why a command is not settled.
     type Error: Explain;
 
-    /// The commands that an event of the EventTopic leads to; `None` when the slice does not react
-    /// to its type.
-    fn react(event: &TopicEvent) -> Result<Option<Vec<Self::Command>>, serde_json::Error>;
-
-    /// The thing that a command of an event is about.
-    fn about(command: &Self::Command) -> String;
-
     /// Settles one command. A refusal is an outcome.
     fn handle(
         &self,
-        command: &Self::Command,
+        command: &Self::Slice,
         envelope: &Envelope,
     ) -> impl Future<Output = Result<Handled<Self::Place>, Self::Error>>;
 }

@@ -10,11 +10,10 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
-use ringfence::{TopicEvent, canonical_json, reaction_key};
+use ringfence::{Cause, Slice, TopicEvent, canonical_json, reaction_key};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::handler::Handler;
 use crate::json::{member, read, typed};
 use crate::problem::Problem;
 
@@ -39,11 +38,11 @@ pub(crate) enum Payload<'t> {
 }
 
 /// An invocation, understood.
-pub(crate) enum Invocation<H: Handler> {
+pub(crate) enum Invocation<S> {
     /// A command of a caller who waits, over HTTP or not.
-    Command(Box<H::Command>, Surroundings),
+    Command(Box<S>, Surroundings),
     /// An event of the EventTopic and the commands that it leads to, each with its key.
-    Event(Box<TopicEvent>, Vec<(String, H::Command)>),
+    Event(Box<TopicEvent>, Vec<(String, S)>),
     /// An event that happened long ago, sent again by the replay of this name: nothing follows.
     Replay(String),
 }
@@ -73,7 +72,7 @@ impl<'t> Payload<'t> {
     }
 }
 
-impl<H: Handler> Invocation<H> {
+impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
         match *payload {
             Payload::Http(request) => Self::http(request),
@@ -106,21 +105,22 @@ impl<H: Handler> Invocation<H> {
     }
 
     fn event(text: &str) -> Result<Self, Problem> {
-        let event: TopicEvent = typed(trusted(text)?["detail"].take())?;
+        let mut json = trusted(text)?;
+        let event: TopicEvent = typed(json["detail"].take())?;
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
-        match H::react(&event) {
-            Ok(Some(commands)) => {
-                let commands = keyed::<H>(&event, commands)?;
-                Ok(Self::Event(Box::new(event), commands))
-            }
-            Ok(None) => Err(Problem::malformed(
-                "detail-type",
-                format_args!("{} does not react to {}", H::NAME, event.event_type),
-            )),
-            Err(error) => Err(Problem::malformed("detail.data", error)),
+        let source = json["source"].as_str().unwrap_or_default();
+        let is_it = |cause: &Cause| cause.event_type == event.event_type && cause.context == source;
+        if !S::REACTS_TO.iter().any(is_it) {
+            let (name, event_type) = (S::NAME, &event.event_type);
+            let why = format_args!("{name} does not react to {event_type} of {source:?}");
+            return Err(Problem::malformed("detail-type", why));
         }
+        let commands =
+            S::react(&event).map_err(|error| Problem::malformed("detail.data", error))?;
+        let commands = keyed(&event, commands)?;
+        Ok(Self::Event(Box::new(event), commands))
     }
 }
 
@@ -130,14 +130,11 @@ impl<H: Handler> Invocation<H> {
 ///
 /// # Errors
 /// Two different commands are about the same thing: nobody could tell later which one took effect.
-fn keyed<H: Handler>(
-    event: &TopicEvent,
-    commands: Vec<H::Command>,
-) -> Result<Vec<(String, H::Command)>, Problem> {
+fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, S)>, Problem> {
     let mut known = BTreeMap::new();
     let mut keyed = Vec::with_capacity(commands.len());
     for command in commands {
-        let about = H::about(&command);
+        let about = command.about();
         let json = canonical_json(&command);
         match known.get(&about) {
             Some(same) if *same == json => {}
@@ -147,7 +144,7 @@ fn keyed<H: Handler>(
                     format_args!(
                         "{} makes two different commands about one thing of an event; make one of \
                          them, or tell them apart in `about`, which is {about:?} of both",
-                        H::NAME
+                        S::NAME
                     ),
                 ));
             }

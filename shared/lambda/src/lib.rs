@@ -1,16 +1,16 @@
 //! A slice as a Lambda.
 //!
-//! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function;
-//! [`aggregate::run`] and [`document::run`] start slices on the logs of single streams. It answers an
-//! API Gateway HTTP API request, a direct invoke, and an EventBridge event that the slice reacts to;
-//! `invocation.rs` tells them apart.
+//! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function, whichever log
+//! the slice is on. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
+//! event that the slice reacts to; `invocation.rs` tells them apart.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-pub mod aggregate;
+mod aggregate;
 mod answer;
 mod bounded;
 mod config;
 mod dcb;
-pub mod document;
+mod document;
 mod function;
 mod handler;
 mod invocation;
@@ -27,21 +27,46 @@ mod wording;
 use std::process::ExitCode;
 
 use lambda_runtime::{LambdaEvent, service_fn};
+use ringfence::{Context, LogOf, Slice};
 use serde_json::value::RawValue;
 
 pub use answer::http;
 pub use config::{ConfigError, Variables};
-pub use dcb::run;
 pub use problem::Problem;
 pub use start::{main, time_left};
 pub use telemetry::chain;
 
 use crate::function::{BoxError, Function, Invoked};
 use crate::handler::Handler;
+use crate::invocation::{Invocation, Payload};
+
+/// Runs the slice until Lambda ends the process. What keeps it from starting (a variable that is missing,
+/// a slice and a catalog that disagree) is one line of the log, which names everything to mend.
+pub fn run<S: Slice<Context: Context<Log: Serve<S>>>>() -> ExitCode {
+    LogOf::<S>::serve()
+}
+
+/// Reads a payload as the slice's function does, and carries out nothing. The commands that it leads to.
+///
+/// # Errors
+/// What the caller is told of the payload.
+pub fn read<S: Slice>(payload: &str) -> Result<Vec<S>, Problem> {
+    Ok(match Invocation::parse(&Payload::of(payload))? {
+        Invocation::Command(command, _) => vec![*command],
+        Invocation::Event(_, commands) => commands.into_iter().map(|(_, it)| it).collect(),
+        Invocation::Replay(_) => Vec::new(),
+    })
+}
+
+/// A log, by its name, whose slices run as Lambdas.
+pub trait Serve<S: Slice> {
+    /// Runs the slice until Lambda ends the process.
+    fn serve() -> ExitCode;
+}
 
 /// Opens a function and serves it; what keeps it from starting is one line of the log.
 fn start<H: Handler>(open: impl Future<Output = Result<Function<H>, BoxError>>) -> ExitCode {
-    start::until_the_end(Some(H::NAME), serve(open))
+    start::until_the_end(Some(H::Slice::NAME), serve(open))
 }
 
 async fn serve<H: Handler>(

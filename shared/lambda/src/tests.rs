@@ -5,33 +5,33 @@ mod bad_input;
 mod deadline;
 mod reactions;
 
+use catalog::record_product_demand::RecordProductDemand;
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use place_order::PlaceOrder;
-use record_product_demand::RecordProductDemand;
-use ringfence::{Append, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id};
+use ordering::place_order::PlaceOrder;
+use ordering::{CatalogProductSynced, Money};
+use ringfence::{Append, DcbContext, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
 use ringfence_dynamo::{Clock, Meter};
-use ringfence_ordering::{CatalogProductSynced, Money};
 use serde_json::{Value, json};
 
-use crate::dcb::Dcb;
+use crate::dcb::OnEvents;
 use crate::function::{Function, Invoked};
 use crate::handler::Handler;
 
 const NOW_MS: u64 = 1_719_100_800_000;
 
-fn function<S: Slice>(given: Vec<NewEvent>) -> Function<Dcb<S, MemoryLog>> {
-    let catalog = S::catalog().unwrap();
+fn function<S: DcbSlice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog>> {
+    let catalog = S::Context::catalog().unwrap();
     let log = MemoryLog::new(catalog.clone());
     let envelope = Envelope::default();
     for event in given {
         let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
         block_on(log.append(append)).unwrap();
     }
-    Function::new(Dcb::new(log, catalog, 0), Clock::fixed(NOW_MS), Meter::default())
+    Function::new(OnEvents::new(log, catalog, 0), Clock::fixed(NOW_MS), Meter::default())
 }
 
-fn shop() -> Function<Dcb<PlaceOrder, MemoryLog>> {
+fn shop() -> Function<OnEvents<PlaceOrder, MemoryLog>> {
     let synced = |product| CatalogProductSynced {
         product_id: id(product),
         name: "Lamp".to_owned(),
@@ -57,7 +57,9 @@ fn invoke<H: Handler>(function: &Function<H>, payload: Value) -> Invoked {
 }
 
 /// What is in the log.
-fn events<S: Slice>(function: &Function<Dcb<S, MemoryLog>>) -> Vec<ringfence::SequencedEvent> {
+fn events<S: DcbSlice>(
+    function: &Function<OnEvents<S, MemoryLog>>,
+) -> Vec<ringfence::SequencedEvent> {
     function.handler().log().events()
 }
 
@@ -201,6 +203,7 @@ fn a_direct_invoke_takes_a_command_with_or_without_surroundings() {
 fn topic_event(event_type: &str, products: &[&str]) -> Value {
     let sample = include_str!("../../../events/record-product-demand/eventbridge.json");
     let mut event: Value = serde_json::from_str(sample).unwrap();
+    event["source"] = "ordering".into();
     event["detail-type"] = event_type.into();
     event["detail"]["type"] = event_type.into();
     event["detail"]["data"]["productIds"] = json!(products);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Debug};
 
 use ringfence::{BoundaryId, FedEvent, Metadata, NewEvent, Sequence, kit::BEGIN_MS};
-use ringfence_aggregate_log::{Draft, EventStore};
+use ringfence_aggregate_log::{AggregateContext, Draft};
 use ringfence_dynamo::rfc3339;
 
 use crate::{Definition, View};
@@ -33,12 +33,12 @@ impl Given {
     /// Further events of an aggregate, now. Panics when the store has none such.
     #[must_use]
     #[track_caller]
-    pub fn of_store<S: EventStore>(
+    pub fn of_aggregate<C: AggregateContext>(
         mut self,
         id: &str,
-        events: impl IntoIterator<Item = S::Event>,
+        events: impl IntoIterator<Item = C::Event>,
     ) -> Self {
-        let key = S::key(id).unwrap_or_else(|error| panic!("{error}"));
+        let key = C::key(id).unwrap_or_else(|error| panic!("{error}"));
         let partition = BoundaryId::stored(key.to_string());
         for event in events {
             let event = Draft::from(event).encode().unwrap_or_else(|error| panic!("{error}"));
@@ -47,7 +47,7 @@ impl Given {
                 position: Sequence::Version(before as u64 + 1),
                 partition: partition.clone(),
                 event_type: event.event_type,
-                context: S::ID.to_owned(),
+                context: C::NAME.to_owned(),
                 tags: Vec::new(),
                 data: event.payload.unwrap_or_default(),
                 metadata: Metadata::default(),

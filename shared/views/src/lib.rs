@@ -13,6 +13,7 @@
 //!
 //! Architecture invariant: only the modules `row` and `registry` name the attributes of the view
 //! table's items; checkpoints are the feed's.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod batch;
 mod error;
@@ -20,6 +21,8 @@ mod fold;
 pub mod kit;
 mod parked;
 mod project;
+pub mod project_views;
+pub mod query_views;
 mod read;
 mod rebuild;
 mod registry;

@@ -1,65 +1,41 @@
-//! Every slice's cases, which its own tests run in memory, on DynamoDB, and what its role must allow for
-//! them.
+//! The cases of slices, in memory and on DynamoDB.
 
-use std::collections::BTreeSet;
+use futures::executor::block_on;
+use ringfence::kit::{InMemory, check_in_memory, given};
+use ringfence_aggregate_log::kit::OnAggregates;
+use ringfence_aggregate_log::{AggregateSlice, Aggregates};
 
-use ringfence_aggregate_log::Command;
-use ringfence_aggregate_log::kit::Case;
-use ringfence_local::template::{Access, Role, Template, excess};
-use tokio::sync::OnceCell;
+use crate::customers::{AddPoints, Register, Transfer, registered};
+use crate::stack::Stack;
 
-use crate::stack::{Stack, TABLE};
-
-/// A slice's role, and what its cases need of it.
-type Needs = OnceCell<(Role, BTreeSet<Access>)>;
-
-/// Runs each case on a table of its own, finds the table in order afterwards, and holds the requests
-/// against the slice's role in the template.
-async fn check<C>(cases: Vec<Case<C>>) -> (Role, BTreeSet<Access>)
-where
-    C: Command<Rejection: PartialEq>,
-{
-    let template = Template::of_workspace().expect("template.yaml");
-    let role = template.role(C::NAME, &[("AggregateTable", TABLE)]).expect("the slice's role");
-    let mut needed = BTreeSet::new();
-    assert!(!cases.is_empty());
-    for case in cases {
+/// Runs each case on a table of its own, and finds the table in order afterwards.
+async fn check<S: AggregateSlice>() {
+    for case in S::cases() {
         let stack = Stack::start().await;
-        case.prepare(&stack.table()).await;
-        let _ = stack.wire.take();
-        case.check_prepared(&stack.table()).await;
-        for exchange in stack.wire.take() {
-            let allowed = role.allow(&exchange.operation, &exchange.request);
-            needed.extend(allowed.unwrap_or_else(|refused| panic!("{refused}")));
-        }
-        assert!(stack.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
+        let log = stack.table();
+        case.check(&OnAggregates { log: &log, clock: stack.clock.clone() }).await;
+        assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
     }
-    (role, needed)
 }
 
-macro_rules! slices {
-    ($($slice:ident)*) => {
-        /// What each slice needs of its role, found once.
-        #[allow(non_upper_case_globals)]
-        mod needs {
-            $(pub(super) static $slice: super::Needs = super::Needs::const_new();)*
-        }
-
-        $(
-            #[tokio::test]
-            async fn $slice() {
-                needs::$slice.get_or_init(|| check(::$slice::cases())).await;
-            }
-        )*
-
-        #[tokio::test]
-        async fn a_role_allows_what_its_slices_need_together_and_no_more() {
-            let all = [$(needs::$slice.get_or_init(|| check(::$slice::cases())).await),*];
-            assert_eq!(excess(all), BTreeSet::new());
-        }
-    };
+#[test]
+fn cases_hold_in_memory() {
+    check_in_memory::<Register>();
+    check_in_memory::<AddPoints>();
+    check_in_memory::<Transfer>();
 }
 
-slices! {
-    register_customer rename_customer change_customer_email deactivate_customer transfer_points
+#[tokio::test]
+async fn cases_hold_on_dynamodb() {
+    check::<Register>().await;
+    check::<AddPoints>().await;
+    check::<Transfer>().await;
+}
+
+#[test]
+#[should_panic(expected = "case at shared/aggregate-log/tests/aggregate-log/cases.rs")]
+fn a_case_that_does_not_hold_names_its_place() {
+    let command = AddPoints { customer_id: "ada".to_owned(), points: 1 };
+    let case = given([registered("Ada")]).when(command).then_nothing();
+    block_on(Aggregates::check(&case));
 }

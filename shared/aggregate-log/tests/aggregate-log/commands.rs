@@ -1,141 +1,23 @@
-//! Typed stores, commands and their cases.
+//! Typed aggregates, and commands among other writers.
 
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use ringfence::{Context, Envelope};
-use ringfence_aggregate_log::kit::{Case, fact, given};
 use ringfence_aggregate_log::{
-    Aggregate, AggregateError, AggregateKey, Command, CommandError, Decide, Decision, Draft,
-    EventStore, GetEvents, Memory, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
-    StoredEvent, execute,
+    AggregateContext, AggregateError, AggregateKey, CommandError, GetEvents, Memory, Place, Push,
+    PushEvent, PushEventGroup, Range, Recorded, StoredEvent, handle,
 };
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Retry};
-use serde::Serialize;
 use serde_json::json;
 
-use crate::stack::{
-    Customer, CustomerEvent, Customers, NOW_MS, Stack, added, customer, event, events,
+use crate::customers::{
+    AddPoints, Customer, CustomerEvent, Customers, Refusal, added, customer, envelope, points,
+    registered,
 };
+use crate::stack::{NOW_MS, Stack, event, events};
 
-#[derive(Clone, Serialize)]
-struct AddPoints {
-    id: &'static str,
-    points: i64,
-}
-
-#[derive(Serialize)]
-struct Transfer {
-    from: &'static str,
-    to: &'static str,
-    points: i64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
-#[serde(tag = "code")]
-enum Refusal {
-    #[error("only {has} points")]
-    TooFew { has: i64 },
-    #[error("no such customer")]
-    Unknown,
-}
-
-impl Decide for AddPoints {
-    const NAME: &'static str = "add-points";
-    type Store = Customers;
-    type Rejection = Refusal;
-
-    fn aggregate_id(&self) -> String {
-        self.id.to_owned()
-    }
-
-    fn decide(
-        &self,
-        customer: Option<&Customer>,
-        _: &Context,
-    ) -> Result<Vec<CustomerEvent>, Refusal> {
-        customer.ok_or(Refusal::Unknown)?;
-        Ok(vec![CustomerEvent::PointsAdded { points: self.points }])
-    }
-}
-
-impl Command for Transfer {
-    const NAME: &'static str = "transfer";
-    type Store = Customers;
-    type Rejection = Refusal;
-
-    fn aggregate_id(&self) -> String {
-        self.from.to_owned()
-    }
-
-    async fn handle<L: GetEvents>(
-        &self,
-        from: Aggregate<Customers>,
-        log: &L,
-        context: &Context,
-    ) -> Result<Decision<CustomerEvent>, CommandError<Refusal>> {
-        let to = Customers::get_existing_aggregate(log, self.to, None).await?;
-        let has = from.state.as_ref().map_or(0, |customer| customer.points);
-        if has < self.points {
-            return Err(CommandError::Rejected(Refusal::TooFew { has }));
-        }
-        let drafts = |points| {
-            let event = CustomerEvent::PointsAdded { points };
-            let draft = Draft { timestamp_ms: Some(context.now_ms), ..event.into() };
-            (points != 0).then_some(draft)
-        };
-        Ok(Decision::of(drafts(-self.points)).and(to.push(drafts(self.points))?))
-    }
-}
-
-fn registered(name: &str) -> CustomerEvent {
-    CustomerEvent::Registered { name: name.to_owned() }
-}
-
-fn transfers() -> Vec<Case<Transfer>> {
-    let points = |points| CustomerEvent::PointsAdded { points };
-    let two = || {
-        given([
-            fact::<Customers>("ada", registered("Ada")),
-            fact::<Customers>("ada", points(10)),
-            fact::<Customers>("bob", registered("Bob")),
-        ])
-    };
-    let command = |points| Transfer { from: "ada", to: "bob", points };
-    let now = |points| Draft {
-        timestamp_ms: Some(NOW_MS),
-        ..CustomerEvent::PointsAdded { points }.into()
-    };
-    vec![
-        two()
-            .when(command(4))
-            .then([fact::<Customers>("ada", now(-4)), fact::<Customers>("bob", now(4))]),
-        two().when(command(11)).then_rejected(Refusal::TooFew { has: 10 }),
-        two().when(command(0)).then_nothing(),
-    ]
-}
-
-#[test]
-fn cases_hold_in_memory() {
-    transfers().iter().for_each(Case::check_in_memory);
-    given([])
-        .when(AddPoints { id: "x", points: 1 })
-        .then_rejected(Refusal::Unknown)
-        .check_in_memory();
-}
-
-#[tokio::test]
-async fn cases_hold_on_dynamodb() {
-    for case in transfers() {
-        case.check(&Stack::start().await.table()).await;
-    }
-}
-
-#[test]
-#[should_panic(expected = "case at shared/aggregate-log/tests/aggregate-log/commands.rs")]
-fn a_case_that_does_not_hold_names_its_place() {
-    let two = given([fact::<Customers>("ada", registered("Ada"))]);
-    two.when(AddPoints { id: "ada", points: 1 }).then_nothing().check_in_memory();
+fn adding(points: i64) -> AddPoints {
+    AddPoints { customer_id: "ada".to_owned(), points }
 }
 
 #[tokio::test]
@@ -144,8 +26,7 @@ async fn an_aggregate_is_folded_up_to_a_version_and_goes_on_without_a_read() {
     let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
     assert!(ada.state.is_none());
     let ada = Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
-    let points = CustomerEvent::PointsAdded { points: 5 };
-    let ada = Customers::push_event(&log, ada, points).await.expect("pushed");
+    let ada = Customers::push_event(&log, ada, points(5)).await.expect("pushed");
     let ada = Customers::push_event(&log, ada, CustomerEvent::Deactivated).await.expect("pushed");
     let expected = |points, active| Some(Customer { name: "Ada".into(), points, active });
     assert_eq!((ada.version.number(), ada.state), (3, expected(5, false)));
@@ -165,7 +46,6 @@ async fn a_decision_is_pushed_behind_what_it_was_made_on() {
         let decided = Customers::decide(&log, "ada", |_| events).await;
         decided.map(|ada| (ada.version.number(), ada.state.map(|ada| ada.points)))
     };
-    let points = |points| CustomerEvent::PointsAdded { points };
     assert!(matches!(decide(Ok(vec![])).await, Ok((0, None))));
     assert_eq!(stack.operations(), ["Query"]);
     assert!(matches!(decide(Ok(vec![registered("Ada")])).await, Ok((1, Some(0)))));
@@ -201,12 +81,11 @@ async fn every_one_of_many_writers_is_counted_once() {
         stack.wire.inject("PutItem", pass + 1, Fault::LostBefore);
         stack.wire.inject("PutItem", pass + 2, Fault::error("TransactionConflictException"));
     }
-    let command = AddPoints { id: "ada", points: 1 };
-    let envelope = Envelope::default();
+    let (command, envelope) = (adding(1), envelope(None));
     let retry = Retry::default().attempts_max(100);
     let writers = join_all((0..8).map(|_| async {
         for _ in 0..5 {
-            let done = execute(&log, &command, &envelope, retry).await.outcome;
+            let done = handle(&log, &command, &envelope, retry).await.outcome;
             done.unwrap_or_else(|error| panic!("{error:?}"));
         }
     }));
@@ -243,9 +122,8 @@ async fn a_command_that_always_loses_ends_with_the_conflict() {
     let log = Memory::new(Clock::fixed(NOW_MS));
     let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
     Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
-    let command = AddPoints { id: "ada", points: 1 };
     let retry = Retry::default().attempts_max(3);
-    let executed = execute(&Rival(&log), &command, &Envelope::default(), retry).await;
+    let executed = handle(&Rival(&log), &adding(1), &envelope(None), retry).await;
     assert_eq!((executed.attempts, executed.repeated), (3, false));
     match executed.outcome {
         Err(CommandError::Log(AggregateError::Conflict(conflict))) => {

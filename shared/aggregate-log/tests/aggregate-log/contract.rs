@@ -7,7 +7,8 @@ use ringfence_aggregate_log::{
 use ringfence_dynamo::Clock;
 use serde_json::json;
 
-use crate::stack::{NOW, added, conflict, customer, event, events, key, versions};
+use crate::customers::{added, customer};
+use crate::stack::{NOW, conflict, event, events, key, versions};
 
 /// One test of each name in memory and one on DynamoDB.
 macro_rules! contract {

@@ -11,7 +11,8 @@ use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
 
-use crate::stack::{Stack, TABLE, customer, event, key, versions};
+use crate::customers::customer;
+use crate::stack::{Stack, TABLE, event, key, versions};
 
 /// JSON bytes of a payload.
 const PAYLOAD_BYTES: usize = 500;

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use ringfence::StoreError;
 use ringfence_aggregate_log::{
-    AggregateError, EventStore, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
+    AggregateContext, AggregateError, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
     StoredEvent, Table, Version, event_of_image,
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
-use crate::stack::{
-    CustomerEvent, Customers, Stack, TABLE, added, conflict, customer, events, versions,
-};
+use crate::customers::{CustomerEvent, Customers, added, customer};
+use crate::stack::{Stack, TABLE, conflict, events, versions};
 
 const NEW: Place = Place::After(Version::NONE);
 

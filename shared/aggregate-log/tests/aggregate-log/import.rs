@@ -9,7 +9,8 @@ use ringfence_aggregate_log::{
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
 
-use crate::stack::{LEGACY, Stack, TABLE, added, conflict, customer, events, key, versions};
+use crate::customers::{added, customer};
+use crate::stack::{LEGACY, Stack, TABLE, conflict, events, key, versions};
 
 fn item(id: &str, version: u64) -> Item {
     let text = |value: String| AttributeValue::S(value);

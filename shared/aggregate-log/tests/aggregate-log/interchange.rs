@@ -2,16 +2,15 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, EventStore, LegacyTable, List, ListAggregateIds, NewEvent, Place, Push,
+    AggregateContext, AggregateError, LegacyTable, List, ListAggregateIds, NewEvent, Place, Push,
     PushEvent, PushEventGroup, Range, StoredEvent, Version, event_of_image,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::castore;
-use crate::stack::{
-    CustomerEvent, Customers, NOW, Stack, added, conflict, customer, event, events, key, versions,
-};
+use crate::customers::{CustomerEvent, Customers, added, customer};
+use crate::stack::{NOW, Stack, conflict, event, events, key, versions};
 
 /// Pushes that either writer may win.
 const RACES: u64 = 60;

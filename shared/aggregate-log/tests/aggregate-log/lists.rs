@@ -6,7 +6,8 @@ use ringfence_aggregate_log::{AggregateError, AggregateLog, List, Place, Version
 use ringfence_dynamo::Clock;
 
 use crate::contract::contract;
-use crate::stack::{NOW_MS, added, customer, key};
+use crate::customers::{added, customer};
+use crate::stack::{NOW_MS, key};
 
 contract! {
     a_list_has_every_aggregate_of_its_store_once

@@ -6,6 +6,7 @@ mod castore;
 mod commands;
 mod contract;
 mod costs;
+mod customers;
 mod faults;
 mod import;
 mod interchange;

@@ -5,83 +5,92 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::join;
 use futures::stream::{BoxStream, StreamExt, once};
-use ringfence::{Context, Envelope, Metadata, Never};
+use ringfence::prelude::*;
+use ringfence::{Envelope, Metadata};
 use ringfence_aggregate_log::{
-    Aggregate, AggregateError, AggregateKey, Command, CommandError, Decision, Draft, EventStore,
-    Executed, GetEvents, Memory, Place, Push, PushEvent, PushEventGroup, Range, StoredEvent, Table,
-    execute,
+    AggregateContext, AggregateError, AggregateKey, AggregateSlice, CommandError, Draft, Executed,
+    GetEvents, Memory, Others, Place, Push, PushEvent, PushEventGroup, Range, StoredEvent, Table,
+    To, handle,
 };
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Retry};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::stack::{CustomerEvent, Customers, NOW_MS, Stack, added, customer, events};
+use crate::customers::{Customer, CustomerEvent, Customers, added, customer, points, registered};
+use crate::stack::{NOW_MS, Stack, events};
 
-/// What a command pushes to.
-#[derive(Clone, Copy, Debug, Serialize)]
-enum To {
+/// What a command writes to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Target {
     /// Its own customer.
     Own,
-    /// Its own customer and Bob, whom it reads.
+    /// Its own customer and Bob.
     Both,
     /// Its own customer, and the one whom its own customer's name names.
     Friend,
-    /// Its own customer and Bob, at a place that it has not read.
-    At(u64),
-    End,
-    Forced,
     /// Bob alone.
     Other,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// Adds points to the customers of its target.
+#[derive(Clone, Debug, Command)]
 struct Add {
-    own: &'static str,
-    to: To,
+    customer_id: String,
+    target: Target,
     points: i64,
     #[serde(skip)]
     metadata: Option<Value>,
 }
 
-fn add(to: To, points: i64) -> Add {
-    Add { own: "ada", to, points, metadata: None }
-}
-
-impl Command for Add {
+impl Slice for Add {
     const NAME: &'static str = "add";
-    type Store = Customers;
+    type Context = Customers;
+    /// The id of the other customer, if there is one.
+    type State = Option<String>;
+    type Writes = To<CustomerEvent>;
     type Rejection = Never;
 
+    fn decide(
+        &self,
+        other: &Option<String>,
+        _: &CommandContext,
+    ) -> Result<Vec<To<CustomerEvent>>, Never> {
+        let draft = Draft { metadata: self.metadata.clone(), ..points(self.points).into() };
+        let other = other.as_ref().map(|other| To::other(other, draft.clone()));
+        let own = (!matches!(self.target, Target::Other)).then(|| draft.into());
+        Ok(own.into_iter().chain(other).collect())
+    }
+}
+
+impl AggregateSlice for Add {
     fn aggregate_id(&self) -> String {
-        self.own.to_owned()
+        self.customer_id.clone()
     }
 
-    async fn handle<L: GetEvents>(
+    async fn load<L: GetEvents>(
         &self,
-        own: Aggregate<Customers>,
-        log: &L,
-        _: &Context,
-    ) -> Result<Decision<CustomerEvent>, CommandError<Never>> {
-        let draft = || Draft {
-            metadata: self.metadata.clone(),
-            ..CustomerEvent::PointsAdded { points: self.points }.into()
+        own: Option<Customer>,
+        others: &Others<'_, L, Customers>,
+    ) -> Result<Option<String>, AggregateError> {
+        let other = match self.target {
+            Target::Own => return Ok(None),
+            Target::Both | Target::Other => "bob".to_owned(),
+            Target::Friend => own.unwrap_or_default().name,
         };
-        let read = async |id: &str| Customers::get_aggregate(log, id, None).await?.push([draft()]);
-        let unread =
-            |place| Ok(Push { key: customer("bob"), place, events: vec![draft().encode()?] });
-        let other = match self.to {
-            To::Own => return Ok(Decision::of([draft()])),
-            To::Both => read("bob").await,
-            To::Friend => read(&own.state.unwrap_or_default().name).await,
-            To::At(version) => unread(Place::At(version)),
-            To::End => unread(Place::End),
-            To::Forced => unread(Place::Forced(1)),
-            To::Other => return Ok(Decision::default().and(read("bob").await?)),
-        };
-        Ok(Decision::of([draft()]).and(other?))
+        others.get(&other).await?;
+        Ok(Some(other))
     }
+}
+
+fn of(customer: &str, target: Target, points: i64) -> Add {
+    Add { customer_id: customer.to_owned(), target, points, metadata: None }
+}
+
+/// Adds points to Ada's, at least.
+fn add(target: Target, points: i64) -> Add {
+    of("ada", target, points)
 }
 
 fn keyed(idempotency_key: &str) -> Envelope {
@@ -93,7 +102,7 @@ async fn run(
     command: &Add,
     envelope: &Envelope,
 ) -> Executed<Never> {
-    execute(log, command, envelope, Retry::default()).await
+    handle(log, command, envelope, Retry::default()).await
 }
 
 /// The places of the events of an accepted command, and whether they were there before.
@@ -137,15 +146,14 @@ async fn count(log: &impl GetEvents, id: &str) -> usize {
 
 async fn name(log: &Table, name: &str) {
     let ada = Customers::get_aggregate(log, "ada", None).await.expect("a read");
-    let named = CustomerEvent::Registered { name: name.to_owned() };
-    Customers::push_event(log, ada, named).await.expect("pushed");
+    Customers::push_event(log, ada, registered(name)).await.expect("pushed");
 }
 
 #[tokio::test]
 async fn a_repeat_is_known_although_the_command_would_push_to_another_aggregate_now() {
     let (_stack, log) = filled(0).await;
     name(&log, "bob").await;
-    let to_friend = add(To::Friend, 1);
+    let to_friend = add(Target::Friend, 1);
     assert_eq!(accepted(run(&log, &to_friend, &keyed("k")).await), first(["ada 2", "bob 1"]));
     name(&log, "eve").await;
     // It names those of its events that it has read.
@@ -155,11 +163,11 @@ async fn a_repeat_is_known_although_the_command_would_push_to_another_aggregate_
 }
 
 #[tokio::test]
-async fn a_push_to_other_aggregates_alone_is_refused() {
+async fn events_of_another_aggregate_alone_are_refused() {
     let (stack, log) = filled(1).await;
     for envelope in [keyed("k"), Envelope::default()] {
-        let why = invalid(run(&log, &add(To::Other, 1), &envelope).await);
-        let expected = "a command that pushes to CUSTOMERS#bob pushes to its own aggregate \
+        let why = invalid(run(&log, &add(Target::Other, 1), &envelope).await);
+        let expected = "a command that writes to CUSTOMERS#bob writes to its own aggregate \
                         CUSTOMERS#ada as well, where its repeat is known";
         assert_eq!(why, expected);
         assert_eq!(stack.operations(), ["Query", "Query"]);
@@ -167,20 +175,9 @@ async fn a_push_to_other_aggregates_alone_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_is_known_wherever_the_events_of_other_aggregates_go() {
-    for to in [To::At(2), To::End, To::Forced] {
-        let (_stack, log) = filled(1).await;
-        log.push_event(&customer("bob"), Place::End, added(1)).await.expect("pushed");
-        assert!(!accepted(run(&log, &add(to, 1), &keyed("k")).await).1, "{to:?}");
-        let again = accepted(run(&log, &add(to, 1), &keyed("k")).await);
-        assert_eq!(again, repeated(["ada 2"]), "{to:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_group_is_found_in_each_of_its_aggregates() {
     let (stack, log) = filled(2).await;
-    let both = add(To::Both, 1);
+    let both = add(Target::Both, 1);
     assert_eq!(accepted(run(&log, &both, &keyed("k")).await), first(["ada 3", "bob 1"]));
     assert_eq!(stack.operations(), ["Query", "Query", "TransactWriteItems"]);
     assert_eq!(accepted(run(&log, &both, &keyed("k")).await), repeated(["ada 3", "bob 1"]));
@@ -194,7 +191,7 @@ async fn of_two_groups_under_one_key_the_second_finds_the_first() {
     for pass in 0..2 {
         stack.wire.inject("TransactWriteItems", pass, Fault::Meet(barrier.clone()));
     }
-    let (both, envelope) = (add(To::Both, 1), keyed("k"));
+    let (both, envelope) = (add(Target::Both, 1), keyed("k"));
     let (one, other) = join(run(&log, &both, &envelope), run(&log, &both, &envelope)).await;
     let (one, other) = (accepted(one), accepted(other));
     assert_eq!((&one.0, &other.0), (&first(["ada 2", "bob 1"]).0, &one.0));
@@ -234,7 +231,7 @@ impl PushEventGroup for Between<'_> {
 #[tokio::test]
 async fn an_earlier_run_that_came_between_two_reads_is_named_whole() {
     let log = Memory::new(Clock::fixed(NOW_MS));
-    let command = add(To::Both, 1);
+    let command = add(Target::Both, 1);
     let between = Between { log: &log, command: command.clone(), came: AtomicBool::new(false) };
     assert_eq!(accepted(run(&between, &command, &keyed("k")).await), repeated(["ada 1", "bob 1"]));
     assert_eq!((count(&log, "ada").await, count(&log, "bob").await), (1, 1));
@@ -243,9 +240,9 @@ async fn an_earlier_run_that_came_between_two_reads_is_named_whole() {
 #[tokio::test]
 async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
     let (_stack, log) = filled(0).await;
-    let of_ada = add(To::Both, 1);
+    let of_ada = add(Target::Both, 1);
     assert_eq!(accepted(run(&log, &of_ada, &keyed("k")).await), first(["ada 1", "bob 1"]));
-    for other in [add(To::Both, 2), add(To::Own, 1)] {
+    for other in [add(Target::Both, 2), add(Target::Own, 1)] {
         let other = run(&log, &other, &keyed("k")).await;
         let reused = matches!(
             &other.outcome,
@@ -256,7 +253,7 @@ async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
     assert_eq!((count(&log, "ada").await, count(&log, "bob").await), (1, 1));
     // Bob has an event of Ada's command under that key. It is not of his own command.
     for (own, places) in [("bob", ["bob 2"]), ("eve", ["eve 1"])] {
-        let command = Add { own, ..add(To::Own, 1) };
+        let command = of(own, Target::Own, 1);
         assert_eq!(accepted(run(&log, &command, &keyed("k")).await), first(places));
         assert_eq!(accepted(run(&log, &command, &keyed("k")).await), repeated(places));
     }
@@ -265,12 +262,12 @@ async fn the_scope_of_a_key_is_the_slice_and_the_commands_own_aggregate() {
 #[tokio::test]
 async fn a_repeat_is_known_whatever_event_the_metadata_was_copied_from() {
     let (_stack, log) = filled(0).await;
-    assert!(!accepted(run(&log, &add(To::Both, 1), &keyed("k")).await).1);
+    assert!(!accepted(run(&log, &add(Target::Both, 1), &keyed("k")).await).1);
     let copied = events(&log, &customer("bob"), Range::default()).await.remove(0).metadata;
-    let of_bob = Add { own: "bob", metadata: copied.clone(), ..add(To::Own, 1) };
+    let of_bob = Add { metadata: copied.clone(), ..of("bob", Target::Own, 1) };
     assert_eq!(accepted(run(&log, &of_bob, &keyed("l")).await), first(["bob 2"]));
     assert_eq!(accepted(run(&log, &of_bob, &keyed("l")).await), repeated(["bob 2"]));
-    let of_eve = Add { own: "eve", metadata: copied, ..add(To::Both, 1) };
+    let of_eve = Add { metadata: copied, ..of("eve", Target::Both, 1) };
     assert_eq!(accepted(run(&log, &of_eve, &keyed("l")).await), first(["eve 1", "bob 3"]));
     assert_eq!(accepted(run(&log, &of_eve, &keyed("l")).await), repeated(["eve 1", "bob 3"]));
 }
@@ -278,7 +275,7 @@ async fn a_repeat_is_known_whatever_event_the_metadata_was_copied_from() {
 #[tokio::test]
 async fn a_repeat_whose_own_aggregate_is_read_in_part_is_not_answered() {
     let (stack, log) = filled(0).await;
-    let both = add(To::Both, 1);
+    let both = add(Target::Both, 1);
     assert_eq!(accepted(run(&log, &both, &keyed("k")).await), first(["ada 1", "bob 1"]));
     log.push_event(&customer("ada"), Place::End, added(1)).await.expect("pushed");
     stack.wire.inject("Query", 0, Fault::page(1));
@@ -297,7 +294,7 @@ async fn events_carry_the_envelopes_metadata_beside_their_own() {
     metadata.insert("principal", "ada").expect("no key of the log");
     let envelope = Envelope { metadata, ..Envelope::default() };
     let carried = async |own: Option<Value>, envelope: &Envelope| {
-        let add = Add { metadata: own, ..add(To::Both, 1) };
+        let add = Add { metadata: own, ..add(Target::Both, 1) };
         let executed = run(&log, &add, envelope).await;
         executed.outcome.map(|events| {
             assert_eq!(events[0].metadata, events[1].metadata);

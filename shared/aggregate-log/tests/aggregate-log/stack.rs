@@ -1,18 +1,16 @@
-//! A table in this process, two event stores, and the wire to them.
+//! A table of each layout in this process, and the wire to them.
 
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, Conflict, EventStore, GetEvents, NewEvent, Range, Recorded,
-    StoredEvent, Table,
+    AggregateError, AggregateKey, Conflict, GetEvents, NewEvent, Range, StoredEvent, Table,
 };
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(crate) const TABLE: &str = "aggregates";
@@ -98,60 +96,13 @@ fn table(index_key: &str, index_kind: &str) -> Value {
     })
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload")]
-pub(crate) enum CustomerEvent {
-    #[serde(rename = "CUSTOMER_REGISTERED")]
-    Registered { name: String },
-    #[serde(rename = "POINTS_ADDED")]
-    PointsAdded { points: i64 },
-    #[serde(rename = "CUSTOMER_DEACTIVATED")]
-    Deactivated,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Customer {
-    pub(crate) name: String,
-    pub(crate) points: i64,
-    pub(crate) active: bool,
-}
-
-pub(crate) struct Customers;
-
-impl EventStore for Customers {
-    const ID: &'static str = "CUSTOMERS";
-    type Event = CustomerEvent;
-    type Aggregate = Customer;
-
-    fn reduce(customer: Option<Customer>, event: &Recorded<CustomerEvent>) -> Customer {
-        let customer = customer.unwrap_or_default();
-        match &event.event {
-            CustomerEvent::Registered { name } => {
-                Customer { name: name.clone(), active: true, ..customer }
-            }
-            CustomerEvent::PointsAdded { points } => {
-                Customer { points: customer.points + points, ..customer }
-            }
-            CustomerEvent::Deactivated => Customer { active: false, ..customer },
-        }
-    }
-}
-
 pub(crate) fn key(store: &str, id: &str) -> AggregateKey {
     AggregateKey::new(store, id).expect("an aggregate")
-}
-
-pub(crate) fn customer(id: &str) -> AggregateKey {
-    key(Customers::ID, id)
 }
 
 pub(crate) fn event(event_type: &str, payload: Value) -> NewEvent {
     let event_type = event_type.to_owned();
     NewEvent { event_type, payload: Some(payload), metadata: None, timestamp_ms: None }
-}
-
-pub(crate) fn added(points: i64) -> NewEvent {
-    event("POINTS_ADDED", json!({ "points": points }))
 }
 
 /// The events of an aggregate.

@@ -8,7 +8,8 @@ use ringfence_aggregate_log::{
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Random};
 
-use crate::stack::{NOW_MS, Stack, TABLE, added, events, key};
+use crate::customers::added;
+use crate::stack::{NOW_MS, Stack, TABLE, events, key};
 
 const SEEDS: u64 = 6;
 /// Operations of one seed.

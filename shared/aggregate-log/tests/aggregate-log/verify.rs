@@ -5,7 +5,8 @@ use ringfence_aggregate_log::{Place, PushEvent, Wrong};
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
 
-use crate::stack::{NOW_MS, Stack, TABLE, added, customer, key};
+use crate::customers::{added, customer};
+use crate::stack::{NOW_MS, Stack, TABLE, key};
 
 async fn fill(stack: &Stack, id: &str, versions: &[u64]) {
     let log = stack.table();

@@ -1,6 +1,6 @@
-use project_views::CatalogProducts;
+use catalog::views::catalog_products::CatalogProducts;
+use catalog::{Money, ProductAdded, ProductNameChanged};
 use ringfence::{NewEvent, events, kit::id};
-use ringfence_catalog::{Money, ProductAdded, ProductNameChanged};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use ringfence_views::{Definition, Generation, Projector, Ran};

@@ -1,15 +1,17 @@
 //! The tables, the bus, a queue and a bucket, and the command beside them.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
+use catalog::{OrderId, ProductDemandRecorded, ProductId};
 use ringfence::{
-    Append, Appended, BoundaryId, Envelope, EventLog, NewEvent, SequencedEvent, events, kit::id,
+    Append, Appended, BoundaryId, DcbContext, Envelope, EventLog, NewEvent, SequencedEvent, events,
+    kit::id,
 };
 use ringfence_aggregate_log::Table;
-use ringfence_catalog::{OrderId, ProductDemandRecorded, ProductId};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
@@ -86,7 +88,7 @@ impl World {
 
     /// The command with the environment of the stack.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        let mut command = Command::new(ringfence());
         command.args(arguments).stdin(Stdio::null());
         command.envs([
             ("AWS_ACCESS_KEY_ID", "local"),
@@ -208,7 +210,7 @@ impl World {
 }
 
 fn log(client: &Client) -> DcbLog {
-    let catalog = ringfence_catalog::catalog().unwrap();
+    let catalog = catalog::ProductCatalog::catalog().unwrap();
     DcbLog::new(client.clone(), EVENTS, catalog, Clock::system())
 }
 
@@ -258,4 +260,11 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
     url
+}
+
+/// The command line of the stack, as `examples/ringfence.rs` makes it.
+pub(crate) fn ringfence() -> PathBuf {
+    let test = std::env::current_exe().expect("this test");
+    let target = test.parent().and_then(Path::parent).expect("target/<profile>/deps/<test>");
+    target.join("examples/ringfence")
 }

@@ -30,30 +30,43 @@ enum Rejection {
     Clean { shift: Option<u32> },
 }
 
+pub(crate) struct Rooms;
+
+impl Context for Rooms {
+    const NAME: &'static str = "rooms";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Rooms {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+}
+
 impl Slice for Clean {
     const NAME: &'static str = "clean";
-    const CONTEXT: &'static str = "rooms";
-    const CONSISTENCY: Consistency = Consistency::Strong;
-    type Reads = Shifts;
+    type Context = Rooms;
     type State = Vec<Option<u32>>;
     type Writes = Cleaned;
     type Rejection = Rejection;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog()
+    fn decide(&self, state: &Self::State, _: &CommandContext) -> Result<Vec<Cleaned>, Rejection> {
+        match state.first() {
+            Some(shift) => Err(Rejection::Clean { shift: *shift }),
+            None => Ok(vec![cleaned(self.room_id.clone(), self.shift_id)]),
+        }
     }
+}
+
+impl DcbSlice for Clean {
+    const CONSISTENCY: Consistency = Consistency::Strong;
+    type Reads = Shifts;
 
     fn evolve(mut state: Self::State, event: Shifts) -> Self::State {
         let Shifts::Cleaned { shift_id } = event;
         state.push(shift_id);
         state
-    }
-
-    fn decide(state: &Self::State, command: &Self, _: &Context) -> Result<Vec<Cleaned>, Rejection> {
-        match state.first() {
-            Some(shift) => Err(Rejection::Clean { shift: *shift }),
-            None => Ok(vec![cleaned(command.room_id.clone(), command.shift_id)]),
-        }
     }
 }
 
@@ -75,24 +88,23 @@ enum Bookings {
 
 impl Slice for Open {
     const NAME: &'static str = "open";
-    const CONTEXT: &'static str = "rooms";
-    type Reads = Bookings;
+    type Context = Rooms;
     type State = ();
     type Writes = Opened;
     type Rejection = Never;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog()
-    }
-
-    fn evolve((): (), _: Bookings) {}
-
-    fn decide((): &(), _: &Self, _: &Context) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Opened>, Never> {
         Ok(vec![Opened { name: "house".to_owned() }])
     }
 }
 
-fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
+impl DcbSlice for Open {
+    type Reads = Bookings;
+
+    fn evolve((): (), _: Bookings) {}
+}
+
+fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
     S::check(&catalog().unwrap()).unwrap();
     let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
     block_on(handle(log, &catalog().unwrap(), &Decisions::new(0), command, &envelope))
@@ -148,21 +160,20 @@ enum Reviews {
 
 impl Slice for Withdraw {
     const NAME: &'static str = "withdraw";
-    const CONTEXT: &'static str = "rooms";
-    type Reads = Reviews;
+    type Context = Rooms;
     type State = ();
     type Writes = Opened;
     type Rejection = Never;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog()
-    }
-
-    fn evolve((): (), _: Reviews) {}
-
-    fn decide((): &(), _: &Self, _: &Context) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Opened>, Never> {
         Ok(vec![])
     }
+}
+
+impl DcbSlice for Withdraw {
+    type Reads = Reviews;
+
+    fn evolve((): (), _: Reviews) {}
 }
 
 #[test]

@@ -58,29 +58,28 @@ macro_rules! slice {
     ($command:ident reads $reads:ident, writes $writes:expr $(, query $query:expr)?) => {
         impl Slice for $command {
             const NAME: &'static str = stringify!($command);
-            const CONTEXT: &'static str = "bank";
-            type Reads = $reads;
+            type Context = Bank;
             type State = usize;
             type Writes = Opened;
             type Rejection = Rejection;
 
-            fn catalog() -> Result<Catalog, CatalogError> {
-                catalog()
+            fn decide(
+                &self,
+                events: &usize,
+                _: &CommandContext,
+            ) -> Result<Vec<Opened>, Rejection> {
+                match *events {
+                    0 => Ok($writes(self)),
+                    events => Err(Rejection::Taken { events }),
+                }
             }
+        }
+
+        impl DcbSlice for $command {
+            type Reads = $reads;
 
             fn evolve(events: usize, _: $reads) -> usize {
                 events + 1
-            }
-
-            fn decide(
-                events: &usize,
-                command: &Self,
-                _: &Context,
-            ) -> Result<Vec<Opened>, Rejection> {
-                match *events {
-                    0 => Ok($writes(command)),
-                    events => Err(Rejection::Taken { events }),
-                }
             }
 
             $(fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
@@ -88,6 +87,20 @@ macro_rules! slice {
             })?
         }
     };
+}
+
+struct Bank;
+
+impl Context for Bank {
+    const NAME: &'static str = "bank";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Bank {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
 }
 
 fn opened(account_id: &str) -> Opened {
@@ -110,7 +123,7 @@ struct OpenTwo {
 
 slice!(OpenTwo reads Accounts, writes |it: &OpenTwo| vec![opened(&it.first), opened(&it.second)]);
 
-fn run<S: Slice>(log: &MemoryLog, command: &S) -> Outcome {
+fn run<S: DcbSlice>(log: &MemoryLog, command: &S) -> Outcome {
     let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
     S::check(&catalog).unwrap();
     let decisions = Decisions::new(0);
@@ -239,7 +252,7 @@ slice!(Reopen reads Accounts, writes |_: &Reopen| vec![]);
 
 #[test]
 fn a_command_without_a_value_is_planned_unless_it_is_refused() {
-    fn accesses<S: Slice>() -> Vec<Access> {
+    fn accesses<S: DcbSlice>() -> Vec<Access> {
         let catalog = catalog().unwrap();
         assert_eq!(S::check(&catalog), Ok(()));
         let plans = S::plans(&catalog).unwrap();

@@ -82,26 +82,29 @@ pub(crate) enum Rejection {
     TwoRooms,
 }
 
+pub(crate) struct Rooms;
+
+impl Context for Rooms {
+    const NAME: &'static str = "rooms";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Rooms {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+}
+
 impl Slice for Book {
     const NAME: &'static str = "book";
-    const CONTEXT: &'static str = "rooms";
-    type Reads = Consumed;
+    type Context = Rooms;
     type State = State;
     type Writes = Booked;
     type Rejection = Rejection;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog()
-    }
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        let Consumed::Booked { room_id, guest_id } = event;
-        state.0.push((room_id, guest_id));
-        state
-    }
-
-    fn decide(state: &State, command: &Self, _: &Context) -> Result<Vec<Booked>, Rejection> {
-        let Self { room_id, guest_id } = command.clone();
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Booked>, Rejection> {
+        let Self { room_id, guest_id } = self.clone();
         if state.0.contains(&(room_id.clone(), guest_id.clone())) {
             return Ok(vec![]);
         }
@@ -112,6 +115,29 @@ impl Slice for Book {
             return Err(Rejection::TwoRooms);
         }
         Ok(vec![Booked { room_id, guest_id }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        vec![
+            given([]).when(book("r1", "g1")).then([booked("r1", "g1")]),
+            given(events![booked("r1", "g1")]).when(book("r1", "g1")).then_nothing(),
+            given(events![booked("r1", "g2")])
+                .when(book("r1", "g1"))
+                .then_rejected(Rejection::Taken),
+            given(events![booked("r2", "g1"), booked("r3", "g1")])
+                .when(book("r1", "g1"))
+                .then_rejected(Rejection::TwoRooms),
+        ]
+    }
+}
+
+impl DcbSlice for Book {
+    type Reads = Consumed;
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        let Consumed::Booked { room_id, guest_id } = event;
+        state.0.push((room_id, guest_id));
+        state
     }
 }
 
@@ -125,12 +151,5 @@ pub(crate) fn booked(room: &str, guest: &str) -> Booked {
 
 #[test]
 fn the_rules_of_the_shop_hold() {
-    ringfence::kit::check_in_memory(vec![
-        given([]).when(book("r1", "g1")).then([booked("r1", "g1")]),
-        given(events![booked("r1", "g1")]).when(book("r1", "g1")).then_nothing(),
-        given(events![booked("r1", "g2")]).when(book("r1", "g1")).then_rejected(Rejection::Taken),
-        given(events![booked("r2", "g1"), booked("r3", "g1")])
-            .when(book("r1", "g1"))
-            .then_rejected(Rejection::TwoRooms),
-    ]);
+    ringfence::kit::check_in_memory::<Book>();
 }

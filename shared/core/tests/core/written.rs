@@ -44,35 +44,58 @@ enum Refusal {
     Bare,
 }
 
+pub(crate) struct Rooms;
+
+impl Context for Rooms {
+    const NAME: &'static str = "rooms";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Rooms {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])
+    }
+}
+
 impl Slice for Measure {
     const NAME: &'static str = "measure";
-    const CONTEXT: &'static str = "rooms";
-    type Reads = Bookings;
+    type Context = Rooms;
     type State = Vec<u64>;
     type Writes = Measured;
     type Rejection = Refusal;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])
-    }
-
-    fn evolve(mut state: Self::State, event: Bookings) -> Self::State {
-        let Bookings::Booked { at_ms } = event;
-        state.push(at_ms);
-        state
-    }
-
     fn decide(
+        &self,
         state: &Self::State,
-        command: &Self,
-        context: &Context,
+        context: &CommandContext,
     ) -> Result<Vec<Measured>, Refusal> {
         let ages: Option<Vec<u64>> =
             state.iter().map(|at_ms| context.now_ms.checked_sub(*at_ms)).collect();
         let ages = ages.ok_or(Refusal::Future { code: "Future" })?;
         let ages: Vec<f64> = ages.into_iter().map(|age| age as f64).collect();
         let mean_age_ms = ages.iter().sum::<f64>() / ages.len() as f64;
-        Ok(vec![Measured { room_id: command.room_id.clone(), mean_age_ms }])
+        Ok(vec![Measured { room_id: self.room_id.clone(), mean_age_ms }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let behind = CommandContext { now_ms: BEGIN_MS - 1_000, ..CommandContext::default() };
+        let measured = |mean_age_ms| [Measured { room_id: id("r1"), mean_age_ms }];
+        let given = || given(events![booked("r1", "g1")]).wait(10).and(events![booked("r1", "g2")]);
+        vec![
+            given().when(measure()).with(behind).then(measured(5.0)),
+            given().wait(1).when(measure()).then(measured(6.0)),
+        ]
+    }
+}
+
+impl DcbSlice for Measure {
+    type Reads = Bookings;
+
+    fn evolve(mut state: Self::State, event: Bookings) -> Self::State {
+        let Bookings::Booked { at_ms } = event;
+        state.push(at_ms);
+        state
     }
 }
 
@@ -82,7 +105,7 @@ fn measure() -> Measure {
 
 #[test]
 fn an_event_that_nobody_could_read_is_not_written() {
-    let catalog = Measure::catalog().unwrap();
+    let catalog = Rooms::catalog().unwrap();
     let log = MemoryLog::new(catalog.clone());
     let envelope = Envelope::default();
     let decisions = Decisions::new(0);
@@ -106,13 +129,7 @@ fn json_holds_no_integer_above_64_bits() {
 
 #[test]
 fn the_time_of_a_decision_is_not_before_what_it_has_read() {
-    let behind = Context { now_ms: BEGIN_MS - 1_000, ..Context::default() };
-    let measured = |mean_age_ms| [Measured { room_id: id("r1"), mean_age_ms }];
-    let given = || given(events![booked("r1", "g1")]).wait(10).and(events![booked("r1", "g2")]);
-    check_in_memory(vec![
-        given().when(measure()).with(behind).then(measured(5.0)),
-        given().wait(1).when(measure()).then(measured(6.0)),
-    ]);
+    check_in_memory::<Measure>();
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! The specification's examples under contention: what a single run of a case can't show.
 
-use change_username::ChangeUsername;
-use create_invoice::CreateInvoice;
+use accounts::AccountRegistered;
+use accounts::change_username::ChangeUsername;
+use accounts::register_account::RegisterAccount;
 use futures::TryStreamExt;
 use futures::future::{join, join_all};
-use register_account::RegisterAccount;
+use invoices::create_invoice::CreateInvoice;
+use ordering::submit_order::SubmitOrder;
 use ringfence::kit::id;
-use ringfence::{Catalog, CatalogError, HandleError, Handled, Outcome, SequencedEvent, events};
-use ringfence_accounts::AccountRegistered;
+use ringfence::{
+    Catalog, CatalogError, DcbContext, HandleError, Handled, Outcome, SequencedEvent, events,
+};
 use ringfence_dynamo::Clock;
 use serde_json::Value;
-use submit_order::SubmitOrder;
 
 use crate::stack::Stack;
 
@@ -33,7 +35,7 @@ fn accepted(handled: &[Result<Handled, HandleError>]) -> usize {
 
 #[tokio::test]
 async fn invoices_written_at_once_have_numbers_without_gaps() {
-    let stack = stack(ringfence_invoices::catalog()).await;
+    let stack = stack(invoices::Invoices::catalog()).await;
     let create = CreateInvoice { invoice_data: Value::Null };
     let handled = join_all((0..CALLERS).map(|_| stack.run(&create))).await;
     assert_eq!(accepted(&handled), CALLERS);
@@ -47,7 +49,7 @@ async fn invoices_written_at_once_have_numbers_without_gaps() {
 
 #[tokio::test]
 async fn a_username_that_many_want_goes_to_one() {
-    let stack = stack(ringfence_accounts::catalog()).await;
+    let stack = stack(accounts::Accounts::catalog()).await;
     let commands: Vec<_> = (0..CALLERS)
         .map(|n| RegisterAccount { account_id: id(&format!("a{n}")), username: id("u1") })
         .collect();
@@ -58,7 +60,7 @@ async fn a_username_that_many_want_goes_to_one() {
 
 #[tokio::test]
 async fn a_username_is_either_changed_to_or_registered() {
-    let stack = stack(ringfence_accounts::catalog()).await;
+    let stack = stack(accounts::Accounts::catalog()).await;
     stack.seed(events![AccountRegistered { account_id: id("a1"), username: id("u1") }]).await;
     let change = ChangeUsername { account_id: id("a1"), username: id("u2") };
     let register = RegisterAccount { account_id: id("a2"), username: id("u2") };
@@ -69,7 +71,7 @@ async fn a_username_is_either_changed_to_or_registered() {
 
 #[tokio::test]
 async fn a_form_sent_many_times_at_once_is_one_order() {
-    let stack = stack(ringfence_ordering::catalog()).await;
+    let stack = stack(ordering::Ordering::catalog()).await;
     let commands: Vec<_> = (0..CALLERS)
         .map(|n| SubmitOrder { order_id: id(&format!("o{n}")), submission_id: id("t1") })
         .collect();

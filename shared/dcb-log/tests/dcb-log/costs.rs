@@ -6,20 +6,20 @@
 
 use std::sync::Arc;
 
-use add_product::AddProduct;
 use aws_sdk_dynamodb::types::AttributeValue;
-use change_product_name::ChangeProductName;
-use order_product::OrderProduct;
-use place_order::PlaceOrder;
-use record_product_demand::RecordProductDemand;
+use catalog::add_product::AddProduct;
+use catalog::change_product_name::ChangeProductName;
+use catalog::record_product_demand::RecordProductDemand;
+use catalog::{Money, ProductAdded, ProductNameChanged};
+use ordering::ProductOrdered;
+use ordering::order_product::OrderProduct;
+use ordering::place_order::PlaceOrder;
 use ringfence::kit::id;
-use ringfence::{Catalog, Decisions, NewEvent, Slice, handle};
-use ringfence_catalog::{Money, ProductAdded, ProductNameChanged};
+use ringfence::{Catalog, DcbContext, DcbSlice, Decisions, NewEvent, handle};
 use ringfence_dynamo::wire::{Exchange, Fault};
 use ringfence_dynamo::{
     Consistency, Item, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
-use ringfence_ordering::ProductOrdered;
 use serde_json::Value;
 use tokio::sync::Barrier;
 
@@ -53,8 +53,8 @@ fn padded(event: impl Into<NewEvent>) -> NewEvent {
 }
 
 /// Runs the command after these events; all of its reads have to be under way at once.
-async fn cost<S: Slice>(given: Vec<NewEvent>, command: S, reads: usize) -> Cost {
-    let stack = Stack::start(S::catalog()).await;
+async fn cost<S: DcbSlice>(given: Vec<NewEvent>, command: S, reads: usize) -> Cost {
+    let stack = Stack::start(S::Context::catalog()).await;
     for event in given {
         stack.seed(vec![event]).await;
     }

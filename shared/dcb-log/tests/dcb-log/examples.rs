@@ -1,13 +1,13 @@
 //! The four worked examples, as exact transactions from the wire.
 
-use add_product::AddProduct;
-use order_product::OrderProduct;
-use place_order::PlaceOrder;
-use record_product_demand::RecordProductDemand;
-use ringfence::events;
+use catalog::Money;
+use catalog::add_product::AddProduct;
+use catalog::record_product_demand::RecordProductDemand;
+use ordering::order_product::OrderProduct;
+use ordering::place_order::PlaceOrder;
+use ordering::{CatalogProductSynced, ProductOrdered};
 use ringfence::kit::id;
-use ringfence_catalog::Money;
-use ringfence_ordering::{CatalogProductSynced, ProductOrdered};
+use ringfence::{DcbContext, events};
 
 use crate::render::transaction;
 use crate::stack::{NOW_MS, Stack};
@@ -29,7 +29,7 @@ pub(crate) fn synced(product: &str) -> CatalogProductSynced {
 
 #[tokio::test]
 async fn add_product() {
-    let stack = Stack::start(ringfence_catalog::catalog()).await;
+    let stack = Stack::start(catalog::ProductCatalog::catalog()).await;
     stack
         .accept(AddProduct {
             product_id: id("p1"),
@@ -43,7 +43,7 @@ async fn add_product() {
 
 #[tokio::test]
 async fn place_order() {
-    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    let stack = Stack::start(ordering::Ordering::catalog()).await;
     stack.clock.set(NOW_MS - 10);
     stack.seed(events![synced("p1"), synced("p1"), synced("p2")]).await;
     stack.clock.set(NOW_MS);
@@ -61,7 +61,7 @@ async fn place_order() {
 
 #[tokio::test]
 async fn record_product_demand() {
-    let stack = Stack::start(ringfence_catalog::catalog()).await;
+    let stack = Stack::start(catalog::ProductCatalog::catalog()).await;
     let demand =
         |order| RecordProductDemand::RecordDemand { product_id: id("p1"), order_id: id(order) };
     stack.clock.set(NOW_MS - 20);
@@ -83,7 +83,7 @@ async fn record_product_demand() {
 
 #[tokio::test]
 async fn order_product() {
-    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    let stack = Stack::start(ordering::Ordering::catalog()).await;
     let order = |order, customer, quantity| OrderProduct {
         order_id: id(order),
         customer_id: id(customer),

@@ -1,15 +1,17 @@
 //! What no emulator does: contention, throttling, lost answers, stale reads, lagging indexes.
 
-use add_product::AddProduct;
 use aws_sdk_dynamodb::types::AttributeValue;
-use order_product::OrderProduct;
-use place_order::PlaceOrder;
+use catalog::add_product::AddProduct;
+use catalog::{Money, ProductNameChanged};
+use ordering::ProductOrdered;
+use ordering::order_product::OrderProduct;
+use ordering::place_order::PlaceOrder;
 use ringfence::kit::id;
-use ringfence::{Conflict, Envelope, EventLog, HandleError, LogError, StoreError, events};
-use ringfence_catalog::{Money, ProductNameChanged};
+use ringfence::{
+    Conflict, DcbContext, Envelope, EventLog, HandleError, LogError, StoreError, events,
+};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Exchange, Fault};
-use ringfence_ordering::ProductOrdered;
 use serde_json::{Value, json};
 
 use crate::examples::synced;
@@ -19,7 +21,7 @@ use crate::stack::{NOW_MS, Stack, TABLE, append, code, committed, envelope};
 const ADDED: &str = "TransactWriteItems";
 
 async fn shop() -> Stack {
-    Stack::start(ringfence_catalog::catalog()).await
+    Stack::start(catalog::ProductCatalog::catalog()).await
 }
 
 fn add() -> AddProduct {
@@ -188,7 +190,7 @@ async fn one_fence_far_ahead_does_not_carry_the_others_with_it() {
 
 #[tokio::test]
 async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
-    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    let stack = Stack::start(ordering::Ordering::catalog()).await;
     stack.seed(events![synced("p1")]).await;
     // Both reads of the first decision: the order, which is not there, and the product.
     stack.wire.inject("Query", 0, stale());
@@ -213,12 +215,14 @@ async fn a_no_op_decided_on_a_stale_read_is_never_answered() {
     let demand = |revoke: bool| {
         let (product_id, order_id) = (id("p1"), id("o1"));
         match revoke {
-            false => {
-                record_product_demand::RecordProductDemand::RecordDemand { product_id, order_id }
-            }
-            true => {
-                record_product_demand::RecordProductDemand::RevokeDemand { product_id, order_id }
-            }
+            false => catalog::record_product_demand::RecordProductDemand::RecordDemand {
+                product_id,
+                order_id,
+            },
+            true => catalog::record_product_demand::RecordProductDemand::RevokeDemand {
+                product_id,
+                order_id,
+            },
         }
     };
     stack.accept(demand(false)).await;
@@ -240,7 +244,7 @@ async fn an_append_decided_on_a_stale_read_conflicts_and_is_decided_again() {
 
 #[tokio::test]
 async fn a_lagging_index_is_waited_for() {
-    let stack = Stack::start(ringfence_ordering::catalog()).await;
+    let stack = Stack::start(ordering::Ordering::catalog()).await;
     let (product_id, customer_id) = (id("p1"), id("c1"));
     let ordered = ProductOrdered { order_id: id("o1"), customer_id, product_id, quantity: 10 };
     stack.seed(events![ordered]).await;

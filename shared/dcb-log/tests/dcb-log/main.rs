@@ -2,7 +2,6 @@
 //! clients race and when requests fail.
 
 mod broken;
-mod cases;
 mod contexts;
 mod costs;
 mod declared;

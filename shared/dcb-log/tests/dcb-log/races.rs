@@ -1,28 +1,28 @@
 //! Clients that race: exactly as many win as may.
 
-use add_product::AddProduct;
-use define_course::DefineCourse;
+use catalog::Money;
+use catalog::add_product::AddProduct;
+use courses::define_course::DefineCourse;
+use courses::subscribe_student::{COURSES_MAX, SubscribeStudent};
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{HandleError, Handled, Outcome, Slice};
-use ringfence_catalog::Money;
+use ringfence::{DcbContext, DcbSlice, HandleError, Handled, Outcome};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
-use subscribe_student::{COURSES_MAX, SubscribeStudent};
 
 use crate::stack::{Stack, code};
 
 const CLIENTS: usize = 16;
 
-async fn stack<S: Slice>() -> Stack {
-    let mut stack = Stack::start(S::catalog()).await;
+async fn stack<S: DcbSlice>() -> Stack {
+    let mut stack = Stack::start(S::Context::catalog()).await;
     stack.clock = Clock::system();
     stack
 }
 
 /// Runs the commands at once, each as a client of its own.
-async fn race<S: Slice>(
+async fn race<S: DcbSlice>(
     stack: &Stack,
     commands: impl Iterator<Item = S>,
 ) -> Vec<Result<Handled, HandleError>> {

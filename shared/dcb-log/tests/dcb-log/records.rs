@@ -1,10 +1,10 @@
 //! Commands with an idempotency key take effect once; imported events enter once.
 
-use add_product::AddProduct;
+use catalog::Money;
+use catalog::add_product::AddProduct;
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{Envelope, HandleError, Handled, LogError, NewEvent, Outcome};
-use ringfence_catalog::Money;
+use ringfence::{DcbContext, Envelope, HandleError, Handled, LogError, NewEvent, Outcome};
 use ringfence_dcb_log::{COMMAND_KEPT_SECONDS, Imported};
 use ringfence_dynamo::wire::Fault;
 
@@ -12,7 +12,7 @@ use crate::reads::{catalog, noted, plan, read};
 use crate::stack::{NOW_MS, Stack, code, envelope};
 
 async fn shop() -> Stack {
-    Stack::start(ringfence_catalog::catalog()).await
+    Stack::start(catalog::ProductCatalog::catalog()).await
 }
 
 fn add(product: &str) -> AddProduct {

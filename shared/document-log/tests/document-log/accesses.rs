@@ -1,9 +1,7 @@
 //! Every way to store a state gives the same state.
 
-use ringfence::{Consistency, Envelope};
-use ringfence_document_log::{
-    Access, Cache, Decider, DocumentError, Load, Outcome, Store, TipLimits,
-};
+use ringfence::{Consistency, Envelope, StreamContext};
+use ringfence_document_log::{Access, Cache, DocumentError, Load, Outcome, Store, TipLimits};
 
 use crate::basket::{
     Basket, State, accesses, add, baskets, rolling, snapshot, snapshots, some_cache, state,

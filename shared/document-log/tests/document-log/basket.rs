@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::Envelope;
+use ringfence::{Context, Envelope, StreamContext};
 use ringfence_document_log::{
-    Access, Cache, Category, Decider, DocumentLog, Load, Outcome, Store, Transacted,
+    Access, Cache, Category, DocumentContext, DocumentLog, Documents, Load, Outcome, Store,
+    Transacted,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +29,15 @@ pub(crate) struct Closed;
 
 pub(crate) struct Basket;
 
-impl Decider for Basket {
-    const CATEGORY: &'static str = "Basket";
+impl Context for Basket {
+    const NAME: &'static str = "Basket";
+    type Log = Documents;
     type Event = Event;
+}
+
+impl DocumentContext for Basket {}
+
+impl StreamContext for Basket {
     type State = State;
 
     fn evolve(mut state: State, event: Event) -> State {

@@ -1,16 +1,17 @@
 //! Commands take effect, with a key once, and cost what they have to.
 
-use ringfence::{Context, Envelope, EventRef, Handled, Outcome, StoreError};
-use ringfence_document_log::kit::{check_in_memory, given};
-use ringfence_document_log::{Access, Cache, Category, Command, DocumentError, Store, execute};
+use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError};
+use ringfence_document_log::{
+    Access, Cache, Category, DocumentError, DocumentSlice, DynamoStore, Load, Store, handle,
+};
 use ringfence_dynamo::Units;
 use ringfence_dynamo::wire::{Edit, Fault};
-use serde::{Deserialize, Serialize};
 
 use crate::basket::{
-    Basket, Event, State, accesses, add, added, baskets, rolling, snapshot, some_cache, state,
+    Basket, Event, State, accesses, add, baskets, rolling, snapshot, some_cache, state,
 };
 use crate::on_both;
+use crate::slices::{Add, Ensure};
 use crate::stack::{Stack, events_max, log};
 
 on_both![
@@ -22,74 +23,25 @@ on_both![
     without_events_there_is_no_once,
 ];
 
-/// Puts one piece of something in, unless the basket is closed.
-#[derive(Serialize, Deserialize)]
-struct Add {
-    basket: String,
-    sku: u32,
-}
-
-/// Puts something in unless it is there.
-#[derive(Serialize, Deserialize)]
-struct Ensure {
-    basket: String,
-    sku: u32,
-}
-
-#[derive(Debug, PartialEq, Serialize, thiserror::Error)]
-#[serde(tag = "code")]
-enum Rejection {
-    #[error("the basket is closed")]
-    BasketClosed,
-}
-
-impl Command for Add {
-    const NAME: &'static str = "add";
-    type Decider = Basket;
-    type Rejection = Rejection;
-
-    fn stream_id(&self) -> String {
-        self.basket.clone()
-    }
-
-    fn decide(&self, state: &State, _: &Context) -> Result<Vec<Event>, Rejection> {
-        state.add(self.sku, 1).map_err(|_| Rejection::BasketClosed)
-    }
-}
-
-impl Command for Ensure {
-    const NAME: &'static str = "ensure";
-    type Decider = Basket;
-    type Rejection = Rejection;
-
-    fn stream_id(&self) -> String {
-        self.basket.clone()
-    }
-
-    fn decide(&self, state: &State, _: &Context) -> Result<Vec<Event>, Rejection> {
-        state.ensure(self.sku).map_err(|_| Rejection::BasketClosed)
-    }
-}
-
 fn adding(sku: u32) -> Add {
-    Add { basket: "x/1".to_owned(), sku }
+    Add { basket_id: "x/1".to_owned(), sku }
 }
 
 fn ensuring(sku: u32) -> Ensure {
-    Ensure { basket: "x/1".to_owned(), sku }
+    Ensure { basket_id: "x/1".to_owned(), sku }
 }
 
 fn keyed(key: &str) -> Envelope {
     Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() }
 }
 
-async fn done<C: Command<Decider = Basket>, S: Store>(
+async fn done<C: DocumentSlice<Context = Basket>, S: Store>(
     category: &Category<Basket, S>,
     command: &C,
     key: Option<&str>,
 ) -> Handled<u64> {
     let envelope = key.map(keyed).unwrap_or_default();
-    execute(category, command, &envelope).await.expect("it is settled")
+    handle(category, command, &envelope).await.expect("it is settled")
 }
 
 /// An answer with events of type `Added` at these places.
@@ -109,8 +61,7 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[1], false));
     assert_eq!(done(&category, &ensuring(1), None).await, accepted(&[], false));
     let close = |_: &State| Ok::<_, ()>(vec![Event::Closed]);
-    let load = ringfence_document_log::Load::Eventual;
-    category.transact("x/1", load, &Envelope::default(), close).await.expect("closed");
+    category.transact("x/1", Load::Eventual, &Envelope::default(), close).await.expect("closed");
     let refused = done(&category, &adding(1), None).await.outcome;
     let rejection = serde_json::json!({ "code": "BasketClosed" });
     let message = "the basket is closed".to_owned();
@@ -124,9 +75,9 @@ async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(sto
             let log = || log(store.clone()).with_limits(limits);
             let warm = baskets(log(), access(), some_cache());
             let cold = baskets(log(), access(), Cache::none());
-            let command = Add { basket: format!("{n}-{a}"), sku: 7 };
+            let command = Add { basket_id: format!("{n}-{a}"), sku: 7 };
             for _ in 0..2 {
-                done(&cold, &Add { basket: command.basket.clone(), sku: 1 }, None).await;
+                done(&cold, &Add { basket_id: command.basket_id.clone(), sku: 1 }, None).await;
             }
             let first = done(&warm, &command, Some("k")).await;
             assert!(!first.repeated);
@@ -136,9 +87,9 @@ async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(sto
                     let expected = Handled { repeated: true, attempts: 1, ..first.clone() };
                     assert_eq!(again, expected, "limits {n}, access {a}, {later} later");
                 }
-                done(&cold, &Add { basket: command.basket.clone(), sku: 1 }, None).await;
+                done(&cold, &Add { basket_id: command.basket_id.clone(), sku: 1 }, None).await;
             }
-            let total = state(&cold, &command.basket).await;
+            let total = state(&cold, &command.basket_id).await;
             assert_eq!((total.items[&7], total.items[&1]), (1, 6));
         }
     }
@@ -147,12 +98,12 @@ async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(sto
 async fn the_scope_of_a_key_is_the_slice_and_the_stream<S: Store>(store: S) {
     let category = baskets(log(store), snapshot(), Cache::none());
     done(&category, &adding(1), Some("k")).await;
-    let reused = execute(&category, &adding(2), &keyed("k")).await.expect_err("another command");
+    let reused = handle(&category, &adding(2), &keyed("k")).await.expect_err("another command");
     assert!(matches!(&reused, DocumentError::KeyReused(reused) if reused.key == "k"), "{reused:?}");
     assert_eq!(done(&category, &ensuring(2), Some("k")).await, accepted(&[1], false), "a slice");
     assert_eq!(done(&category, &adding(1), Some("K")).await, accepted(&[2], false), "a key");
     assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
-    let other = Add { basket: "y".to_owned(), sku: 2 };
+    let other = Add { basket_id: "y".to_owned(), sku: 2 };
     assert!(!done(&category, &other, Some("k")).await.repeated, "a stream");
     assert!(done(&category, &other, Some("k")).await.repeated);
     assert_eq!(state(&category, "y").await.total(), 1);
@@ -163,8 +114,7 @@ async fn a_repeat_that_left_no_event_is_decided_anew<S: Store>(store: S) {
     add(&category, "x/1", 1).await;
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[], false));
     let remove = |_: &State| Ok::<_, ()>(vec![Event::Removed { sku: 1 }]);
-    let load = ringfence_document_log::Load::Eventual;
-    category.transact("x/1", load, &Envelope::default(), remove).await.expect("removed");
+    category.transact("x/1", Load::Eventual, &Envelope::default(), remove).await.expect("removed");
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], false));
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], true));
 }
@@ -183,7 +133,7 @@ async fn what_is_pruned_is_forgotten<S: Store>(store: S) {
 async fn without_events_there_is_no_once<S: Store>(store: S) {
     let category = baskets(log(store), rolling(), Cache::none());
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[], false));
-    let refused = execute(&category, &adding(1), &keyed("k")).await.expect_err("no events");
+    let refused = handle(&category, &adding(1), &keyed("k")).await.expect_err("no events");
     assert_eq!(
         refused.to_string(),
         "Basket keeps no events, so nothing is done once; send it without idempotency key"
@@ -198,14 +148,14 @@ async fn of_two_with_one_key_one_takes_effect() {
         let log = || log(stack.store()).with_limits(limits);
         let categories = || (0..4).map(|_| baskets(log(), snapshot(), some_cache()));
         let categories: Vec<_> = categories().collect();
-        let command = Add { basket: n.to_string(), sku: 1 };
-        add(&categories[0], &command.basket, 2).await;
+        let command = Add { basket_id: n.to_string(), sku: 1 };
+        add(&categories[0], &command.basket_id, 2).await;
         let sent = categories.iter().map(|category| done(category, &command, Some("k")));
         let handled = futures::future::join_all(sent).await;
         let first = handled.iter().filter(|handled| !handled.repeated).count();
         assert_eq!(first, 1, "{handled:?}");
         assert!(handled.iter().all(|other| other.outcome == handled[0].outcome), "{handled:?}");
-        assert_eq!(state(&categories[0], &command.basket).await.items[&1], 1);
+        assert_eq!(state(&categories[0], &command.basket_id).await.items[&1], 1);
     }
 }
 
@@ -216,7 +166,7 @@ async fn an_unknown_outcome_is_known_to_the_repeat() {
     add(&category, "x/1", 2).await;
     stack.wire.inject("UpdateItem", 0, Fault::LostAfter);
     (0..7).for_each(|_| stack.wire.inject("UpdateItem", 0, Fault::LostBefore));
-    let open = execute(&category, &adding(1), &keyed("k")).await.expect_err("no answer");
+    let open = handle(&category, &adding(1), &keyed("k")).await.expect_err("no answer");
     assert!(matches!(open, DocumentError::Store(StoreError::OutcomeUnknown { .. })), "{open:?}");
     let mut again = done(&category, &adding(1), Some("k")).await;
     again.attempts = 1;
@@ -226,7 +176,7 @@ async fn an_unknown_outcome_is_known_to_the_repeat() {
 /// Requests and units of the command that has been sent since the last look.
 async fn priced<S>(
     stack: &Stack,
-    category: &Category<Basket, ringfence_document_log::DynamoStore>,
+    category: &Category<Basket, DynamoStore>,
     sent: impl Future<Output = S>,
 ) -> (S, Vec<String>, Units) {
     let meter = category.log().store().meter();
@@ -255,9 +205,9 @@ async fn a_key_costs_nothing_but_what_is_read_of_calves() {
     // Nine calves of one event, less than 4 KB together.
     let calved = baskets(limited(1), snapshot(), Cache::none());
     for _ in 0..9 {
-        done(&calved, &Add { basket: "y".to_owned(), sku: 1 }, None).await;
+        done(&calved, &Add { basket_id: "y".to_owned(), sku: 1 }, None).await;
     }
-    let command = Add { basket: "y".to_owned(), sku: 3 };
+    let command = Add { basket_id: "y".to_owned(), sku: 3 };
     let with_calf = |read: &[&str]| {
         read.iter().chain(&["TransactWriteItems"]).map(|o| (*o).to_owned()).collect::<Vec<_>>()
     };
@@ -268,7 +218,7 @@ async fn a_key_costs_nothing_but_what_is_read_of_calves() {
     let (again, operations, used) =
         priced(&stack, &calved, done(&calved, &command, Some("k"))).await;
     assert_eq!((again.repeated, operations.len(), used), (true, 1, units(0.5, 0.0)), "in the Tip");
-    done(&calved, &Add { basket: "y".to_owned(), sku: 1 }, None).await;
+    done(&calved, &Add { basket_id: "y".to_owned(), sku: 1 }, None).await;
     let (again, operations, used) =
         priced(&stack, &calved, done(&calved, &command, Some("k"))).await;
     assert_eq!((again.repeated, operations.len(), used), (true, 2, units(1.0, 0.0)), "in a calf");
@@ -318,10 +268,4 @@ async fn a_replica_without_the_newest_calves_hides_no_repeat() {
         assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
         assert!(stack.wire.is_spent(), "{hidden}");
     }
-}
-
-#[test]
-#[should_panic(expected = "case at")]
-fn a_case_that_does_not_hold_says_where() {
-    check_in_memory(&[given([Event::Closed]).when(adding(1)).then([added(1)])]);
 }

@@ -3,9 +3,10 @@
 //! Payloads have 500 bytes of JSON and are not compressed; the snapshot has 500 bytes too. Units are
 //! computed from the documented sizes of the items; the emulator's own figures agree.
 
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Context, Envelope, StreamContext};
 use ringfence_document_log::{
-    Access, Cache, Category, Decider, DynamoStore, Encoding, Load, Store, TipLimits,
+    Access, Cache, Category, DocumentContext, Documents, DynamoStore, Encoding, Load, Store,
+    TipLimits,
 };
 use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,15 @@ enum Event {
     Snapshot { text: String },
 }
 
-impl Decider for Notes {
-    const CATEGORY: &'static str = "Notes";
+impl Context for Notes {
+    const NAME: &'static str = "Notes";
+    type Log = Documents;
     type Event = Event;
+}
+
+impl DocumentContext for Notes {}
+
+impl StreamContext for Notes {
     type State = String;
 
     fn evolve(_: String, event: Event) -> String {

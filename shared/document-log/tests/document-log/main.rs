@@ -3,7 +3,6 @@
 
 mod accesses;
 mod basket;
-mod cases;
 mod commands;
 mod contract;
 mod costs;
@@ -16,6 +15,7 @@ mod original;
 mod pruning;
 mod random;
 mod requests;
+mod slices;
 mod stack;
 mod streams;
 mod whole;

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use add_to_cart::AddToCart;
-use check_out::CheckOut;
+use carts::add_to_cart::AddToCart;
+use carts::check_out::CheckOut;
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
 use ringfence::{Consistency, FedEvent};
@@ -89,17 +89,20 @@ impl Store for Far {
     }
 }
 
-fn on<C: Command>(far: &Far) -> Function<Documents<C, Far>> {
+fn on<C: DocumentSlice>(far: &Far) -> Function<OnDocuments<C, Far>> {
     function(far.clone(), Clock::fixed(NOW_MS), Meter::default(), CACHED).unwrap()
 }
 
-async fn direct<C: Command>(function: &Function<Documents<C, Far>>, payload: Value) -> Value {
+async fn direct<C: DocumentSlice>(
+    function: &Function<OnDocuments<C, Far>>,
+    payload: Value,
+) -> Value {
     function.invoke(&payload.to_string(), &Context::default()).await.answer.unwrap()
 }
 
 /// Status and body of the answer to the sample with this key and body.
 async fn http(
-    function: &Function<Documents<AddToCart, Far>>,
+    function: &Function<OnDocuments<AddToCart, Far>>,
     key: Option<&str>,
     body: &str,
 ) -> (u64, Value) {

@@ -3,26 +3,27 @@
 
 use std::sync::Arc;
 
-use change_customer_email::ChangeCustomerEmail;
+use customers::change_customer_email::ChangeCustomerEmail;
+use customers::register_customer::RegisterCustomer;
+use customers::rename_customer::RenameCustomer;
+use customers::transfer_points::TransferPoints;
+use customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive};
 use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
-use register_customer::RegisterCustomer;
-use rename_customer::RenameCustomer;
-use ringfence::{LimitExceeded, LimitKind, TopicEvent};
-use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, Command, Decide, GetEvents, Range, StoredEvent, Table,
+use ringfence::{
+    Cause, Command, CommandContext, LimitExceeded, LimitKind, Slice, StreamSlice, TopicEvent,
 };
-use ringfence_customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive};
+use ringfence_aggregate_log::{
+    AggregateError, AggregateKey, AggregateSlice, GetEvents, Range, StoredEvent, Table,
+};
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, CodecError};
 use ringfence_local::engine::Engine;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
-use transfer_points::TransferPoints;
 
 use super::{NOW_MS, parts, topic_event};
-use crate::aggregate::{Aggregates, Unsettled, function};
+use crate::aggregate::{OnAggregates, Unsettled, function};
 use crate::function::{Function, Invoked};
 use crate::handler::Explain;
 
@@ -50,16 +51,16 @@ fn shop() -> Shop {
 }
 
 impl Shop {
-    fn function<C: Command + DeserializeOwned>(&self) -> Function<Aggregates<C>> {
+    fn function<C: AggregateSlice>(&self) -> Function<OnAggregates<C>> {
         function(self.table.clone(), Clock::fixed(NOW_MS))
     }
 
-    async fn invoke<C: Command + DeserializeOwned>(&self, payload: Value) -> Invoked {
+    async fn invoke<C: AggregateSlice>(&self, payload: Value) -> Invoked {
         self.function::<C>().invoke(&payload.to_string(), &Context::default()).await
     }
 
     /// Status and body of an HTTP answer to a command under a key.
-    async fn post<C: Command + DeserializeOwned>(&self, command: Value, key: &str) -> (u64, Value) {
+    async fn post<C: AggregateSlice>(&self, command: Value, key: &str) -> (u64, Value) {
         let invoked = self.invoke::<C>(request(&command, key)).await;
         let (status, _, body) = parts(&invoked);
         (status, body)
@@ -269,30 +270,38 @@ async fn what_others_keep_from_being_written_is_contention() {
 }
 
 /// Greets who has ordered, by a name.
-#[derive(Serialize, Deserialize)]
-struct Greet(CustomerId, String);
+#[derive(Command)]
+struct Greet {
+    customer_id: CustomerId,
+    name: String,
+}
 
-impl Decide for Greet {
+impl Slice for Greet {
     const NAME: &'static str = "greet";
-    type Store = Customers;
+    const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
+    type Context = Customers;
+    type State = Option<Customer>;
+    type Writes = CustomerEvent;
     type Rejection = NotActive;
-
-    fn aggregate_id(&self) -> String {
-        self.0.to_string()
-    }
 
     fn decide(
         &self,
-        _: Option<&Customer>,
-        _: &ringfence::Context,
+        _: &Option<Customer>,
+        _: &CommandContext,
     ) -> Result<Vec<CustomerEvent>, NotActive> {
-        Ok(vec![CustomerEvent::CustomerRenamed { name: self.1.clone() }])
+        Ok(vec![CustomerEvent::CustomerRenamed { name: self.name.clone() }])
     }
 
-    fn react(event: &TopicEvent) -> Result<Option<Vec<Self>>, serde_json::Error> {
-        let customer = serde_json::from_value(event.data["customerId"].clone())?;
+    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+        let customer_id = serde_json::from_value(event.data["customerId"].clone())?;
         let name = event.data["name"].as_str().unwrap_or("Dear").to_owned();
-        Ok(Some(vec![Self(customer, name)]))
+        Ok(vec![Self { customer_id, name }])
+    }
+}
+
+impl StreamSlice for Greet {
+    fn stream_id(&self) -> String {
+        self.customer_id.to_string()
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::{future::pending, sync::Mutex, time::Duration};
 
+use catalog::record_product_demand::RecordProductDemand;
 use lambda_runtime::Context;
-use place_order::PlaceOrder;
-use ringfence::{Envelope, HandleError, Handled, Outcome, TopicEvent};
+use ringfence::{Envelope, HandleError, Handled, Outcome};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{NOW_MS, order, topic_event};
+use super::{NOW_MS, topic_event};
 use crate::function::Function;
 use crate::handler::Handler;
 
@@ -21,22 +21,13 @@ struct Waiting {
 }
 
 impl Handler for Waiting {
-    const NAME: &'static str = "waiting";
-    type Command = PlaceOrder;
+    type Slice = RecordProductDemand;
     type Place = u64;
     type Error = HandleError;
 
-    fn react(_: &TopicEvent) -> Result<Option<Vec<PlaceOrder>>, serde_json::Error> {
-        serde_json::from_value(order()).map(|order| Some(vec![order]))
-    }
-
-    fn about(_: &PlaceOrder) -> String {
-        String::new()
-    }
-
     async fn handle(
         &self,
-        _: &PlaceOrder,
+        _: &RecordProductDemand,
         envelope: &Envelope,
     ) -> Result<Handled<u64>, HandleError> {
         self.deadlines.lock().unwrap().push(envelope.deadline_ms);
@@ -52,6 +43,10 @@ fn function(answers: bool) -> Function<Waiting> {
     Function::new(waiting, Clock::fixed(NOW_MS), Meter::default())
 }
 
+fn demand() -> String {
+    json!({ "type": "RecordDemand", "productId": "p1", "orderId": "o1" }).to_string()
+}
+
 fn until(deadline: u64) -> Context {
     let mut lambda = Context::default();
     lambda.deadline = deadline;
@@ -62,7 +57,7 @@ fn until(deadline: u64) -> Context {
 async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_the_process() {
     let function = function(false);
     let start = Instant::now();
-    let invoked = function.invoke(&order().to_string(), &until(NOW_MS + 3_000)).await;
+    let invoked = function.invoke(&demand(), &until(NOW_MS + 3_000)).await;
     assert_eq!(start.elapsed(), Duration::from_millis(2_750));
     let answer = invoked.answer.unwrap();
     assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
@@ -80,7 +75,7 @@ async fn an_event_whose_command_gets_no_answer_in_time_is_delivered_again() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_in_the_past_bounds_nothing() {
     let function = function(true);
-    let invoked = function.invoke(&order().to_string(), &until(NOW_MS)).await;
+    let invoked = function.invoke(&demand(), &until(NOW_MS)).await;
     assert_eq!(invoked.answer.unwrap(), json!({ "accepted": true, "events": [] }));
     assert_eq!(*function.handler().deadlines.lock().unwrap(), [None]);
 }

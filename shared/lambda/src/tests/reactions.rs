@@ -2,22 +2,22 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use change_product_price::ChangeProductPrice;
+use catalog::change_product_price::ChangeProductPrice;
+use catalog::{Money, ProductAdded, ProductCatalog};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, HandleError,
-    Handled, LogError, MemoryLog, Outcome, Plan, Seen, SequencedEvent, Settled, Slice, StoreError,
-    TopicEvent, kit::id,
+    Append, Appended, Cause, Command, CommandContext, CommandRecord, Conflict, Consistency,
+    DcbContext, DcbSlice, Envelope, EventLog, LogError, MemoryLog, Outcome, Plan, Seen,
+    SequencedEvent, Settled, Slice, StoreError, Tag, TagSchema, TopicEvent, kit::id,
 };
-use ringfence_catalog::{Money, ProductAdded};
 use ringfence_dynamo::{Clock, Meter};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{NOW_MS, invoke, topic_event};
-use crate::dcb::Dcb;
+use crate::dcb::OnEvents;
 use crate::function::{Function, Invoked};
-use crate::handler::Handler;
 
 /// A log on which others are always faster at one product.
 struct Contended {
@@ -66,51 +66,70 @@ impl EventLog for Contended {
 }
 
 /// An automation that changes the prices that the event says, so that a test is every version of it.
-struct Reprice(Dcb<ChangeProductPrice, Contended>);
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Reprice(ChangeProductPrice);
 
-impl Handler for Reprice {
-    const NAME: &'static str = "reprice";
-    type Command = ChangeProductPrice;
-    type Place = ringfence::Position;
-    type Error = HandleError;
+impl Command for Reprice {
+    const SHAPES: &'static [&'static [TagSchema]] = ChangeProductPrice::SHAPES;
 
-    fn react(event: &TopicEvent) -> Result<Option<Vec<ChangeProductPrice>>, serde_json::Error> {
-        let prices: Vec<(String, u64)> = serde_json::from_value(event.data["prices"].clone())?;
-        let command = |(product, price): (String, u64)| ChangeProductPrice {
-            product_id: id(&product),
-            price: Money::new(price, "EUR"),
-        };
-        Ok(Some(prices.into_iter().map(command).collect()))
+    fn shape(&self) -> &'static [TagSchema] {
+        self.0.shape()
     }
 
-    fn about(command: &ChangeProductPrice) -> String {
-        command.about()
-    }
-
-    async fn handle(
-        &self,
-        command: &ChangeProductPrice,
-        envelope: &Envelope,
-    ) -> Result<Handled, HandleError> {
-        self.0.handle(command, envelope).await
+    fn tags(&self) -> Vec<Tag> {
+        self.0.tags()
     }
 }
 
-struct Shop(Function<Reprice>);
+impl Slice for Reprice {
+    const NAME: &'static str = "reprice";
+    const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
+    type Context = ProductCatalog;
+    type State = <ChangeProductPrice as Slice>::State;
+    type Writes = <ChangeProductPrice as Slice>::Writes;
+    type Rejection = <ChangeProductPrice as Slice>::Rejection;
+
+    fn decide(
+        &self,
+        state: &Self::State,
+        context: &CommandContext,
+    ) -> Result<Vec<Self::Writes>, Self::Rejection> {
+        self.0.decide(state, context)
+    }
+
+    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+        let prices: Vec<(String, u64)> = serde_json::from_value(event.data["prices"].clone())?;
+        let command = |(product, price): (String, u64)| {
+            Self(ChangeProductPrice { product_id: id(&product), price: Money::new(price, "EUR") })
+        };
+        Ok(prices.into_iter().map(command).collect())
+    }
+}
+
+impl DcbSlice for Reprice {
+    type Reads = <ChangeProductPrice as DcbSlice>::Reads;
+
+    fn evolve(state: Self::State, event: Self::Reads) -> Self::State {
+        ChangeProductPrice::evolve(state, event)
+    }
+}
+
+struct Shop(Function<OnEvents<Reprice, Contended>>);
 
 impl Shop {
     /// A shop with these products, each for one euro.
     fn with(products: &[&str]) -> Self {
-        let catalog = ChangeProductPrice::catalog().unwrap();
+        let catalog = ProductCatalog::catalog().unwrap();
         let log = Contended { log: MemoryLog::new(catalog.clone()), product: Mutex::default() };
-        let handler = Reprice(Dcb::new(log, catalog, 0));
+        let handler = OnEvents::new(log, catalog, 0);
         let shop = Self(Function::new(handler, Clock::fixed(NOW_MS), Meter::default()));
         products.iter().for_each(|product| shop.add(product));
         shop
     }
 
     fn log(&self) -> &Contended {
-        self.0.handler().0.log()
+        self.0.handler().log()
     }
 
     fn add(&self, product: &str) {

@@ -1,7 +1,7 @@
 //! query-views and project-views as their callers see them.
 
-use query_views::answer;
 use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
 
@@ -135,7 +135,9 @@ async fn a_view_that_is_being_built_is_a_503_with_its_progress() {
         assert_eq!(body, expected);
     }
     // One ring is enough.
-    let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+    let round =
+        ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
+            .await;
     assert!(round.unfinished.is_empty(), "{round:?}");
     let path = json!({ "view": "notes", "id": "a" });
     let (status, _, body) = ask(&world, path, Value::Null).await;
@@ -147,7 +149,9 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     let world = World::new(11, catalog());
     let large = sized("n1", vec!["b".to_owned()], 400_000);
     let event = world.publish([noted("n1", &["a", "b", "c"]), large]).await[1].id();
-    let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+    let round =
+        ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
+            .await;
     assert!(round.unfinished.is_empty(), "nobody has to ring again: {round:?}");
     let line = &round.lines[0];
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
@@ -178,7 +182,9 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     // Each ring says it again, until somebody has retried.
     world.publish([noted("n1", &["b", "c"])]).await;
     for rows in [1, 0] {
-        let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+        let round =
+            ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
+                .await;
         let line = &round.lines[0];
         assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
         world.projector().retry(&view(), &|_| {}).await.unwrap();
@@ -272,7 +278,7 @@ async fn a_view_that_fails_stops_no_other_and_fails_the_round() {
     let views = [view(), Definition::of::<Others>()];
     world.clock.set(poisoned + 750);
     let projector = world.projector();
-    let round = project_views::run(&projector, &views, LONG, &world.clock).await;
+    let round = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock).await;
     assert_eq!(round.unfinished.len(), 1);
     assert!(round.unfinished[0].starts_with("notes: view notes: event "), "{round:?}");
     assert_eq!(world.rows("others", FIRST).await.len(), 1);
@@ -299,7 +305,8 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     world.publish([poison("n1")]).await;
     assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
     let projector = world.projector();
-    let round = project_views::run(&projector, &[view()], LONG, &world.clock).await;
+    let round =
+        ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock).await;
     let [live, building] = &round.lines[..] else { panic!("{round:?}") };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
     assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
@@ -317,7 +324,8 @@ async fn a_lag_is_also_that_of_all_views_and_a_view_that_could_not_be_asked_has_
             // The registry can be read, the checkpoint can't.
             world.wire.inject("GetItem", 1, Fault::error("AccessDeniedException"));
         }
-        let round = project_views::run(&projector, &[view()], LONG, &world.clock).await;
+        let round =
+            ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock).await;
         let line = &round.lines[0];
         assert_eq!(line["view_failed"], u8::from(!asked));
         assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
@@ -338,7 +346,8 @@ async fn a_round_without_time_says_that_it_is_behind() {
     world.wire.inject("TransactWriteItems", 0, late);
     let projector = world.projector();
     let time = std::time::Duration::from_secs(2);
-    let round = project_views::run(&projector, &[view()], time, &world.clock).await;
+    let round =
+        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock).await;
     assert_eq!(round.unfinished, ["notes: behind"]);
     let line = &round.lines[0];
     assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(50)));

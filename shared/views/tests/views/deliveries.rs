@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{join, join3};
-use project_views::{CatalogProducts, CourseRosters, CustomerOrderCounts, Orders, ProductDemand};
-use ringfence::{BoundaryId, FedEvent, NewEvent, Reads, kit::id};
-use ringfence_catalog::{
+use catalog::views::{catalog_products::CatalogProducts, product_demand::ProductDemand};
+use catalog::{
     Money, ProductAdded, ProductDemandRecorded, ProductDemandRevoked, ProductNameChanged,
     ProductPriceChanged,
 };
-use ringfence_courses::{
-    CourseCapacityChanged, CourseDefined, StudentSubscribed, StudentUnsubscribed,
-};
+use courses::views::course_rosters::CourseRosters;
+use courses::{CourseCapacityChanged, CourseDefined, StudentSubscribed, StudentUnsubscribed};
+use futures::future::{join, join3};
+use ordering::views::{customer_order_counts::CustomerOrderCounts, orders::Orders};
+use ordering::{OrderCancelled, OrderPlaced, ProductOrdered};
+use ringfence::{BoundaryId, FedEvent, NewEvent, Reads, kit::id};
 use ringfence_dynamo::{Random, Retry};
-use ringfence_ordering::{OrderCancelled, OrderPlaced, ProductOrdered};
-use ringfence_views::View;
+use ringfence_views::{Definition, View};
 use serde_json::Value;
 
 use crate::weather::Weather;
@@ -90,13 +90,18 @@ fn fold<V: View>(events: &[FedEvent]) -> BTreeMap<String, Value> {
 /// What one invocation of the projector does, until it is done or crashes.
 async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-    let (projector, views) = (world.projector(), project_views::views());
-    let round = project_views::run(&projector, &views, Duration::from_secs(60), &world.clock);
+    let (projector, views) = (world.projector(), stack::stack().views());
+    let round = ringfence_views::project_views::ring(
+        &projector,
+        &views,
+        Duration::from_secs(60),
+        &world.clock,
+    );
     let _ = tokio::time::timeout(Duration::from_millis(crash_ms), round).await;
 }
 
 async fn run(seed: u64) {
-    let world = World::new(seed, ringfence_stack::catalog());
+    let world = World::new(seed, Ok(stack::stack().catalog));
     let weather = Arc::new(Weather::new(seed, [0, 5, 15, 25][(seed % 4) as usize]));
     let mut random = Random::new(&[seed, 2]);
     world.direct(&weather);
@@ -129,17 +134,17 @@ async fn run(seed: u64) {
     assert_eq!(events.len(), appended.len(), "seed {seed}: events of the index");
     project(&world, 60_000, 0).await;
     let folds = [
-        fold::<CatalogProducts>(&events),
-        fold::<ProductDemand>(&events),
-        fold::<Orders>(&events),
-        fold::<CustomerOrderCounts>(&events),
-        fold::<CourseRosters>(&events),
+        (Definition::of::<CatalogProducts>(), fold::<CatalogProducts>(&events)),
+        (Definition::of::<ProductDemand>(), fold::<ProductDemand>(&events)),
+        (Definition::of::<Orders>(), fold::<Orders>(&events)),
+        (Definition::of::<CustomerOrderCounts>(), fold::<CustomerOrderCounts>(&events)),
+        (Definition::of::<CourseRosters>(), fold::<CourseRosters>(&events)),
     ];
-    for (view, fold) in project_views::views().iter().zip(folds) {
+    for (view, fold) in &folds {
         let context = format!("seed {seed}, {}", view.name);
-        assert_eq!(world.rows(view.name, FIRST).await, fold, "{context}: against a plain fold");
+        assert_eq!(world.rows(view.name, FIRST).await, *fold, "{context}: against a plain fold");
         world.projector().rebuild(view, &|_| {}).await.unwrap();
-        assert_eq!(world.rows(view.name, SECOND).await, fold, "{context}: against its rebuild");
+        assert_eq!(world.rows(view.name, SECOND).await, *fold, "{context}: against its rebuild");
         assert!(world.rows(view.name, FIRST).await.is_empty(), "{context}: old rows");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use query_views::answer;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::{Template, excess};
+use ringfence_views::query_views::answer;
 use serde_json::json;
 
 use crate::notes::{catalog, noted, sized, view, wiped};
@@ -39,7 +39,9 @@ async fn the_role_of_project_views_allows_what_its_rounds_ask_and_no_more() {
     for event in rounds {
         world.publish([event]).await;
         let _ = world.wire.take();
-        let round = project_views::run(&world.projector(), &[view()], LONG, &world.clock).await;
+        let round =
+            ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
+                .await;
         assert_eq!(round.unfinished, Vec::<String>::new());
         asked.extend(world.wire.take());
     }

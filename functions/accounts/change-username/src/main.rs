@@ -1,5 +1,0 @@
-//! Starts the slice as a Lambda.
-
-fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<change_username::ChangeUsername>()
-}

@@ -1,0 +1,76 @@
+//! CloseAccount: an account gives its username up for good.
+
+use crate::{AccountClosed, AccountEvent, AccountId, Accounts, Usernames};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Closes an account.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct CloseAccount {
+    #[tag(partition)]
+    pub account_id: AccountId,
+}
+
+/// Why nothing is closed.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// There never was such an account.
+    #[error("account {account_id} does not exist")]
+    AccountNotFound { account_id: AccountId },
+}
+
+impl Slice for CloseAccount {
+    const NAME: &'static str = "close-account";
+    type Context = Accounts;
+    type State = Usernames;
+    type Writes = AccountClosed;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        state: &Usernames,
+        _: &CommandContext,
+    ) -> Result<Vec<AccountClosed>, Rejection> {
+        let Self { account_id } = self.clone();
+        match state.username(&account_id).cloned() {
+            Some(username) => Ok(vec![AccountClosed { account_id, username }]),
+            None if state.was_opened(&account_id) => Ok(vec![]),
+            None => Err(Rejection::AccountNotFound { account_id }),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::{AccountRegistered, UsernameChanged};
+
+        let registered =
+            |account, name| AccountRegistered { account_id: id(account), username: id(name) };
+        let closed = |name| AccountClosed { account_id: id("a1"), username: id(name) };
+        let changed = || UsernameChanged {
+            account_id: id("a1"),
+            old_username: id("u1"),
+            new_username: id("u2"),
+        };
+        let close = || CloseAccount { account_id: id("a1") };
+        let missing = || Rejection::AccountNotFound { account_id: id("a1") };
+        let u1 = || given(events![registered("a1", "u1")]);
+        vec![
+            given([]).when(close()).then_rejected(missing()),
+            given(events![registered("a2", "u1")]).when(close()).then_rejected(missing()),
+            u1().when(close()).then([closed("u1")]),
+            // It gives up the username that it has by then.
+            u1().and(events![changed()]).when(close()).then([closed("u2")]),
+            u1().and(events![closed("u1")]).when(close()).then_nothing(),
+            // Also when someone else has the username by then.
+            u1().and(events![closed("u1"), registered("a2", "u1")]).when(close()).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for CloseAccount {
+    type Reads = AccountEvent;
+
+    fn evolve(state: Usernames, event: AccountEvent) -> Usernames {
+        state.evolve(event)
+    }
+}

@@ -1,0 +1,39 @@
+//! Accounts and their usernames: the DCB specification's unique username, with retention.
+
+pub mod change_username;
+pub mod close_account;
+mod events;
+pub mod register_account;
+mod usernames;
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+pub use usernames::{AccountEvent, Usernames};
+
+/// The context.
+pub struct Accounts;
+
+impl Context for Accounts {
+    const NAME: &'static str = "accounts";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Accounts {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            Self::NAME,
+            [AccountRegistered::SCHEMA, AccountClosed::SCHEMA, UsernameChanged::SCHEMA],
+        )
+    }
+}
+
+impl Members for Accounts {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<change_username::ChangeUsername>()
+            .slice::<close_account::CloseAccount>()
+            .slice::<register_account::RegisterAccount>();
+    }
+}

@@ -1,0 +1,90 @@
+//! What all decisions about accounts fold: who has which username, and who had it.
+
+use std::collections::BTreeMap;
+
+use ringfence::Reads;
+
+use crate::{AccountId, RETENTION_MS, Username};
+
+/// What the decisions read.
+#[derive(Reads)]
+pub enum AccountEvent {
+    /// An account took a username.
+    AccountRegistered { account_id: AccountId, username: Username },
+    /// An account gave its username up.
+    AccountClosed {
+        account_id: AccountId,
+        username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+    /// An account gave one username up and took another.
+    UsernameChanged {
+        account_id: AccountId,
+        /// Given up.
+        old_username: Username,
+        /// Taken.
+        new_username: Username,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+}
+
+/// The accounts and usernames that were read.
+#[derive(Default)]
+pub struct Usernames {
+    /// The username of each account; none, once it is closed.
+    usernames: BTreeMap<AccountId, Option<Username>>,
+    claims: BTreeMap<Username, Claim>,
+}
+
+/// What is known of a username.
+enum Claim {
+    /// An account has it.
+    Held,
+    /// It was given up at this time, in milliseconds since 1970.
+    GivenUp(u64),
+}
+
+impl Usernames {
+    /// The accounts after `event`.
+    #[must_use]
+    pub fn evolve(mut self, event: AccountEvent) -> Self {
+        match event {
+            AccountEvent::AccountRegistered { account_id, username } => {
+                self.claims.insert(username.clone(), Claim::Held);
+                self.usernames.insert(account_id, Some(username));
+            }
+            AccountEvent::AccountClosed { account_id, username, at_ms } => {
+                self.claims.insert(username, Claim::GivenUp(at_ms));
+                self.usernames.insert(account_id, None);
+            }
+            AccountEvent::UsernameChanged { account_id, old_username, new_username, at_ms } => {
+                self.claims.insert(old_username, Claim::GivenUp(at_ms));
+                self.claims.insert(new_username.clone(), Claim::Held);
+                self.usernames.insert(account_id, Some(new_username));
+            }
+        }
+        self
+    }
+
+    /// Whether there ever was such an account.
+    pub fn was_opened(&self, account: &AccountId) -> bool {
+        self.usernames.contains_key(account)
+    }
+
+    /// The username of an account that is open.
+    pub fn username(&self, account: &AccountId) -> Option<&Username> {
+        self.usernames.get(account)?.as_ref()
+    }
+
+    /// Whether an account has the username or had it so short a time ago that nobody can take it.
+    pub fn is_claimed(&self, username: &Username, now_ms: u64) -> bool {
+        self.claims.get(username).is_some_and(|claim| match claim {
+            Claim::Held => true,
+            Claim::GivenUp(at_ms) => now_ms.saturating_sub(*at_ms) <= RETENTION_MS,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! CheckOut: a customer orders what is in the cart.
+//!
+//! The order is placed by the ordering context when it hears of it, under the cart's id. The cart is
+//! closed from here on, whatever ordering says.
+
+use crate::{Cart, CartEvent, CartId, Carts, CustomerId, Rejection, facts};
+use ringfence::prelude::*;
+
+/// Makes the cart an order.
+#[derive(Clone, Debug, Command)]
+pub struct CheckOut {
+    pub cart_id: CartId,
+    /// Who orders.
+    pub customer_id: CustomerId,
+}
+
+impl Slice for CheckOut {
+    const NAME: &'static str = "check-out";
+    type Context = Carts;
+    type State = Cart;
+    type Writes = CartEvent;
+    type Rejection = Rejection;
+
+    fn decide(&self, cart: &Cart, _: &CommandContext) -> Result<Vec<CartEvent>, Rejection> {
+        let Self { cart_id, customer_id } = self.clone();
+        if cart.checked_out_by.as_ref() == Some(&customer_id) {
+            return Ok(vec![]);
+        }
+        cart.check_open()?;
+        if cart.items.is_empty() {
+            return Err(Rejection::CartEmpty);
+        }
+        Ok(vec![CartEvent::CheckedOut { cart_id, customer_id, items: cart.items.clone() }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let check_out = |customer| CheckOut { cart_id: id("cart-1"), customer_id: id(customer) };
+        let removed = || CartEvent::ItemRemoved { product_id: id("lamp") };
+        vec![
+            given([facts::lamps(1), facts::lamps(2)])
+                .when(check_out("ada"))
+                .then([facts::checked_out(3)]),
+            given([]).when(check_out("ada")).then_rejected(Rejection::CartEmpty),
+            given([facts::lamps(1), removed()])
+                .when(check_out("ada"))
+                .then_rejected(Rejection::CartEmpty),
+            given([facts::lamps(1), facts::checked_out(1)]).when(check_out("ada")).then_nothing(),
+            given([facts::lamps(1), facts::checked_out(1)])
+                .when(check_out("bob"))
+                .then_rejected(Rejection::CartCheckedOut),
+        ]
+    }
+}
+
+impl StreamSlice for CheckOut {
+    fn stream_id(&self) -> String {
+        self.cart_id.to_string()
+    }
+}

@@ -1,0 +1,93 @@
+//! ChangeProductPrice: a product gets another price.
+
+use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductPriceChanged};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Changes a product's price.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ChangeProductPrice {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new price.
+    pub price: Money,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The price at first.
+    ProductAdded { price: Money },
+    /// A later price.
+    ProductPriceChanged { price: Money },
+}
+
+/// The product's price, once it is in the catalog.
+#[derive(Default)]
+pub struct State {
+    price: Option<Money>,
+}
+
+/// Why a price is not changed.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// Nothing to change.
+    #[error("product {product_id} is not in the catalog")]
+    ProductNotFound { product_id: ProductId },
+}
+
+impl Slice for ChangeProductPrice {
+    const NAME: &'static str = "change-product-price";
+    type Context = ProductCatalog;
+    type State = State;
+    type Writes = ProductPriceChanged;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        state: &State,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductPriceChanged>, Rejection> {
+        let Self { product_id, price } = self.clone();
+        match &state.price {
+            None => Err(Rejection::ProductNotFound { product_id }),
+            Some(current) if *current == price => Ok(vec![]),
+            Some(_) => Ok(vec![ProductPriceChanged { product_id, price }]),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let (old, new) = (Money::new(1_250, "EUR"), Money::new(1_250, "USD"));
+        let added = ProductAdded {
+            product_id: id("lamp"),
+            name: "Lamp".to_owned(),
+            description: String::new(),
+            price: old.clone(),
+        };
+        let change =
+            |price: &Money| ChangeProductPrice { product_id: id("lamp"), price: price.clone() };
+        let changed =
+            |price: &Money| ProductPriceChanged { product_id: id("lamp"), price: price.clone() };
+        let missing = Rejection::ProductNotFound { product_id: id("lamp") };
+        vec![
+            given([]).when(change(&new)).then_rejected(missing),
+            given(events![added.clone()]).when(change(&new)).then([changed(&new)]),
+            given(events![added.clone()]).when(change(&old)).then_nothing(),
+            given(events![added.clone(), changed(&new)]).when(change(&new)).then_nothing(),
+            given(events![added, changed(&new)]).when(change(&old)).then([changed(&old)]),
+        ]
+    }
+}
+
+impl DcbSlice for ChangeProductPrice {
+    type Reads = Consumed;
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        match event {
+            Consumed::ProductAdded { price } | Consumed::ProductPriceChanged { price } => {
+                State { price: Some(price) }
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The events and the value types.
+
+use ringfence::{Event, Text, id_type};
+use serde::{Deserialize, Serialize};
+
+id_type!(ProductId, "names a product");
+id_type!(OrderId, "names an order of the ordering context");
+
+/// The name of a product, as a command gives it.
+pub type ProductName = Text<200>;
+/// The description of a product, as a command gives it.
+pub type Description = Text<4_000>;
+
+/// An amount of money, in the smallest unit of its currency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Money {
+    /// Cents for EUR and USD, yen for JPY; a price is never negative.
+    pub amount: u64,
+    /// ISO 4217 code.
+    pub currency: Currency,
+}
+
+impl Money {
+    /// `amount` of the smallest unit of `currency`; panics when that is no currency code.
+    pub fn new(amount: u64, currency: &str) -> Self {
+        let currency = Currency::try_from(currency.to_owned());
+        Self { amount, currency: currency.unwrap_or_else(|error| panic!("{error}")) }
+    }
+}
+
+/// ISO 4217 alphabetic code: three capital letters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Currency(String);
+
+/// A text that is no currency code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a currency is three capital letters (ISO 4217), such as EUR")]
+pub struct CurrencyError;
+
+impl TryFrom<String> for Currency {
+    type Error = CurrencyError;
+
+    fn try_from(code: String) -> Result<Self, CurrencyError> {
+        let valid = code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        if valid { Ok(Self(code)) } else { Err(CurrencyError) }
+    }
+}
+
+/// A product can be sold.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductAdded {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// What customers call it.
+    pub name: String,
+    /// What customers read of it.
+    pub description: String,
+    /// What one unit costs.
+    pub price: Money,
+}
+
+/// A product has another name.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductNameChanged {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new name.
+    pub name: String,
+}
+
+/// A product has another price.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductPriceChanged {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// The new price.
+    pub price: Money,
+}
+
+/// An order asks for the product.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub struct ProductDemandRecorded {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    pub order_id: OrderId,
+}
+
+/// An order no longer asks for the product.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub struct ProductDemandRevoked {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    pub order_id: OrderId,
+}

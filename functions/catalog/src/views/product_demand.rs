@@ -1,0 +1,77 @@
+//! product-demand: how many orders ask for a product. One row a product.
+
+use crate::ProductId;
+use ringfence::prelude::*;
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+/// The view.
+#[derive(Debug)]
+pub struct ProductDemand;
+
+/// What the view reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// An order asks for the product.
+    ProductDemandRecorded { product_id: ProductId },
+    /// An order no longer asks for the product.
+    ProductDemandRevoked { product_id: ProductId },
+}
+
+/// The demand for a product.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Demand {
+    /// Orders that ask for it now.
+    pub open: u64,
+    /// How often an order began to ask for it.
+    pub recorded: u64,
+}
+
+impl View for ProductDemand {
+    const NAME: &'static str = "product-demand";
+    type Reads = Consumed;
+    type Row = Demand;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        match event {
+            Consumed::ProductDemandRecorded { product_id }
+            | Consumed::ProductDemandRevoked { product_id } => vec![product_id.to_string()],
+        }
+    }
+
+    fn evolve(row: Option<Demand>, _id: &str, event: &Consumed) -> Option<Demand> {
+        let Demand { open, recorded } = row.unwrap_or_default();
+        Some(match event {
+            Consumed::ProductDemandRecorded { .. } => {
+                Demand { open: open + 1, recorded: recorded + 1 }
+            }
+            // The decision revokes only what is recorded; an imported history may not.
+            Consumed::ProductDemandRevoked { .. } => {
+                Demand { open: open.saturating_sub(1), recorded }
+            }
+        })
+    }
+}
+
+#[test]
+fn open_demand_goes_down_and_what_was_recorded_stays() {
+    use crate::{ProductDemandRecorded, ProductDemandRevoked};
+    use ringfence_views::kit::given;
+
+    let recorded =
+        |product, order| ProductDemandRecorded { product_id: id(product), order_id: id(order) };
+    let revoked =
+        |product, order| ProductDemandRevoked { product_id: id(product), order_id: id(order) };
+    given(events![
+        recorded("p1", "o1"),
+        recorded("p1", "o2"),
+        recorded("p2", "o1"),
+        revoked("p1", "o1"),
+        recorded("p1", "o3"),
+    ])
+    .then::<ProductDemand>([
+        ("p1", Demand { open: 2, recorded: 3 }),
+        ("p2", Demand { open: 1, recorded: 1 }),
+    ]);
+}

@@ -1,0 +1,73 @@
+//! DefineCourse: a course is offered, once.
+
+use crate::{CourseDefined, CourseId, Courses};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Offers a course.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct DefineCourse {
+    #[tag(partition)]
+    pub course_id: CourseId,
+    /// How many students it takes.
+    pub capacity: u32,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The course is there.
+    CourseDefined,
+}
+
+/// Whether the course is there.
+#[derive(Default)]
+pub struct State {
+    defined: bool,
+}
+
+/// Why a course is not defined.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// An id names one course.
+    #[error("course {course_id} already exists")]
+    CourseAlreadyExists { course_id: CourseId },
+}
+
+impl Slice for DefineCourse {
+    const NAME: &'static str = "define-course";
+    type Context = Courses;
+    type State = State;
+    type Writes = CourseDefined;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<CourseDefined>, Rejection> {
+        let Self { course_id, capacity } = self.clone();
+        if state.defined {
+            return Err(Rejection::CourseAlreadyExists { course_id });
+        }
+        Ok(vec![CourseDefined { course_id, capacity }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let define = |capacity| DefineCourse { course_id: id("c1"), capacity };
+        let defined = |course, capacity| CourseDefined { course_id: id(course), capacity };
+        let exists = Rejection::CourseAlreadyExists { course_id: id("c1") };
+        vec![
+            given([]).when(define(15)).then([defined("c1", 15)]),
+            given(events![defined("c2", 10)]).when(define(15)).then([defined("c1", 15)]),
+            given(events![defined("c1", 10)]).when(define(15)).then_rejected(exists),
+        ]
+    }
+}
+
+impl DcbSlice for DefineCourse {
+    type Reads = Consumed;
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        match event {
+            Consumed::CourseDefined => State { defined: true },
+        }
+    }
+}

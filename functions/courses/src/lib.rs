@@ -1,0 +1,50 @@
+//! Courses and the students who subscribe to them: the DCB specification's first example.
+
+pub mod change_course_capacity;
+pub mod define_course;
+mod events;
+pub mod subscribe_student;
+pub mod unsubscribe_student;
+pub mod views {
+    //! The read models.
+
+    pub mod course_rosters;
+}
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Courses;
+
+impl Context for Courses {
+    const NAME: &'static str = "courses";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Courses {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            Self::NAME,
+            [
+                CourseDefined::SCHEMA,
+                CourseCapacityChanged::SCHEMA,
+                StudentSubscribed::SCHEMA,
+                StudentUnsubscribed::SCHEMA,
+            ],
+        )
+    }
+}
+
+impl Members for Courses {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<change_course_capacity::ChangeCourseCapacity>()
+            .slice::<define_course::DefineCourse>()
+            .slice::<subscribe_student::SubscribeStudent>()
+            .slice::<unsubscribe_student::UnsubscribeStudent>()
+            .view::<views::course_rosters::CourseRosters>();
+    }
+}

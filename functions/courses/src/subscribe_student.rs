@@ -1,0 +1,186 @@
+//! SubscribeStudent: a student takes a seat.
+//!
+//! Two limits in one decision: the course's seats, in the course's partition, and the student's
+//! courses, across all partitions.
+
+use std::collections::BTreeSet;
+
+use crate::{CourseId, Courses, StudentId, StudentSubscribed};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// How many courses a student may take at a time.
+pub const COURSES_MAX: usize = 5;
+
+/// Subscribes a student to a course.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct SubscribeStudent {
+    #[tag(partition)]
+    pub course_id: CourseId,
+    #[tag(cross_partition)]
+    pub student_id: StudentId,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The course is there.
+    CourseDefined {
+        /// It takes so many students.
+        capacity: u32,
+    },
+    /// It takes another number of students.
+    CourseCapacityChanged {
+        /// So many.
+        new_capacity: u32,
+    },
+    /// A student took a seat.
+    StudentSubscribed {
+        /// In this course.
+        course_id: CourseId,
+        /// This student.
+        student_id: StudentId,
+    },
+    /// A student gave the seat back.
+    StudentUnsubscribed {
+        /// In this course.
+        course_id: CourseId,
+        /// This student.
+        student_id: StudentId,
+    },
+}
+
+/// The course's capacity and every seat taken in the course or by the student.
+#[derive(Default)]
+pub struct State {
+    capacity: Option<u32>,
+    seats: BTreeSet<(CourseId, StudentId)>,
+}
+
+/// Why a student gets no seat.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// Nothing to subscribe to.
+    #[error("course {course_id} does not exist")]
+    CourseNotFound { course_id: CourseId },
+    /// All seats are taken.
+    #[error("course {course_id} is already fully booked")]
+    CourseFullyBooked { course_id: CourseId },
+    /// The student has a seat.
+    #[error("student already subscribed to this course")]
+    AlreadySubscribed,
+    /// The student takes enough courses.
+    #[error("student already subscribed to {limit} courses")]
+    TooManyCourses {
+        /// Courses at most.
+        limit: usize,
+    },
+}
+
+impl Slice for SubscribeStudent {
+    const NAME: &'static str = "subscribe-student";
+    type Context = Courses;
+    type State = State;
+    type Writes = StudentSubscribed;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        state: &State,
+        _: &CommandContext,
+    ) -> Result<Vec<StudentSubscribed>, Rejection> {
+        let Self { course_id, student_id } = self.clone();
+        let Some(capacity) = state.capacity else {
+            return Err(Rejection::CourseNotFound { course_id });
+        };
+        let taken = state.seats.iter().filter(|(course, _)| *course == course_id).count();
+        if taken >= capacity as usize {
+            return Err(Rejection::CourseFullyBooked { course_id });
+        }
+        if state.seats.contains(&(course_id.clone(), student_id.clone())) {
+            return Err(Rejection::AlreadySubscribed);
+        }
+        let courses = state.seats.iter().filter(|(_, student)| *student == student_id).count();
+        if courses >= COURSES_MAX {
+            return Err(Rejection::TooManyCourses { limit: COURSES_MAX });
+        }
+        Ok(vec![StudentSubscribed { course_id, student_id }])
+    }
+
+    /// The published ones of the DCB specification's example, then those that
+    fn cases() -> Vec<Case<Self>> {
+        use crate::{CourseCapacityChanged, CourseDefined, StudentUnsubscribed};
+        use ringfence::NewEvent;
+
+        let defined = |course, capacity| CourseDefined { course_id: id(course), capacity };
+        let resized = |new_capacity| CourseCapacityChanged { course_id: id("c1"), new_capacity };
+        let took =
+            |course, student| StudentSubscribed { course_id: id(course), student_id: id(student) };
+        let left = |course, student| StudentUnsubscribed {
+            course_id: id(course),
+            student_id: id(student),
+        };
+        let subscribe =
+            |course, student| SubscribeStudent { course_id: id(course), student_id: id(student) };
+        let five =
+            || ["c1", "c2", "c3", "c4", "c5"].map(|course| NewEvent::from(took(course, "s1")));
+        let full = || Rejection::CourseFullyBooked { course_id: id("c1") };
+        vec![
+            given([])
+                .when(subscribe("c0", "s1"))
+                .then_rejected(Rejection::CourseNotFound { course_id: id("c0") }),
+            given(events![defined("c1", 3), took("c1", "s1"), took("c1", "s2"), took("c1", "s3")])
+                .when(subscribe("c1", "s4"))
+                .then_rejected(full()),
+            given(events![defined("c1", 10), took("c1", "s1")])
+                .when(subscribe("c1", "s1"))
+                .then_rejected(Rejection::AlreadySubscribed),
+            given(events![defined("c6", 10)].into_iter().chain(five()))
+                .when(subscribe("c6", "s1"))
+                .then_rejected(Rejection::TooManyCourses { limit: 5 }),
+            given(events![defined("c1", 10)]).when(subscribe("c1", "s1")).then([took("c1", "s1")]),
+            given(events![defined("c1", 1), took("c1", "s1"), left("c1", "s1")])
+                .when(subscribe("c1", "s2"))
+                .then([took("c1", "s2")]),
+            given(
+                events![defined("c6", 1)]
+                    .into_iter()
+                    .chain(five())
+                    .chain(events![left("c2", "s1")]),
+            )
+            .when(subscribe("c6", "s1"))
+            .then([took("c6", "s1")]),
+            given(events![defined("c1", 1), took("c1", "s1"), resized(2)])
+                .when(subscribe("c1", "s2"))
+                .then([took("c1", "s2")]),
+            given(events![defined("c1", 2), took("c1", "s1"), resized(1)])
+                .when(subscribe("c1", "s2"))
+                .then_rejected(full()),
+            // Seats in other courses, taken by others, are no obstacle.
+            given(events![defined("c1", 1), took("c2", "s2")])
+                .when(subscribe("c1", "s1"))
+                .then([took("c1", "s1")]),
+        ]
+    }
+}
+
+impl DcbSlice for SubscribeStudent {
+    type Reads = Consumed;
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        match event {
+            Consumed::CourseDefined { capacity }
+            | Consumed::CourseCapacityChanged { new_capacity: capacity } => {
+                state.capacity = Some(capacity);
+            }
+            Consumed::StudentSubscribed { course_id, student_id } => {
+                state.seats.insert((course_id, student_id));
+            }
+            Consumed::StudentUnsubscribed { course_id, student_id } => {
+                state.seats.remove(&(course_id, student_id));
+            }
+        }
+        state
+    }
+}

@@ -1,0 +1,71 @@
+//! CreateInvoice: an invoice gets the next number, without gaps.
+//!
+//! No tag says which events the number depends on: all of the type. The catalog declares it so.
+
+use crate::{InvoiceCreated, Invoices};
+use ringfence::prelude::*;
+use serde_json::Value;
+
+/// Writes an invoice.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct CreateInvoice {
+    /// What it says.
+    pub invoice_data: Value,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// An invoice was written.
+    InvoiceCreated {
+        /// Under this number.
+        invoice_number: u64,
+    },
+}
+
+/// The highest number so far.
+#[derive(Default)]
+pub struct State {
+    last: u64,
+}
+
+impl Slice for CreateInvoice {
+    const NAME: &'static str = "create-invoice";
+    type Context = Invoices;
+    type State = State;
+    type Writes = InvoiceCreated;
+    type Rejection = Never;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<InvoiceCreated>, Never> {
+        let invoice_data = self.invoice_data.clone();
+        Ok(vec![InvoiceCreated { invoice_number: state.last + 1, invoice_data }])
+    }
+
+    /// The published ones, then a number in the middle of many.
+    fn cases() -> Vec<Case<Self>> {
+        use ringfence::NewEvent;
+
+        let created = |invoice_number, text: &str| InvoiceCreated {
+            invoice_number,
+            invoice_data: [("text", text)].into_iter().collect(),
+        };
+        let create =
+            |text: &str| CreateInvoice { invoice_data: [("text", text)].into_iter().collect() };
+        let twelve = (1..=12).map(|number| NewEvent::from(created(number, "bar")));
+        vec![
+            given([]).when(create("bar")).then([created(1, "bar")]),
+            given(events![created(1, "bar")]).when(create("baz")).then([created(2, "baz")]),
+            // Numbers, not texts: 10 comes after 9.
+            given(twelve).when(create("bar")).then([created(13, "bar")]),
+        ]
+    }
+}
+
+impl DcbSlice for CreateInvoice {
+    type Reads = Consumed;
+
+    fn evolve(state: State, event: Consumed) -> State {
+        let Consumed::InvoiceCreated { invoice_number } = event;
+        State { last: state.last.max(invoice_number) }
+    }
+}

@@ -1,0 +1,30 @@
+//! Invoices, numbered without gaps: the DCB specification's invoice number.
+
+pub mod create_invoice;
+mod events;
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Invoices;
+
+impl Context for Invoices {
+    const NAME: &'static str = "invoices";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Invoices {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [InvoiceCreated::SCHEMA])
+    }
+}
+
+impl Members for Invoices {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<create_invoice::CreateInvoice>();
+    }
+}

@@ -1,0 +1,99 @@
+//! CancelOrder: an order is withdrawn.
+
+use crate::{OrderCancelled, OrderId, Ordering, ProductId};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Cancels an order.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct CancelOrder {
+    #[tag(partition)]
+    pub order_id: OrderId,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The order is there.
+    OrderPlaced {
+        /// What it is for.
+        product_ids: Vec<ProductId>,
+    },
+    /// It is withdrawn.
+    OrderCancelled,
+}
+
+/// Where the order stands.
+#[derive(Default)]
+pub enum State {
+    /// Nobody placed it.
+    #[default]
+    Unknown,
+    /// It is there.
+    Placed {
+        /// What it is for.
+        product_ids: Vec<ProductId>,
+    },
+    /// It is withdrawn.
+    Cancelled,
+}
+
+/// Why an order is not cancelled.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// Nothing to cancel.
+    #[error("order {order_id} does not exist")]
+    OrderNotFound { order_id: OrderId },
+}
+
+impl Slice for CancelOrder {
+    const NAME: &'static str = "cancel-order";
+    type Context = Ordering;
+    type State = State;
+    type Writes = OrderCancelled;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderCancelled>, Rejection> {
+        let order_id = self.order_id.clone();
+        match state {
+            State::Unknown => Err(Rejection::OrderNotFound { order_id }),
+            State::Cancelled => Ok(vec![]),
+            State::Placed { product_ids } => {
+                Ok(vec![OrderCancelled { order_id, product_ids: product_ids.clone() }])
+            }
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::OrderPlaced;
+
+        let placed = |order| OrderPlaced {
+            order_id: id(order),
+            customer_id: id("c1"),
+            product_ids: vec![id("p1"), id("p2")],
+            quantities: [].into(),
+        };
+        let cancelled =
+            || OrderCancelled { order_id: id("o1"), product_ids: vec![id("p1"), id("p2")] };
+        let cancel = || CancelOrder { order_id: id("o1") };
+        let missing = || Rejection::OrderNotFound { order_id: id("o1") };
+        vec![
+            given([]).when(cancel()).then_rejected(missing()),
+            given(events![placed("o2")]).when(cancel()).then_rejected(missing()),
+            given(events![placed("o1")]).when(cancel()).then([cancelled()]),
+            given(events![placed("o1"), cancelled()]).when(cancel()).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for CancelOrder {
+    type Reads = Consumed;
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        match event {
+            Consumed::OrderPlaced { product_ids } => State::Placed { product_ids },
+            Consumed::OrderCancelled => State::Cancelled,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Ordering: what customers buy.
+
+pub mod cancel_order;
+mod events;
+pub mod order_product;
+pub mod place_order;
+pub mod submit_order;
+pub mod sync_catalog_product;
+pub mod views {
+    //! The read models.
+
+    pub mod customer_order_counts;
+    pub mod orders;
+}
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Ordering;
+
+impl Context for Ordering {
+    const NAME: &'static str = "ordering";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Ordering {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            Self::NAME,
+            [
+                CatalogProductSynced::SCHEMA,
+                OrderPlaced::SCHEMA,
+                OrderCancelled::SCHEMA,
+                ProductOrdered::SCHEMA,
+                OrderSubmitted::SCHEMA,
+            ],
+        )
+    }
+}
+
+impl Members for Ordering {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<cancel_order::CancelOrder>()
+            .slice::<order_product::OrderProduct>()
+            .slice::<place_order::PlaceOrder>()
+            .slice::<submit_order::SubmitOrder>()
+            .slice::<sync_catalog_product::SyncCatalogProduct>()
+            .view::<views::orders::Orders>()
+            .view::<views::customer_order_counts::CustomerOrderCounts>();
+    }
+}

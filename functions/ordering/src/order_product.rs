@@ -1,0 +1,142 @@
+//! OrderProduct: a customer orders units of one product, at most so many over all orders.
+//!
+//! The cross-partition example: a customer's orders lie in the partitions of the orders, and the
+//! cap counts them all.
+
+use std::collections::BTreeMap;
+
+use crate::{CustomerId, OrderId, Ordering, ProductId, ProductOrdered};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// How many units of one product a customer may order over all orders.
+pub const UNITS_MAX: u64 = 10;
+
+/// Orders units of a product.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct OrderProduct {
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// Who orders.
+    #[tag(cross_partition)]
+    pub customer_id: CustomerId,
+    /// Of what. Payload: the fold picks it out of the customer's orders.
+    #[tag(skip)]
+    pub product_id: ProductId,
+    /// How many units.
+    pub quantity: u32,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// Some units were ordered.
+    ProductOrdered {
+        /// In this order.
+        order_id: OrderId,
+        /// Of this product.
+        product_id: ProductId,
+        /// So many.
+        quantity: u32,
+    },
+}
+
+/// The customer's orders, and the order itself, whoever placed it.
+#[derive(Default)]
+pub struct State {
+    ordered: BTreeMap<OrderId, (ProductId, u32)>,
+}
+
+/// Why units are not ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Rejection {
+    /// An id names one order.
+    #[error("order {order_id} is already placed")]
+    OrderAlreadyPlaced { order_id: OrderId },
+    /// An order is for something.
+    #[error("quantity is 0; order at least 1")]
+    InvalidQuantity,
+    /// The customer has ordered too many.
+    #[error("product {product_id}: at most {limit} a customer, {ordered} already ordered")]
+    LimitExceeded {
+        product_id: ProductId,
+        /// Units ordered before.
+        ordered: u64,
+        /// Units at most.
+        limit: u64,
+    },
+}
+
+impl Slice for OrderProduct {
+    const NAME: &'static str = "order-product";
+    type Context = Ordering;
+    type State = State;
+    type Writes = ProductOrdered;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ProductOrdered>, Rejection> {
+        let Self { order_id, customer_id, product_id, quantity } = self.clone();
+        if state.ordered.contains_key(&order_id) {
+            return Err(Rejection::OrderAlreadyPlaced { order_id });
+        }
+        if quantity == 0 {
+            return Err(Rejection::InvalidQuantity);
+        }
+        let same = state.ordered.values().filter(|(product, _)| *product == product_id);
+        let ordered = same.map(|(_, quantity)| u64::from(*quantity)).sum();
+        if ordered + u64::from(quantity) > UNITS_MAX {
+            return Err(Rejection::LimitExceeded { product_id, ordered, limit: UNITS_MAX });
+        }
+        Ok(vec![ProductOrdered { order_id, customer_id, product_id, quantity }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let ordered = |order, customer, product, quantity| ProductOrdered {
+            order_id: id(order),
+            customer_id: id(customer),
+            product_id: id(product),
+            quantity,
+        };
+        let order = |order, quantity| OrderProduct {
+            order_id: id(order),
+            customer_id: id("c1"),
+            product_id: id("p1"),
+            quantity,
+        };
+        let exceeded =
+            |ordered| Rejection::LimitExceeded { product_id: id("p1"), ordered, limit: UNITS_MAX };
+        let placed = || Rejection::OrderAlreadyPlaced { order_id: id("o1") };
+        vec![
+            given([]).when(order("o1", 10)).then([ordered("o1", "c1", "p1", 10)]),
+            given([]).when(order("o1", 11)).then_rejected(exceeded(0)),
+            given([]).when(order("o1", 0)).then_rejected(Rejection::InvalidQuantity),
+            given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
+                .when(order("o3", 1))
+                .then([ordered("o3", "c1", "p1", 1)]),
+            given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
+                .when(order("o3", 2))
+                .then_rejected(exceeded(9)),
+            // Neither another customer nor another product counts.
+            given(events![ordered("o1", "c2", "p1", 9), ordered("o2", "c1", "p2", 9)])
+                .when(order("o3", 10))
+                .then([ordered("o3", "c1", "p1", 10)]),
+            given(events![ordered("o1", "c1", "p1", 1)])
+                .when(order("o1", 1))
+                .then_rejected(placed()),
+            given(events![ordered("o1", "c2", "p1", 1)])
+                .when(order("o1", 1))
+                .then_rejected(placed()),
+        ]
+    }
+}
+
+impl DcbSlice for OrderProduct {
+    type Reads = Consumed;
+
+    fn evolve(mut state: State, event: Consumed) -> State {
+        let Consumed::ProductOrdered { order_id, product_id, quantity } = event;
+        state.ordered.insert(order_id, (product_id, quantity));
+        state
+    }
+}

@@ -1,0 +1,81 @@
+//! SubmitOrder: a form is sent, and only once becomes an order.
+//!
+//! The DCB specification's record duplication: the form's token is a boundary of its own, so the
+//! second sending is refused whatever order id it brings.
+
+use crate::{OrderId, OrderSubmitted, Ordering, SubmissionId};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Submits an order.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct SubmitOrder {
+    /// The order; its id is made anew with each sending, so no decision asks for it.
+    #[tag(skip)]
+    pub order_id: OrderId,
+    /// The form's token.
+    #[tag(cross_partition)]
+    pub submission_id: SubmissionId,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The form was sent before.
+    OrderSubmitted,
+}
+
+/// Whether the form was sent.
+#[derive(Default)]
+pub struct State {
+    sent: bool,
+}
+
+/// Why there is no order.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub enum Rejection {
+    /// The form was sent before.
+    #[error("re-submission")]
+    Resubmission,
+}
+
+impl Slice for SubmitOrder {
+    const NAME: &'static str = "submit-order";
+    type Context = Ordering;
+    type State = State;
+    type Writes = OrderSubmitted;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderSubmitted>, Rejection> {
+        let Self { order_id, submission_id } = self.clone();
+        if state.sent {
+            return Err(Rejection::Resubmission);
+        }
+        Ok(vec![OrderSubmitted { order_id, submission_id }])
+    }
+
+    /// The published ones.
+    fn cases() -> Vec<Case<Self>> {
+        let submitted =
+            |order, token| OrderSubmitted { order_id: id(order), submission_id: id(token) };
+        let submit = |order, token| SubmitOrder { order_id: id(order), submission_id: id(token) };
+        let first = || given(events![submitted("o12345", "t11111")]);
+        vec![
+            first().when(submit("o54321", "t11111")).then_rejected(Rejection::Resubmission),
+            first().when(submit("o54321", "t22222")).then([submitted("o54321", "t22222")]),
+            given([]).when(submit("o12345", "t11111")).then([submitted("o12345", "t11111")]),
+            // The same sending again.
+            first().when(submit("o12345", "t11111")).then_rejected(Rejection::Resubmission),
+        ]
+    }
+}
+
+impl DcbSlice for SubmitOrder {
+    type Reads = Consumed;
+
+    fn evolve(_: State, event: Consumed) -> State {
+        let Consumed::OrderSubmitted = event;
+        State { sent: true }
+    }
+}

@@ -1,0 +1,104 @@
+//! SyncCatalogProduct: ordering learns what the catalog sells.
+//!
+//! An automation: a product added to the catalog leads to its command.
+
+use crate::{CatalogProductSynced, Money, Ordering, ProductId, ProductName};
+use catalog::{ProductAdded, ProductCatalog};
+use ringfence::prelude::*;
+use serde::Deserialize;
+
+/// Takes over what the catalog says of a product.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct SyncCatalogProduct {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    /// What customers call it.
+    pub name: ProductName,
+    /// What one unit costs.
+    pub price: Money,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// What was known before.
+    CatalogProductSynced { name: String, price: Money },
+}
+
+/// What ordering knows of the product.
+#[derive(Default)]
+pub struct State {
+    known: Option<(String, Money)>,
+}
+
+impl Slice for SyncCatalogProduct {
+    const NAME: &'static str = "sync-catalog-product";
+    const REACTS_TO: &'static [Cause] =
+        &[Cause { context: ProductCatalog::NAME, event_type: ProductAdded::SCHEMA.name }];
+    type Context = Ordering;
+    type State = State;
+    type Writes = CatalogProductSynced;
+    type Rejection = Never;
+
+    fn decide(
+        &self,
+        state: &State,
+        _: &CommandContext,
+    ) -> Result<Vec<CatalogProductSynced>, Never> {
+        let Self { product_id, name, price } = self.clone();
+        let name = String::from(name);
+        match &state.known {
+            Some(known) if *known == (name.clone(), price.clone()) => Ok(vec![]),
+            _ => Ok(vec![CatalogProductSynced { product_id, name, price }]),
+        }
+    }
+
+    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+        let Product { product_id, name, price } = Product::deserialize(&event.data)?;
+        Ok(vec![Self { product_id, name, price }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let synced = |product, name: &str, price| CatalogProductSynced {
+            product_id: id(product),
+            name: name.to_owned(),
+            price: Money::new(price, "EUR"),
+        };
+        let sync = |name: &str, price| SyncCatalogProduct {
+            product_id: id("lamp"),
+            name: id(name),
+            price: Money::new(price, "EUR"),
+        };
+        let lamp = || synced("lamp", "Lamp", 1_250);
+        vec![
+            given([]).when(sync("Lamp", 1_250)).then([lamp()]),
+            given(events![lamp()]).when(sync("Lamp", 1_250)).then_nothing(),
+            given(events![lamp()]).when(sync("Lamp", 990)).then([synced("lamp", "Lamp", 990)]),
+            given(events![lamp()])
+                .when(sync("Light", 1_250))
+                .then([synced("lamp", "Light", 1_250)]),
+            given(events![synced("desk", "Lamp", 1_250)]).when(sync("Lamp", 1_250)).then([lamp()]),
+            given(events![lamp(), synced("lamp", "Lamp", 990)])
+                .when(sync("Lamp", 1_250))
+                .then([lamp()]),
+        ]
+    }
+}
+
+impl DcbSlice for SyncCatalogProduct {
+    type Reads = Consumed;
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        let Consumed::CatalogProductSynced { name, price } = event;
+        State { known: Some((name, price)) }
+    }
+}
+
+/// What this context reads of a product added to the catalog.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Product {
+    product_id: ProductId,
+    name: ProductName,
+    price: Money,
+}

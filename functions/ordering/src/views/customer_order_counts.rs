@@ -1,0 +1,92 @@
+//! customer-order-counts: how much a customer orders. One row a customer.
+
+use crate::CustomerId;
+use ringfence::prelude::*;
+use ringfence_dynamo::rfc3339;
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+/// The view.
+#[derive(Debug)]
+pub struct CustomerOrderCounts;
+
+/// What the view reads: the events that say who orders. A cancellation does not.
+#[derive(Reads)]
+pub enum Consumed {
+    /// A customer orders products.
+    OrderPlaced {
+        /// Who.
+        customer_id: CustomerId,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+    /// A customer orders units of one product.
+    ProductOrdered {
+        /// Who.
+        customer_id: CustomerId,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+}
+
+/// A customer's orders.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// How many the customer placed, whatever became of them.
+    pub orders: u64,
+    /// When the last one was: RFC 3339, UTC, milliseconds.
+    pub last_at: String,
+}
+
+impl View for CustomerOrderCounts {
+    const NAME: &'static str = "customer-order-counts";
+    type Reads = Consumed;
+    type Row = Counts;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        match event {
+            Consumed::OrderPlaced { customer_id, .. }
+            | Consumed::ProductOrdered { customer_id, .. } => vec![customer_id.to_string()],
+        }
+    }
+
+    fn evolve(row: Option<Counts>, _id: &str, event: &Consumed) -> Option<Counts> {
+        let (Consumed::OrderPlaced { at_ms, .. } | Consumed::ProductOrdered { at_ms, .. }) = event;
+        let at = rfc3339(*at_ms);
+        Some(match row {
+            None => Counts { orders: 1, last_at: at },
+            // Orders lie in partitions of their own, so a later one may be indexed first.
+            Some(row) => Counts { orders: row.orders + 1, last_at: at.max(row.last_at) },
+        })
+    }
+}
+
+#[test]
+fn orders_are_counted_by_customer() {
+    use crate::{OrderPlaced, ProductOrdered};
+    use ringfence_views::kit::given;
+
+    let placed = |order, customer| OrderPlaced {
+        order_id: id(order),
+        customer_id: id(customer),
+        product_ids: vec![id("p1")],
+        quantities: [].into(),
+    };
+    let ordered = ProductOrdered {
+        order_id: id("o3"),
+        customer_id: id("c1"),
+        product_id: id("p1"),
+        quantity: 2,
+    };
+    let counts = |orders, last: &str| Counts { orders, last_at: last.to_owned() };
+    given(events![placed("o1", "c1"), placed("o2", "c2")])
+        .wait(2_000)
+        .and(events![ordered])
+        .then::<CustomerOrderCounts>([
+        ("c1", counts(2, "2024-06-23T00:00:02.000Z")),
+        ("c2", counts(1, "2024-06-23T00:00:00.000Z")),
+    ]);
+}

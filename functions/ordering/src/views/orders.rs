@@ -1,0 +1,218 @@
+//! orders: what was ordered, by whom, and whether it still is. One row an order.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use crate::{CustomerId, Money, OrderId, ProductId};
+use ringfence::prelude::*;
+use ringfence_dynamo::rfc3339;
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+/// The view.
+#[derive(Debug)]
+pub struct Orders;
+
+/// What the view reads: the ways to order, and to withdraw.
+#[derive(Reads)]
+pub enum Consumed {
+    /// A customer orders products.
+    OrderPlaced {
+        order_id: OrderId,
+        /// Who orders.
+        customer_id: CustomerId,
+        /// What is ordered.
+        product_ids: Vec<ProductId>,
+        /// How many units, of products of which the order says so.
+        #[serde(default)]
+        quantities: BTreeMap<ProductId, NonZeroU32>,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+    /// A customer orders units of one product.
+    ProductOrdered {
+        order_id: OrderId,
+        /// Who orders.
+        customer_id: CustomerId,
+        /// What is ordered.
+        product_id: ProductId,
+        /// How many units.
+        quantity: u32,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+    /// A cart is ordered at the prices on display.
+    ProductsOrdered {
+        order_id: OrderId,
+        /// Its products and prices.
+        lines: Vec<Line>,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+    /// A form with an order is sent.
+    OrderSubmitted {
+        order_id: OrderId,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+    /// An order is withdrawn.
+    OrderCancelled {
+        order_id: OrderId,
+        /// When.
+        #[time]
+        at_ms: u64,
+    },
+}
+
+/// A product of an order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Line {
+    pub product_id: ProductId,
+    /// How many units, where the event says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<u32>,
+    /// What one unit costs, where the event says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Money>,
+}
+
+/// Whether an order still stands.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It stands.
+    Placed,
+    /// It is withdrawn.
+    Cancelled,
+}
+
+/// An order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    /// Who ordered, if an event says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_id: Option<CustomerId>,
+    /// What was ordered.
+    pub lines: Vec<Line>,
+    /// Whether it still stands.
+    pub status: Status,
+    /// When it was placed: RFC 3339, UTC, milliseconds.
+    pub placed_at: String,
+    /// When it was withdrawn, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<String>,
+}
+
+impl Order {
+    fn placed(at_ms: u64) -> Self {
+        let (status, placed_at) = (Status::Placed, rfc3339(at_ms));
+        Self { customer_id: None, lines: Vec::new(), status, placed_at, cancelled_at: None }
+    }
+}
+
+impl View for Orders {
+    const NAME: &'static str = "orders";
+    type Reads = Consumed;
+    type Row = Order;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        match event {
+            Consumed::OrderPlaced { order_id, .. }
+            | Consumed::ProductOrdered { order_id, .. }
+            | Consumed::ProductsOrdered { order_id, .. }
+            | Consumed::OrderSubmitted { order_id, .. }
+            | Consumed::OrderCancelled { order_id, .. } => vec![order_id.to_string()],
+        }
+    }
+
+    fn evolve(row: Option<Order>, _id: &str, event: &Consumed) -> Option<Order> {
+        let (at_ms, customer_id, lines) = match event {
+            Consumed::OrderCancelled { at_ms, .. } => {
+                let (status, cancelled_at) = (Status::Cancelled, Some(rfc3339(*at_ms)));
+                return row.map(|row| Order { status, cancelled_at, ..row });
+            }
+            Consumed::OrderPlaced { at_ms, customer_id, product_ids, quantities, .. } => {
+                let units = |id: &_| quantities.get(id).copied().map(NonZeroU32::get);
+                let line = |id: &ProductId| line(id, units(id));
+                (at_ms, Some(customer_id), product_ids.iter().map(line).collect())
+            }
+            Consumed::ProductOrdered { at_ms, customer_id, product_id, quantity, .. } => {
+                (at_ms, Some(customer_id), vec![line(product_id, Some(*quantity))])
+            }
+            Consumed::ProductsOrdered { at_ms, lines, .. } => (at_ms, None, lines.clone()),
+            Consumed::OrderSubmitted { at_ms, .. } => (at_ms, None, Vec::new()),
+        };
+        let mut order = row.unwrap_or_else(|| Order::placed(*at_ms));
+        order.customer_id = customer_id.cloned().or(order.customer_id);
+        order.lines.extend(lines);
+        Some(order)
+    }
+}
+
+fn line(product_id: &ProductId, quantity: Option<u32>) -> Line {
+    Line { product_id: product_id.clone(), quantity, price: None }
+}
+
+#[test]
+fn an_order_says_what_was_ordered_and_what_became_of_it() {
+    use crate::{OrderCancelled, OrderPlaced, OrderSubmitted, ProductOrdered};
+    use pricing::ProductsOrdered;
+    use ringfence_views::kit::given;
+
+    let order = |customer: Option<&str>, lines, placed: &str, cancelled: Option<&str>| Order {
+        customer_id: customer.map(id),
+        lines,
+        status: if cancelled.is_some() { Status::Cancelled } else { Status::Placed },
+        placed_at: placed.to_owned(),
+        cancelled_at: cancelled.map(str::to_owned),
+    };
+    let (first, then) = ("2024-06-23T00:00:00.000Z", "2024-06-23T00:00:01.500Z");
+    let price = Money::new(300, "EUR");
+    let priced = pricing::Line { product_id: id("p1"), price: price.clone() };
+    given(events![OrderPlaced {
+        order_id: id("o1"),
+        customer_id: id("c1"),
+        product_ids: vec![id("p1"), id("p2")],
+        quantities: [(id("p2"), NonZeroU32::MIN)].into(),
+    }])
+    .wait(1_500)
+    .and(events![
+        OrderCancelled { order_id: id("o1"), product_ids: vec![id("p1"), id("p2")] },
+        ProductOrdered {
+            order_id: id("o2"),
+            customer_id: id("c2"),
+            product_id: id("p1"),
+            quantity: 3,
+        },
+        ProductsOrdered { order_id: id("o3"), lines: vec![priced] },
+        OrderSubmitted { order_id: id("o4"), submission_id: id("s1") },
+    ])
+    .then::<Orders>([
+        (
+            "o1",
+            order(
+                Some("c1"),
+                vec![line(&id("p1"), None), line(&id("p2"), Some(1))],
+                first,
+                Some(then),
+            ),
+        ),
+        ("o2", order(Some("c2"), vec![line(&id("p1"), Some(3))], then, None)),
+        ("o3", order(None, vec![Line { price: Some(price), ..line(&id("p1"), None) }], then, None)),
+        ("o4", order(None, Vec::new(), then, None)),
+    ]);
+}
+
+#[test]
+fn a_cancellation_of_no_known_order_is_no_row() {
+    use crate::OrderCancelled;
+    use ringfence_views::kit::given;
+
+    given(events![OrderCancelled { order_id: id("o1"), product_ids: vec![] }]).then::<Orders>([]);
+}

@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence_lambda::run::<pricing::order_products::OrderProducts>()
+}

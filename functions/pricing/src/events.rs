@@ -1,0 +1,36 @@
+//! The events and the value types.
+
+use std::borrow::Cow;
+
+pub use catalog::{Money, OrderId, ProductId};
+use ringfence::{Event, TagValue};
+use serde::{Deserialize, Serialize};
+
+/// How long a price that was replaced can still be ordered at, in milliseconds: ten minutes.
+pub const GRACE_MS: u64 = 10 * 60 * 1_000;
+
+/// A product at the price that the customer saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Line {
+    pub product_id: ProductId,
+    /// What one unit costs.
+    pub price: Money,
+}
+
+/// A line is tagged with its product.
+impl TagValue for Line {
+    fn tag_value(&self) -> Cow<'_, str> {
+        self.product_id.tag_value()
+    }
+}
+
+/// A cart is ordered at the prices on display.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductsOrdered {
+    #[tag(partition)]
+    pub order_id: OrderId,
+    /// Its products and prices.
+    #[tag(key = "productId")]
+    pub lines: Vec<Line>,
+}

@@ -1,0 +1,34 @@
+//! Carts at the price that was on display: the DCB specification's dynamic product price.
+
+mod events;
+pub mod order_products;
+
+use catalog::ProductCatalog;
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Pricing;
+
+impl Context for Pricing {
+    const NAME: &'static str = "pricing";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Pricing {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::compose([
+            Catalog::new(Self::NAME, [ProductsOrdered::SCHEMA])?,
+            ProductCatalog::catalog()?,
+        ])
+    }
+}
+
+impl Members for Pricing {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<order_products::OrderProducts>();
+    }
+}

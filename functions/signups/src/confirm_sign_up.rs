@@ -1,0 +1,141 @@
+//! ConfirmSignUp: a one-time password shows that an address is theirs.
+//!
+//! Address and password together are the boundary: one password for another address is nothing.
+
+use crate::{EmailId, OTP_VALID_MS, Otp, SignUpConfirmed, Signups};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Confirms a sign-up.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ConfirmSignUp {
+    /// Stands for the address.
+    #[tag(partition)]
+    pub email_id: EmailId,
+    /// The one-time password.
+    #[tag(partition, key = "otp")]
+    pub otp: Otp,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The password was sent.
+    SignUpInitiated {
+        /// To whom.
+        name: String,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+    /// The password was used.
+    SignUpConfirmed,
+}
+
+/// The sign-up of this address and password.
+#[derive(Default)]
+pub struct State {
+    pending: Option<(String, u64)>,
+    used: bool,
+}
+
+/// Why nothing is confirmed.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub enum Rejection {
+    /// Never sent to this address, or too long ago.
+    #[error("no pending sign-up for this OTP / email address")]
+    NoPendingSignUp,
+    /// A password is used once.
+    #[error("OTP was already used")]
+    OtpUsed,
+}
+
+impl Slice for ConfirmSignUp {
+    const NAME: &'static str = "confirm-sign-up";
+    type Context = Signups;
+    type State = State;
+    type Writes = SignUpConfirmed;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        state: &State,
+        context: &CommandContext,
+    ) -> Result<Vec<SignUpConfirmed>, Rejection> {
+        let Self { email_id, otp } = self.clone();
+        if state.used {
+            return Err(Rejection::OtpUsed);
+        }
+        match state.pending.clone() {
+            Some((name, at_ms)) if context.now_ms.saturating_sub(at_ms) <= OTP_VALID_MS => {
+                Ok(vec![SignUpConfirmed { email_id, otp, name }])
+            }
+            _ => Err(Rejection::NoPendingSignUp),
+        }
+    }
+
+    /// The published ones, then the exact end of a password.
+    fn cases() -> Vec<Case<Self>> {
+        use crate::SignUpInitiated;
+
+        let initiated = |email, otp| SignUpInitiated {
+            email_id: id(email),
+            otp: id(otp),
+            name: "John Doe".to_owned(),
+        };
+        let confirmed = |email, otp| SignUpConfirmed {
+            email_id: id(email),
+            otp: id(otp),
+            name: "John Doe".to_owned(),
+        };
+        let confirm = |email, otp| ConfirmSignUp { email_id: id(email), otp: id(otp) };
+        let john = |otp| given(events![initiated("john", otp)]);
+        let unknown = || Rejection::NoPendingSignUp;
+        vec![
+            given([]).when(confirm("john", "000000")).then_rejected(unknown()),
+            john("111111").when(confirm("jane", "111111")).then_rejected(unknown()),
+            john("222222")
+                .and(events![confirmed("john", "222222")])
+                .when(confirm("john", "222222"))
+                .then_rejected(Rejection::OtpUsed),
+            john("444444").when(confirm("john", "444444")).then([confirmed("john", "444444")]),
+            john("333333")
+                .wait(OTP_VALID_MS + 60_000)
+                .when(confirm("john", "000000"))
+                .then_rejected(unknown()),
+            john("333333")
+                .wait(OTP_VALID_MS)
+                .when(confirm("john", "333333"))
+                .then([confirmed("john", "333333")]),
+            john("333333")
+                .wait(OTP_VALID_MS + 1)
+                .when(confirm("john", "333333"))
+                .then_rejected(unknown()),
+            // Used is used, however long ago.
+            john("222222")
+                .and(events![confirmed("john", "222222")])
+                .wait(2 * OTP_VALID_MS)
+                .when(confirm("john", "222222"))
+                .then_rejected(Rejection::OtpUsed),
+            // Address and password belong together, whatever else is pending.
+            john("1")
+                .and(events![initiated("jane", "2")])
+                .when(confirm("john", "2"))
+                .then_rejected(unknown()),
+        ]
+    }
+}
+
+impl DcbSlice for ConfirmSignUp {
+    type Reads = Consumed;
+
+    fn evolve(state: State, event: Consumed) -> State {
+        match event {
+            Consumed::SignUpInitiated { name, at_ms } => {
+                State { pending: Some((name, at_ms)), ..state }
+            }
+            Consumed::SignUpConfirmed => State { used: true, ..state },
+        }
+    }
+}

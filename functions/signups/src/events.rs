@@ -1,0 +1,38 @@
+//! The events and the value types.
+
+use ringfence::{Event, Text, id_type};
+
+id_type!(EmailId, "stands for an address: a keyed hash, because tags are no place for the address");
+id_type!(Otp, "confirms that a message arrived: a one-time password");
+
+/// The name of a person, as a command gives it.
+pub type PersonName = Text<200>;
+
+/// How long a one-time password confirms a sign-up, in milliseconds: an hour.
+pub const OTP_VALID_MS: u64 = 60 * 60 * 1_000;
+
+/// Someone wants to sign up; a message with the one-time password is on its way.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct SignUpInitiated {
+    /// Stands for the address.
+    #[tag(partition)]
+    pub email_id: EmailId,
+    /// The one-time password.
+    #[tag(partition, key = "otp")]
+    pub otp: Otp,
+    /// Who it is.
+    pub name: String,
+}
+
+/// The address is theirs.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct SignUpConfirmed {
+    /// Stands for the address.
+    #[tag(partition)]
+    pub email_id: EmailId,
+    /// The one-time password.
+    #[tag(partition, key = "otp")]
+    pub otp: Otp,
+    /// Who it is.
+    pub name: String,
+}

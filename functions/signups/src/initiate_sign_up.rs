@@ -1,0 +1,130 @@
+//! InitiateSignUp: a one-time password goes to an address, once.
+//!
+//! Who sends the message makes the password, so the command carries it.
+
+use crate::{EmailId, OTP_VALID_MS, Otp, PersonName, SignUpInitiated, Signups};
+use ringfence::prelude::*;
+use serde::Serialize;
+
+/// Begins a sign-up.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct InitiateSignUp {
+    /// Stands for the address.
+    #[tag(partition)]
+    pub email_id: EmailId,
+    /// The one-time password.
+    #[tag(partition, key = "otp")]
+    pub otp: Otp,
+    /// Who it is.
+    pub name: PersonName,
+}
+
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    /// The password was sent.
+    SignUpInitiated {
+        /// To whom.
+        name: String,
+        /// When, in milliseconds since 1970.
+        #[time]
+        at_ms: u64,
+    },
+    /// The password was used.
+    SignUpConfirmed,
+}
+
+/// What became of this password at this address.
+#[derive(Default)]
+pub enum State {
+    /// It was never sent.
+    #[default]
+    New,
+    /// It was sent to someone of this name at this time, in milliseconds since 1970.
+    Sent(String, u64),
+    /// It was used.
+    Used,
+}
+
+/// Why nothing is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub enum Rejection {
+    /// A password goes to an address once; whoever asks again gets another one.
+    #[error("the OTP was sent to this email address before")]
+    OtpSpent,
+}
+
+impl Slice for InitiateSignUp {
+    const NAME: &'static str = "initiate-sign-up";
+    type Context = Signups;
+    type State = State;
+    type Writes = SignUpInitiated;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        state: &State,
+        context: &CommandContext,
+    ) -> Result<Vec<SignUpInitiated>, Rejection> {
+        let Self { email_id, otp, name } = self.clone();
+        let name = name.into();
+        match state {
+            State::New => Ok(vec![SignUpInitiated { email_id, otp, name }]),
+            State::Sent(to, at_ms)
+                if *to == name && context.now_ms.saturating_sub(*at_ms) <= OTP_VALID_MS =>
+            {
+                Ok(vec![])
+            }
+            State::Sent(..) | State::Used => Err(Rejection::OtpSpent),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::SignUpConfirmed;
+
+        let initiated = |email, otp| SignUpInitiated {
+            email_id: id(email),
+            otp: id(otp),
+            name: "John Doe".to_owned(),
+        };
+        let confirmed = || SignUpConfirmed {
+            email_id: id("john"),
+            otp: id("111111"),
+            name: "John Doe".to_owned(),
+        };
+        let initiate =
+            |email, otp| InitiateSignUp { email_id: id(email), otp: id(otp), name: id("John Doe") };
+        let john = || given(events![initiated("john", "111111")]);
+        vec![
+            given([]).when(initiate("john", "111111")).then([initiated("john", "111111")]),
+            // The same again: the message is on its way.
+            john().wait(OTP_VALID_MS).when(initiate("john", "111111")).then_nothing(),
+            john()
+                .wait(OTP_VALID_MS + 1)
+                .when(initiate("john", "111111"))
+                .then_rejected(Rejection::OtpSpent),
+            john()
+                .and(events![confirmed()])
+                .when(initiate("john", "111111"))
+                .then_rejected(Rejection::OtpSpent),
+            john()
+                .when(InitiateSignUp { name: id("Jane Doe"), ..initiate("john", "111111") })
+                .then_rejected(Rejection::OtpSpent),
+            // Another password, or another address, is another sign-up.
+            john().when(initiate("john", "222222")).then([initiated("john", "222222")]),
+            john().when(initiate("jane", "111111")).then([initiated("jane", "111111")]),
+        ]
+    }
+}
+
+impl DcbSlice for InitiateSignUp {
+    type Reads = Consumed;
+
+    fn evolve(_state: State, event: Consumed) -> State {
+        match event {
+            Consumed::SignUpInitiated { name, at_ms } => State::Sent(name, at_ms),
+            Consumed::SignUpConfirmed => State::Used,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Sign-ups that a token confirms: the DCB specification's opt-in token.
+
+pub mod confirm_sign_up;
+mod events;
+pub mod initiate_sign_up;
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Signups;
+
+impl Context for Signups {
+    const NAME: &'static str = "signups";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Signups {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [SignUpInitiated::SCHEMA, SignUpConfirmed::SCHEMA])
+    }
+}
+
+impl Members for Signups {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<confirm_sign_up::ConfirmSignUp>().slice::<initiate_sign_up::InitiateSignUp>();
+    }
+}

@@ -1,0 +1,5 @@
+//! What a person runs: the command line, the stack on one machine, and the walk through the shop.
+
+mod walk;
+
+pub use walk::walk;

@@ -1,0 +1,185 @@
+//! The one who walks: sends commands, reads views and the index, watches the topic, and shows it all.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::future::try_join_all;
+use serde_json::Value;
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::{Instant, sleep, timeout_at},
+};
+
+use ringfence_local::{notices::Notice, stack::Stack};
+
+/// Longest wait for the events that a step causes.
+const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Pause before the index is looked at again.
+const INDEX_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the topic is watched at the end for events that nobody asked for.
+const QUIET_MAX: Duration = Duration::from_millis(500);
+
+/// How long a view is asked to wait for an event, in milliseconds; the most it takes.
+const VIEW_WAIT_MS: u64 = 10_000;
+
+/// Longest wait for one answer.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Status and body.
+pub(super) type Answer = (u16, Value);
+
+pub(super) struct Walker<'a> {
+    stack: &'a Stack,
+    client: reqwest::Client,
+    topic: Receiver<Notice>,
+    /// Ids of the events seen: the bus promises each at least once.
+    seen: BTreeSet<String>,
+    /// Events seen and not yet asked for, by type.
+    open: BTreeMap<String, usize>,
+    /// The latest event of each type, as the topic has it.
+    latest: BTreeMap<String, Value>,
+}
+
+impl<'a> Walker<'a> {
+    pub(super) fn new(stack: &'a Stack) -> Result<Self> {
+        let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
+        let topic = stack.watch();
+        let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { stack, client, topic, seen, open, latest })
+    }
+
+    /// The latest event of this type, as the topic had it.
+    pub(super) fn latest(&self, event: &str) -> Value {
+        self.latest[event].clone()
+    }
+
+    pub(super) async fn invoke(&self, function: &str, command: &Value) -> Result<Value> {
+        println!("→ invoke {function} {command}");
+        let answer = self.stack.invoke(function, command).await?;
+        println!("← {answer}");
+        Ok(answer)
+    }
+
+    /// Sends commands at once; the answers are in the order of the commands.
+    pub(super) async fn post_at_once(&self, path: &str, commands: &[Value]) -> Result<Vec<Answer>> {
+        try_join_all(commands.iter().map(|command| self.post(path, command))).await
+    }
+
+    pub(super) async fn post(&self, path: &str, command: &Value) -> Result<Answer> {
+        println!("→ POST {path} {command}");
+        let url = format!("{}{path}", self.stack.api());
+        let answer = self.client.post(url).json(command).send().await?;
+        let status = answer.status().as_u16();
+        let body: Value = answer.json().await.context("the answer is not JSON")?;
+        println!("← {status} {body}");
+        Ok((status, body))
+    }
+
+    /// Reads a row of a view that has this event, and compares one of its fields.
+    pub(super) async fn expect_row(
+        &self,
+        path: &str,
+        event: &Value,
+        field: &str,
+        expected: &Value,
+    ) -> Result<()> {
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
+        let (partition, position) = (text("partition"), text("position"));
+        let query = format!("partition={partition}&position={position}&wait={VIEW_WAIT_MS}");
+        println!("→ GET {path}");
+        let url = format!("{}{path}?{query}", self.stack.api());
+        let answer = self.client.get(url).send().await?;
+        let status = answer.status().as_u16();
+        let body: Value = answer.json().await.context("the answer is not JSON")?;
+        println!("← {status} {body}");
+        ensure!(status == 200, "{path} has no row");
+        let found = body.pointer(field).unwrap_or(&Value::Null);
+        ensure!(found == expected, "{path}: {field} is {found}, not {expected}");
+        Ok(())
+    }
+
+    /// Waits until the index has the event whose entry has these attributes.
+    pub(super) async fn expect_indexed(&self, event: &str, key: &Value) -> Result<()> {
+        let deadline = Instant::now() + EVENTS_WAIT_MAX;
+        let page = loop {
+            let mut pages = self.pages_with(key)?;
+            match pages.pop() {
+                Some(page) if pages.is_empty() => break page,
+                Some(_) => bail!("the index has {event} {} times", pages.len() + 1),
+                None if Instant::now() > deadline => bail!("{event} did not come to the index"),
+                None => sleep(INDEX_PAUSE).await,
+            }
+        };
+        println!("  index: {event} on {page}");
+        Ok(())
+    }
+
+    /// The pages of the index, one for each entry that has these attributes.
+    fn pages_with(&self, key: &Value) -> Result<Vec<String>> {
+        let key = key.as_object().context("attributes")?;
+        let mut found = Vec::new();
+        for page in self.stack.items("IndexTable")? {
+            let entries = page["e"]["L"].as_array().into_iter().flatten();
+            let fits = |entry: &&Value| key.iter().all(|(name, value)| entry["M"][name] == *value);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let page = format!("page {} of {}", text(&page["i"]["N"]), text(&page["p"]["S"]));
+            found.extend(entries.filter(fits).map(|_| page.clone()));
+        }
+        Ok(found)
+    }
+
+    /// Waits until each type has come as often as given, and takes these events.
+    pub(super) async fn expect_events(&mut self, expected: &[(&str, usize)]) -> Result<()> {
+        let deadline = Instant::now() + EVENTS_WAIT_MAX;
+        let missing = |open: &BTreeMap<String, usize>| {
+            let come = |kind: &str| open.get(kind).copied().unwrap_or(0);
+            expected.iter().find(|(kind, count)| come(kind) < *count).map(|(kind, _)| *kind)
+        };
+        while let Some(kind) = missing(&self.open) {
+            let Ok(notice) = timeout_at(deadline, self.topic.recv()).await else {
+                bail!("{kind} did not come on the topic");
+            };
+            self.note(notice)?;
+        }
+        for (kind, count) in expected {
+            if let Some(open) = self.open.get_mut(*kind) {
+                *open -= count;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn expect_quiet(&mut self) -> Result<()> {
+        sleep(QUIET_MAX).await;
+        while !self.topic.is_empty() {
+            let notice = self.topic.recv().await;
+            self.note(notice)?;
+        }
+        match self.open.iter().find(|(_, count)| **count > 0) {
+            Some((kind, count)) => bail!("{count} {kind} too many on the topic"),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&mut self, notice: Result<Notice, RecvError>) -> Result<()> {
+        match notice.context("the topic cannot be watched")? {
+            Notice::Trouble(text) => bail!("{text}"),
+            Notice::Event(event) => {
+                let (kind, detail) = (&event["detail-type"], &event["detail"]);
+                let kind = kind.as_str().context("an event without a type")?;
+                let id = detail["id"].as_str().context("an event without an id")?;
+                if self.seen.insert(id.to_owned()) {
+                    println!("  topic: {kind} {}", detail["data"]);
+                    *self.open.entry(kind.to_owned()).or_default() += 1;
+                    self.latest.insert(kind.to_owned(), detail.clone());
+                }
+                Ok(())
+            }
+        }
+    }
+}

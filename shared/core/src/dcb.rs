@@ -1,0 +1,259 @@
+//! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
+
+use crate::{
+    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, NewEvent, Place, Plan,
+    PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
+};
+
+/// Names the DCB log as the log of a context.
+pub enum Dcb {}
+
+/// A context on the DCB log.
+pub trait DcbContext: Context<Log = Dcb, Event = NewEvent> {
+    /// Declares its events.
+    ///
+    /// # Errors
+    /// The schemas contradict each other.
+    fn catalog() -> Result<Catalog, CatalogError>;
+}
+
+/// The events that a slice reads. Derive it for an enum of type names, each with the fields that
+/// the fold needs.
+pub trait Reads: Sized {
+    /// The type names.
+    const TYPES: &'static [&'static str];
+
+    /// Decodes an event of one of the types.
+    fn decode<P: Place>(event: &SequencedEvent<P>) -> Result<Self, serde_json::Error>;
+}
+
+/// The events that a slice writes: one event type, or a derived enum of several.
+pub trait Writes {
+    /// Their schemas.
+    const SCHEMAS: &'static [EventSchema];
+
+    /// The event, ready for a log.
+    ///
+    /// # Errors
+    /// It can't be read back.
+    fn to_event(&self) -> Result<NewEvent, EventError>;
+}
+
+/// A slice on the DCB log. `evolve` is pure.
+pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
+    /// How the first read is made. Eventual is half the price, and no less safe; a slice whose
+    /// retries cost more than that asks for strong.
+    const CONSISTENCY: Consistency = Consistency::Eventual;
+
+    /// The events that it reads.
+    type Reads: Reads;
+
+    /// Folds one event into the state.
+    fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
+
+    /// The query of a command of this shape with these tags. A slice that needs another, such as every
+    /// event of a type although the command has one of its tags, writes its own. It has the tags and
+    /// not the command, so that [`DcbSlice::check`] can plan, at the start, the query that will run.
+    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
+        Query::of_command(shape, tags, Self::Reads::TYPES, catalog)
+    }
+
+    /// Checks, when a function starts, that command, events and catalog agree and that every
+    /// consumed type has a route.
+    fn check(catalog: &Catalog) -> Result<(), SliceError> {
+        check_written::<Self>(catalog)?;
+        for shape in Self::SHAPES {
+            check_scopes::<Self>(shape, catalog)?;
+            check_routes::<Self>(shape, catalog)?;
+        }
+        Self::plans(catalog).map(drop)
+    }
+
+    /// What a command of this slice can read: the plans of made-up commands, with and without a value for
+    /// each of their options and lists.
+    fn plans(catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+        let shapes = Self::SHAPES.iter().map(|shape| plans::<Self>(shape, catalog));
+        Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+/// A disagreement between a slice and its catalog.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// The catalog itself is contradictory.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A written type is not in the catalog as the slice writes it.
+    #[error("{slice} writes {event_type}, which the catalog does not declare; add it there")]
+    Undeclared {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: &'static str,
+    },
+    /// Command and catalog disagree on the scope of a key.
+    #[error(
+        "{slice}: tag {key} is {catalog} in the catalog, but the command says otherwise; {fix}"
+    )]
+    Scope {
+        /// The slice.
+        slice: &'static str,
+        /// The tag key.
+        key: &'static str,
+        /// What the catalog says.
+        catalog: &'static str,
+        /// What to write.
+        fix: &'static str,
+    },
+    /// A command that lacks values for some of its tags can't be planned.
+    #[error("{slice}, when a command has no {without}: {reason}")]
+    Omitted {
+        /// The slice.
+        slice: &'static str,
+        /// The tags without a value.
+        without: String,
+        /// Why there is no plan.
+        reason: PlanError,
+    },
+    /// The slice's own query asks for a type that its fold does not know.
+    #[error("{slice}: its query asks for {event_type}; add the type to what the slice reads")]
+    NotRead {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: &'static str,
+    },
+    /// No read returns a consumed type.
+    #[error("{slice}: {source}")]
+    Route {
+        /// The slice.
+        slice: &'static str,
+        /// Why.
+        source: PlanError,
+    },
+}
+
+fn check_written<S: DcbSlice>(catalog: &Catalog) -> Result<(), SliceError> {
+    match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(written.name) != Some(*written)) {
+        None => Ok(()),
+        Some(written) => Err(SliceError::Undeclared { slice: S::NAME, event_type: written.name }),
+    }
+}
+
+fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+    let error = |key, catalog, fix| SliceError::Scope { slice: S::NAME, key, catalog, fix };
+    for tag in shape {
+        match (tag.cross_partition, catalog.is_cross_partition(tag.key)) {
+            (false, Some(true)) => {
+                let fix = "mark the field #[tag(cross_partition)]";
+                return Err(error(tag.key, "cross-partition", fix));
+            }
+            (true, Some(false)) => {
+                let fix = "remove #[tag(cross_partition)] from the field";
+                return Err(error(tag.key, "partition-scoped", fix));
+            }
+            (_, None) => {
+                let fix = "mark the field #[tag(skip)], or tag an event with it";
+                return Err(error(tag.key, "no tag of any event", fix));
+            }
+            _ => {}
+        }
+        let partitions =
+            |written: &EventSchema| written.tags.iter().any(|t| t.partition && t.key == tag.key);
+        if tag.partition && !S::Writes::SCHEMAS.iter().all(partitions) {
+            let fix = "mark the field that partitions the written events #[tag(partition)]";
+            return Err(error(tag.key, "not the partition of what is written", fix));
+        }
+    }
+    Ok(())
+}
+
+/// Of up to this many options and lists of a command, every set is tried without values. Of more, these
+/// sets are: the empty one, each option or list alone, and all together.
+const OMITTED_SETS_MAX: usize = 6;
+
+/// The sets of tags, by their places, that a command of this shape may have no value for.
+fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
+    let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
+    if optional.len() > OMITTED_SETS_MAX {
+        let each = optional.iter().map(|n| vec![*n]);
+        return each.chain([vec![], optional.clone()]).collect();
+    }
+    let mut sets = vec![vec![]];
+    for n in optional {
+        sets.extend(sets.clone().iter().map(|set| [&set[..], &[n]].concat()));
+    }
+    sets
+}
+
+/// The query of a command of this shape with these tags, and its plan.
+///
+/// # Errors
+/// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
+/// the tags that its types are read by.
+pub(crate) fn plan<S: DcbSlice>(
+    shape: &[TagSchema],
+    tags: Vec<Tag>,
+    catalog: &Catalog,
+) -> Result<(Query, Plan), PlanError> {
+    let names_nothing = !shape.is_empty() && tags.is_empty();
+    let query = S::query(shape, tags, catalog);
+    match Plan::new(&query, catalog) {
+        Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
+        Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
+        planned => Ok((query, planned?)),
+    }
+}
+
+/// The plan of a made-up command of this shape without some of its options and lists. Routes depend on
+/// keys and on whether two values of a key differ, and on nothing else of the values.
+fn made_up<S: DcbSlice>(
+    shape: &[TagSchema],
+    omitted: &[usize],
+    catalog: &Catalog,
+) -> Result<Plan, PlanError> {
+    let left = (0..shape.len()).filter(|n| !omitted.contains(n));
+    let tags = left.map(|n| Tag::new(shape[n].key, format!("any-{n}"))).collect();
+    plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
+}
+
+/// The plans of made-up commands of this shape, with and without each of its options and lists. What is
+/// read by a tag without a value is not read then, but the tags that are left must have a route. No plan
+/// may ask for a type that the slice does not read.
+fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+    let slice = S::NAME;
+    let mut plans = Vec::new();
+    for omitted in omissions(shape) {
+        let plan = match made_up::<S>(shape, &omitted, catalog) {
+            // Such a command is refused to its caller.
+            Err(PlanError::Nothing) => continue,
+            planned => planned.map_err(|reason| {
+                let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
+                SliceError::Omitted { slice, without: without.join(" and no "), reason }
+            })?,
+        };
+        let mut asked = plan.reads.iter().flat_map(|read| &read.types).copied();
+        if let Some(event_type) = asked.find(|asked| !S::Reads::TYPES.contains(asked)) {
+            return Err(SliceError::NotRead { slice, event_type });
+        }
+        plans.push(plan);
+    }
+    Ok(plans)
+}
+
+/// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
+/// reads.
+fn check_routes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+    let error = |source| SliceError::Route { slice: S::NAME, source };
+    let plan = made_up::<S>(shape, &[], catalog).map_err(error)?;
+    for &event_type in S::Reads::TYPES {
+        if catalog.schema(event_type).is_none() {
+            return Err(error(PlanError::UnknownType(event_type.to_owned())));
+        }
+        if !plan.reads.iter().any(|read| read.types.contains(event_type)) {
+            let keys: Vec<&str> = shape.iter().map(|tag| tag.key).collect();
+            return Err(error(PlanError::NoRoute { event_type, keys: keys.join(" or ") }));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Cases on the DCB log.
+
+use std::sync::Mutex;
+
+use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
+use serde_json::{Value, json};
+
+use super::{Case, CaseLog, Fact, InMemory};
+use crate::{
+    Append, Appended, CommandContext, CommandRecord, Conflict, Consistency, Dcb, DcbContext,
+    DcbSlice, Decisions, Envelope, EventLog, LogError, MemoryLog, NewEvent, Outcome, Plan, Seen,
+    SequencedEvent, Settled, Writes, handle,
+};
+
+/// A DCB log for cases, with what sets its clock to milliseconds since 1970.
+pub struct OnEvents<'l, L, F> {
+    /// The log.
+    pub log: &'l L,
+    /// Sets its clock.
+    pub set_clock: F,
+}
+
+impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
+    fn set_clock(&self, now_ms: u64) {
+        (self.set_clock)(now_ms);
+    }
+
+    async fn add(&self, fact: &Fact<NewEvent>, _: &S) {
+        assert!(
+            fact.stream.is_none(),
+            "an event's tags say where it is: write `and`, not `and_of`"
+        );
+        let context = CommandContext { now_ms: fact.at_ms, ..CommandContext::default() };
+        let append = Append {
+            events: vec![fact.event.clone()],
+            seen: None,
+            record: None,
+            envelope: &Envelope { context, ..Envelope::default() },
+        };
+        self.log.append(append).await.expect("given events can be appended");
+    }
+
+    async fn run(&self, command: &S, context: &CommandContext) -> Result<Vec<Value>, Value> {
+        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+        let envelope = Envelope { context: context.clone(), ..Envelope::default() };
+        let spy = Spy { log: self.log, written: Mutex::default() };
+        let handled = handle(&spy, &catalog, &Decisions::new(0), command, &envelope).await;
+        match handled.unwrap_or_else(|error| panic!("{}: {error}", S::NAME)).outcome {
+            Outcome::Rejected { rejection, .. } => Err(rejection),
+            Outcome::Accepted(_) => {
+                let written = spy.written.into_inner();
+                let written = written.expect("no code panics while it holds the lock");
+                Ok(written.iter().map(json).collect())
+            }
+        }
+    }
+
+    fn written(&self, events: &[S::Writes], _: &S) -> Vec<Value> {
+        let events = events.iter().map(Writes::to_event);
+        let events: Result<Vec<NewEvent>, _> = events.collect();
+        let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
+        events.iter().map(json).collect()
+    }
+}
+
+fn json(event: &NewEvent) -> Value {
+    let NewEvent { event_type, tags, data } = event;
+    json!({ "type": event_type, "tags": tags, "data": data })
+}
+
+impl<S: DcbSlice> InMemory<S> for Dcb {
+    async fn check(case: &Case<S>) {
+        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+        // The log in memory takes the time from the envelope.
+        case.check(&OnEvents { log: &MemoryLog::new(catalog), set_clock: |_| {} }).await;
+    }
+
+    fn check_slice() {
+        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+        S::check(&catalog).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// A log that notes what is committed through it.
+struct Spy<'l, L> {
+    log: &'l L,
+    written: Mutex<Vec<NewEvent>>,
+}
+
+impl<L: EventLog> EventLog for Spy<'_, L> {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        self.log.read(plan, consistency, envelope)
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        async move {
+            let events = append.events.clone();
+            let appended = self.log.append(append).await?;
+            if let Appended::Committed(_) = appended {
+                self.written.lock().expect("no code panics while it holds the lock").extend(events);
+            }
+            Ok(appended)
+        }
+        .boxed()
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        self.log.verify(seen, envelope)
+    }
+
+    fn settle<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        outcome: &'a Outcome,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Settled, LogError>> {
+        self.log.settle(record, outcome, envelope)
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        self.log.pause(attempt, envelope)
+    }
+}

@@ -1,0 +1,66 @@
+//! Slices on the document log: a command on its way to a stream.
+
+use ringfence::{CommandRecord, Envelope, EventRef, Handled, StreamSlice};
+use serde::Serialize;
+
+use crate::codec::encode;
+use crate::{Category, DocumentContext, DocumentError, Load, Outcome, Store, StreamName};
+
+/// A slice on the document log.
+pub trait DocumentSlice: StreamSlice<Context: DocumentContext> {}
+
+impl<S: StreamSlice<Context: DocumentContext>> DocumentSlice for S {}
+
+/// Settles `command` on the state that the category's cache has, else on the one in the store.
+///
+/// With an idempotency key its events are the record: if the stream has them, they are the answer and
+/// nothing is decided. A command that is refused, or that asks for what is already so, leaves no record: a
+/// repeat is decided anew.
+///
+/// # Errors
+/// As [`Category::transact_once`].
+pub async fn handle<C: DocumentSlice, S: Store>(
+    category: &Category<C::Context, S>,
+    command: &C,
+    envelope: &Envelope,
+) -> Result<Handled<u64>, DocumentError> {
+    let id = command.stream_id();
+    let decide = |state: &_| command.decide(state, &envelope.context);
+    let transacted = match &envelope.idempotency_key {
+        None => category.transact(&id, Load::Cached, envelope, decide).await,
+        Some(key) => {
+            let record = CommandRecord::new(C::NAME, key, command);
+            category.transact_once(&id, Load::Cached, envelope, &record, decide).await
+        }
+    }?;
+    let (stream, attempts) = (category.stream(&id)?, transacted.attempts);
+    let repeated = matches!(transacted.outcome, Outcome::Repeated(_));
+    let events = match transacted.outcome {
+        Outcome::Rejected(rejection) => {
+            let message = rejection.to_string();
+            let rejection = serde_json::to_value(&rejection).unwrap_or_default();
+            let outcome = ringfence::Outcome::Rejected { message, rejection };
+            return Ok(Handled { outcome, attempts, repeated });
+        }
+        Outcome::Repeated(found) => {
+            found.into_iter().map(|found| (found.index, found.event.event_type)).collect()
+        }
+        Outcome::Accepted(events) if category.access.keeps_events() => {
+            let first = transacted.version - events.len() as u64;
+            types(&stream, &events).map(|types| (first..).zip(types).collect::<Vec<_>>())?
+        }
+        // The state is all there is.
+        Outcome::Accepted(_) => Vec::new(),
+    };
+    let events = events.into_iter().map(|(position, event_type)| {
+        let partition = Some(stream.partition().to_string());
+        EventRef { event_type, position, partition }
+    });
+    let outcome = ringfence::Outcome::Accepted(events.collect());
+    Ok(Handled { outcome, attempts, repeated })
+}
+
+fn types(stream: &StreamName, events: &[impl Serialize]) -> Result<Vec<String>, DocumentError> {
+    let types = events.iter().map(|event| Ok(encode(event)?.0)).collect::<Result<_, _>>();
+    types.map_err(|source| DocumentError::Unencodable { stream: stream.clone(), source })
+}

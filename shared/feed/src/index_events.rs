@@ -1,0 +1,211 @@
+//! index-events: new events of the logs' streams go to the index.
+//!
+//! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
+//! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log. Each
+//! partition succeeds or fails for itself. A partition that may succeed later is retried as long as there
+//! is time. Then the lowest sequence number of its records is reported, and Lambda delivers again from
+//! there. A partition that waits for a person is kept in the dead-letter queue with its cause, and counts
+//! as done.
+
+mod run;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::future::BoxFuture;
+use ringfence::{BoundaryId, Position};
+use ringfence_document_log::StreamName;
+use ringfence_dynamo::Retry;
+use ringfence_lambda::{
+    chain,
+    reactions::{Letters, letter, sequence_number},
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::indexer::{Indexer, Outcome};
+use crate::partition::{Doorbell, Partition};
+
+pub use run::run;
+
+/// Why a letter is not sent.
+const OUT_OF_TIME: &str = "no time was left to keep the letter";
+
+/// Indexes partitions.
+pub trait Indexing: Send + Sync {
+    /// What became of each partition, within `time`.
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        time: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>>;
+}
+
+impl Indexing for Indexer {
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        time: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        Box::pin(Indexer::index(self, doorbells, Retry::default().within(time)))
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Partitions that have records in the batch.
+    pub partitions: usize,
+    /// Events that are new in the index.
+    pub indexed: u64,
+    /// Letters that are in the dead-letter queue.
+    pub dead_letters: usize,
+    /// Lambda delivers the batch again from this sequence number on.
+    pub failed_from: Option<String>,
+    /// Why, of the first failure.
+    pub cause: Option<String>,
+}
+
+/// Indexes the partitions that the records of a batch name. A temporary failure is retried until
+/// `time` is over, so that an outage takes few deliveries: the mapping counts them, to end a crash
+/// loop.
+pub async fn index(
+    indexing: &impl Indexing,
+    letters: &impl Letters,
+    records: &[Value],
+    time: Duration,
+) -> Report {
+    let retry = Retry::default().within(time);
+    let mut batch = Batch::new(records);
+    for rounds in 1.. {
+        batch.index(indexing, retry.left().unwrap_or(time)).await;
+        batch.keep(letters, retry).await;
+        let Some((_, cause)) = &batch.undone() else { break };
+        tracing::warn!(cause, rounds, "trying again");
+        if !retry.pause(rounds).await {
+            break;
+        }
+    }
+    batch.report()
+}
+
+/// A batch, and the part of it that is not done.
+struct Batch<'r> {
+    records: &'r [Value],
+    /// Partitions that are to be indexed.
+    due: BTreeMap<Partition, Due>,
+    /// Letters that are to be kept, by the record they are about, and why they are not.
+    letters: Vec<(usize, Value, String)>,
+    report: Report,
+}
+
+/// A partition that is to be indexed.
+struct Due {
+    /// The first of its records, which has the lowest sequence number.
+    record: usize,
+    /// The newest of its events that a record shows.
+    event: Option<Position>,
+    /// Why it is not indexed.
+    cause: String,
+}
+
+impl<'r> Batch<'r> {
+    fn new(records: &'r [Value]) -> Self {
+        let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
+        let mut batch = Self { records, due, letters, report: Report::default() };
+        for (record, json) in records.iter().enumerate() {
+            match doorbell(&json["dynamodb"]) {
+                Ok(None) => {}
+                Ok(Some(Doorbell { partition, event })) => {
+                    let due = Due { record, event: None, cause: String::new() };
+                    let due = batch.due.entry(partition).or_insert(due);
+                    due.event = due.event.take().max(event);
+                }
+                Err(cause) => batch.bury(record, letter(json, &cause)),
+            }
+        }
+        batch.report.partitions = batch.due.len();
+        batch
+    }
+
+    async fn index(&mut self, indexing: &impl Indexing, time: Duration) {
+        let doorbell = |(partition, due): (&Partition, &Due)| Doorbell {
+            partition: partition.clone(),
+            event: due.event.clone(),
+        };
+        let outcomes = indexing.index(self.due.iter().map(doorbell).collect(), time).await;
+        for (partition, outcome) in outcomes {
+            let Some(mut due) = self.due.remove(&partition) else { continue };
+            match outcome {
+                Ok(indexed) => self.report.indexed += indexed,
+                Err(error) if error.is_transient() => {
+                    due.cause = chain(&error);
+                    self.due.insert(partition, due);
+                }
+                Err(error) => {
+                    let (log, id) = (partition.log, partition.id.as_str());
+                    let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
+                    self.bury(due.record, letter);
+                }
+            }
+        }
+    }
+
+    fn bury(&mut self, record: usize, letter: Value) {
+        let (cause, partition) = (&letter["cause"], &letter["partition"]);
+        tracing::error!(%cause, %partition, "dead letter");
+        self.letters.push((record, letter, String::new()));
+    }
+
+    /// Keeps one letter after the other. Those that are not reached in time are not sent.
+    async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
+        for (record, letter, _) in std::mem::take(&mut self.letters) {
+            let time = retry.left().unwrap_or(Duration::MAX);
+            if time.is_zero() {
+                self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
+                continue;
+            }
+            match timeout(time, letters.keep(letter.clone())).await {
+                Ok(Ok(())) => self.report.dead_letters += 1,
+                Ok(Err(error)) => self.letters.push((record, letter, chain(&*error))),
+                Err(late) => self.letters.push((record, letter, chain(&late))),
+            }
+        }
+    }
+
+    /// The first record that is not done, and why.
+    fn undone(&self) -> Option<(usize, &str)> {
+        let due = self.due.values().map(|due| (due.record, due.cause.as_str()));
+        let letters = self.letters.iter().map(|(record, _, cause)| (*record, cause.as_str()));
+        due.chain(letters).min()
+    }
+
+    fn report(self) -> Report {
+        let undone = self.undone();
+        let failed_from = undone.map(|(record, _)| sequence_number(&self.records[record]));
+        let cause = undone.map(|(_, cause)| cause.to_owned());
+        Report { failed_from, cause, ..self.report }
+    }
+}
+
+/// The partition that has something new; none for a record of anything but new events.
+fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
+    let image = |name| change["NewImage"].get(name);
+    let key = |name| change["Keys"][name]["S"].as_str();
+    if let Some(id) = key("id") {
+        let event =
+            key("position").and_then(|position| Position::try_from(position.to_owned()).ok());
+        let partition = Partition::from(BoundaryId::stored(id));
+        return Ok(image("event").map(|_| Doorbell { partition, event }));
+    }
+    if let Some(aggregate) = key("aggregateId") {
+        return Ok(image("version").map(|_| Partition::of_aggregate(aggregate).into()));
+    }
+    let Some(stream) = key("p") else { return Err("the record has no key".to_owned()) };
+    // How many events a write of the Tip has appended; calves say nothing of it.
+    let appended = image("a").is_some_and(|appended| appended["N"] != "0");
+    let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
+    Ok(appended.then(|| Partition::of_document(&stream).into()))
+}
+
+#[cfg(test)]
+mod tests;

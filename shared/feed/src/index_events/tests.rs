@@ -1,0 +1,220 @@
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::FutureExt;
+use ringfence_dcb_log::NewsError;
+use ringfence_dynamo::Failure;
+
+use super::*;
+use crate::{FeedError, IndexError, Log};
+
+/// Fails partitions by their names.
+struct ByName;
+
+impl Indexing for ByName {
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        _: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        let partitions = doorbells.into_iter().map(|doorbell| doorbell.partition);
+        let outcome = |partition: &Partition| match partition.id.as_str() {
+            "a:poison" => {
+                let partition = partition.id.clone();
+                Err(IndexError::News(Arc::new(NewsError::Uncounted { partition, event: None })))
+            }
+            "a:throttled" => {
+                let source = Failure::Throttled { source: "slow down".into() };
+                let (operation, attempts) = ("writing a page", 8);
+                Err(IndexError::Feed(Arc::new(FeedError::Failed { operation, attempts, source })))
+            }
+            _ => Ok(2),
+        };
+        let outcomes = partitions.map(|p| (p.clone(), outcome(&p))).collect();
+        async move { outcomes }.boxed()
+    }
+}
+
+/// Keeps letters but for the first few.
+struct Mailbox {
+    refuses: AtomicUsize,
+    letters: Mutex<Vec<Value>>,
+}
+
+impl Letters for Mailbox {
+    fn keep(
+        &self,
+        letter: Value,
+    ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        let works = self.refuses.load(Ordering::Relaxed) == 0;
+        if works {
+            self.letters.lock().unwrap().push(letter);
+        } else {
+            self.refuses.fetch_sub(1, Ordering::Relaxed);
+        }
+        async move { if works { Ok(()) } else { Err("no queue".into()) } }.boxed()
+    }
+}
+
+/// Takes letters and never answers.
+struct Silent(AtomicUsize);
+
+impl Letters for Silent {
+    fn keep(
+        &self,
+        _: Value,
+    ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().boxed()
+    }
+}
+
+fn record(n: usize, id: &str) -> Value {
+    json!({ "dynamodb": {
+        "SequenceNumber": n.to_string(),
+        "Keys": { "id": { "S": id } },
+        "NewImage": { "event": { "S": "Changed" } },
+    }})
+}
+
+/// The time of an invocation.
+const TIME: Duration = Duration::from_secs(898);
+
+async fn run(records: &[Value], refuses: usize) -> (Report, Vec<Value>) {
+    let letters = Mailbox { refuses: refuses.into(), letters: Mutex::default() };
+    let report = index(&ByName, &letters, records, TIME).await;
+    (report, letters.letters.into_inner().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_partition_succeeds_or_fails_for_itself() {
+    let ids = ["a:1", "a:poison", "a:throttled", "a:1", "a:throttled", "a:2"];
+    let records: Vec<_> = ids.iter().zip(1..).map(|(id, n)| record(n, id)).collect();
+    let (report, letters) = run(&records, 0).await;
+    assert_eq!((report.partitions, report.indexed, report.dead_letters), (4, 4, 1));
+    assert_eq!(report.failed_from.as_deref(), Some("3"));
+    assert!(report.cause.unwrap().contains("throttled"));
+    assert_eq!(letters[0]["partition"], "a:poison");
+    assert!(letters[0]["cause"].as_str().unwrap().contains("ringfence repair"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_queue_never_takes_is_delivered_again() {
+    let records = [record(1, "a:1"), record(2, "a:poison"), record(3, "a:throttled")];
+    let (report, _) = run(&records, usize::MAX).await;
+    assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 0));
+    assert!(report.cause.unwrap().contains("no queue"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
+    let records = [1, 2].map(|n| json!({ "dynamodb": { "SequenceNumber": n.to_string() } }));
+    let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
+    let report = index(&ByName, &letters, &records, TIME).await;
+    // The timer counts whole milliseconds, and the time is over in the next one.
+    assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
+    assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
+    assert_eq!(letters.0.into_inner(), 1, "the second letter is not sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_fails_for_a_while_costs_no_delivery() {
+    let (report, letters) = run(&[record(1, "a:poison")], 9).await;
+    assert_eq!((report.failed_from, report.dead_letters, letters.len()), (None, 1, 1));
+}
+
+/// The mapping counts deliveries, to end a crash loop: an outage must not use them up.
+#[tokio::test(start_paused = true)]
+async fn what_fails_for_now_is_tried_as_long_as_there_is_time() {
+    let begin = tokio::time::Instant::now();
+    let (report, _) = run(&[record(1, "a:throttled")], 0).await;
+    assert_eq!(report.failed_from.as_deref(), Some("1"));
+    // The next pause, of 1.6 seconds at most, would have ended too late.
+    let took = begin.elapsed();
+    assert!(took > TIME - Duration::from_millis(1_600) && took < TIME, "{took:?}");
+}
+
+/// Fails one partition for now, the first time.
+struct Once(Mutex<Vec<Vec<Doorbell>>>);
+
+impl Indexing for Once {
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        _: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        let mut runs = self.0.lock().unwrap();
+        let outcome = |bell: &Doorbell| match runs.is_empty() && bell.partition.id.as_str() == "a:2"
+        {
+            true => Err(IndexError::Feed(Arc::new(FeedError::Contention { attempts: 16 }))),
+            false => Ok(1),
+        };
+        let outcomes = doorbells.iter().map(|bell| (bell.partition.clone(), outcome(bell)));
+        let outcomes = outcomes.collect();
+        runs.push(doorbells);
+        async move { outcomes }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_failed_is_tried_again_with_the_newest_event_that_its_records_show() {
+    let letters = Mailbox { refuses: 0.into(), letters: Mutex::default() };
+    let position = |n: u64| format!("{n:013}-00000000-0000-4000-8000-000000000000");
+    let rings = [("a:1", 5), ("a:2", 9), ("a:2", 7)];
+    let records = rings.map(|(id, n)| {
+        let mut record = record(1, id);
+        record["dynamodb"]["Keys"]["position"]["S"] = position(n).into();
+        record
+    });
+    let indexing = Once(Mutex::default());
+    let report = index(&indexing, &letters, &records, TIME).await;
+    assert_eq!((report.indexed, report.failed_from), (2, None));
+    let bell = |id: &str, n: u64| Doorbell {
+        partition: BoundaryId::stored(id).into(),
+        event: Some(Position::try_from(position(n)).unwrap()),
+    };
+    let expected = [vec![bell("a:1", 5), bell("a:2", 9)], vec![bell("a:2", 9)]];
+    assert_eq!(*indexing.0.lock().unwrap(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_without_key_is_kept_whole_and_one_of_a_fence_is_nothing() {
+    let fence = json!({ "dynamodb": { "Keys": { "id": { "S": "fence#a:1" } }, "NewImage": {} } });
+    let keyless = json!({ "dynamodb": { "NewImage": { "event": { "S": "Changed" } } } });
+    let (report, letters) = run(&[fence, keyless.clone()], 0).await;
+    let expected = Report { dead_letters: 1, ..Report::default() };
+    assert_eq!(report, expected);
+    assert_eq!(letters[0]["record"], keyless);
+}
+
+#[test]
+fn a_record_of_each_table_names_its_partition() {
+    let check = |change: Value, expected: Option<(Log, &str)>| {
+        let found = doorbell(&change).unwrap().map(|doorbell| doorbell.partition);
+        let expected = expected.map(|(log, id)| Partition { log, id: BoundaryId::stored(id) });
+        assert_eq!(found, expected, "{change}");
+    };
+    let aggregate = json!({ "aggregateId": { "S": "carts#a" }, "version": { "N": "1" } });
+    let change = json!({ "Keys": aggregate, "NewImage": aggregate });
+    check(change, Some((Log::Aggregates, "carts#a")));
+    let tip = |stream: &str, appended: Option<&str>| {
+        let appended = appended.map(|n| json!({ "N": n }));
+        let mut image = json!({ "n": { "N": "3" } });
+        image.as_object_mut().unwrap().extend(appended.map(|a| ("a".to_owned(), a)));
+        json!({ "Keys": { "p": { "S": stream }, "i": { "N": "2147483647" } }, "NewImage": image })
+    };
+    check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1")));
+    check(tip("carts-a", Some("0")), None);
+    check(tip("carts-a", None), None);
+    assert!(doorbell(&tip("carts", Some("1"))).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sample_payload_tells_of_partitions() {
+    let path = "../../events/index-events/stream.json";
+    let sample: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let (report, _) = run(sample["Records"].as_array().unwrap(), 0).await;
+    assert!(report.partitions > 0 && report.indexed > 0, "{report:?}");
+}

@@ -1,0 +1,183 @@
+//! The command: `demo` walks through the stack and ends, `up` stays.
+
+use std::{env, fs, path::Path, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    bridge,
+    environment::Files,
+    notices::Notice,
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+
+/// Ringfence on one machine.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Starts the stack, walks through it, verifies each step, and ends.
+    Demo,
+    /// Starts the stack and keeps it until Ctrl-C.
+    Up {
+        /// Port of the HTTP API; 0 takes a free one.
+        #[arg(long, default_value_t = 3000)]
+        port: u16,
+        /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
+        /// or Podman as root.
+        #[arg(long)]
+        sam: bool,
+    },
+}
+
+/// Does what the command line asks for. `walk` uses a stack that nobody else uses, and fails as soon as
+/// something is not as it should be.
+#[tokio::main]
+pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>) -> ExitCode {
+    let arguments = Arguments::parse();
+    let stays = matches!(arguments.command, Command::Up { .. });
+    // Dropping the future ends the stack with all its processes.
+    let ended = tokio::select! {
+        ended = carry_out(arguments.command, walk) => ended,
+        () = interrupted() => match stays {
+            true => {
+                println!("stopped");
+                Ok(())
+            }
+            false => Err(anyhow::anyhow!("interrupted")),
+        },
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -> Result<()> {
+    let root = workspace_root();
+    let template = Template::of_workspace()?;
+    let target = root.join("target");
+    match command {
+        Command::Demo => {
+            // Nobody looks at the files of a walk, unless it fails.
+            fs::create_dir_all(&target)?;
+            let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
+            let data = files.path().to_owned();
+            let walked = async {
+                let stack = Stack::start(&Options { root, template, data, port: 0 }).await?;
+                walk(&stack).await
+            };
+            if let Err(error) = walked.await {
+                eprintln!("\nlogs: below {}", files.keep().display());
+                return Err(error);
+            }
+            println!("\nAll of it happened.");
+            Ok(())
+        }
+        Command::Up { port, sam } => {
+            let bridge = match sam {
+                true => Some(bridge::address(env::var_os("DOCKER_HOST")).await?),
+                false => None,
+            };
+            let options = Options { root, template, data: target.join("local"), port };
+            let mut stack = Stack::start(&options).await?;
+            let files = stack.write_environment()?;
+            describe(&stack, &files);
+            if let Some(bridge) = bridge {
+                let template = stack.serve_containers(&options.template, bridge)?;
+                describe_sam(&stack, &files, &template);
+            }
+            println!("\nCtrl-C ends it.\n");
+            follow(&stack).await;
+            Ok(())
+        }
+    }
+}
+
+fn describe(stack: &Stack, files: &Files) {
+    println!("\nHTTP API    {}", stack.api());
+    let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
+    routes.sort();
+    for (path, method) in routes {
+        println!("            {method} {path}");
+    }
+    println!("Lambda      {}", stack.lambda());
+    println!("Page        {} (events, trouble, dead letters, routes)", stack.services());
+    println!("DynamoDB    {} (empty at each start)", stack.dynamo());
+    for table in stack.tables() {
+        println!("            {}", table.name);
+    }
+    println!("Kept        dead letters in queues, failed batches in buckets:");
+    for queue in stack.queues().keys() {
+        println!("            {}", stack.queue_url(queue));
+    }
+    for bucket in stack.buckets().names() {
+        println!("            s3://{bucket}");
+    }
+    println!("\nA walk through the shop, in another shell:");
+    println!("  scripts/walk {}", stack.api());
+    println!("\nFor `ringfence` and AWS clients, in another shell:");
+    println!("  set -a; . {}; set +a", files.shell.display());
+    println!("  cargo ringfence verify");
+    let cargo_lambda = stack.cargo_lambda().display();
+    println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
+    println!("start) and on its data; then invoke one:");
+    let watch = files.watch.display();
+    println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --config {watch}");
+    println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 add-product \\");
+    println!("    --data-file events/add-product/direct.json");
+}
+
+fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
+    // SAM's own default is the port that this stack has by default.
+    let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
+    let template = template.display();
+    println!("\nThe functions in containers, on this stack's data:");
+    println!("  sam local invoke AddProduct --template {template} \\");
+    println!("    --event events/add-product/direct.json");
+    println!("  sam local start-api --template {template} --port {port}");
+    println!("Both in a shell without the variables of {},", files.shell.display());
+    println!("which SAM would take for those of the template.");
+}
+
+/// Prints what happens, for as long as the stack runs.
+async fn follow(stack: &Stack) {
+    let mut topic = stack.watch();
+    loop {
+        match topic.recv().await {
+            Ok(Notice::Event(event)) => {
+                let kind = event["detail-type"].as_str().unwrap_or_default();
+                println!("topic: {kind} {}", event["detail"]["data"]);
+            }
+            Ok(Notice::Trouble(text)) => eprintln!("trouble: {text}"),
+            Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers a signal ends the process at once.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

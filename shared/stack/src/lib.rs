@@ -1,0 +1,13 @@
+//! What is in a stack.
+//!
+//! A context lists its slices and its views, and a stack lists its contexts ([`Members`]). Nothing else
+//! lists them. A [`Visitor`] walks over the lists with the types themselves, so that it can do whatever a
+//! slice can do; [`Stack`] is what a walk finds in plain values.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod names;
+mod stack;
+mod visit;
+
+pub use stack::{ContextInfo, Log, SliceInfo, Stack};
+pub use visit::{List, ListedContext, ListedSlice, Members, Visitor};

@@ -1,0 +1,148 @@
+//! A stack in plain values.
+
+use std::collections::BTreeSet;
+
+use ringfence::{Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Slice};
+use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
+use ringfence_document_log::{DocumentContext, DocumentSlice};
+use ringfence_views::{Definition, View};
+
+use crate::names::names;
+use crate::{List, Members, Visitor};
+
+/// One of the three logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Log {
+    /// Events with tags, in one table.
+    Dcb,
+    /// One stream of events an aggregate.
+    Aggregate,
+    /// One document a stream.
+    Document,
+}
+
+/// What a stack has, without the code of its slices.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// Every event type of the DCB log.
+    pub catalog: Catalog,
+    /// The contexts, in the order of the list.
+    pub contexts: Vec<ContextInfo>,
+}
+
+/// A context.
+#[derive(Clone, Debug)]
+pub struct ContextInfo {
+    /// Its name, which is the source of its events on the EventTopic.
+    pub name: &'static str,
+    /// The log that it is on.
+    pub log: Log,
+    /// The names of its event types.
+    pub event_types: Vec<&'static str>,
+    /// Its slices.
+    pub slices: Vec<SliceInfo>,
+    /// Its views.
+    pub views: Vec<Definition>,
+}
+
+/// A slice.
+#[derive(Clone, Debug)]
+pub struct SliceInfo {
+    /// Its name, which is that of its binary.
+    pub name: &'static str,
+    /// The types of events that it reacts to.
+    pub reacts_to: &'static [Cause],
+}
+
+impl Stack {
+    /// What `M` lists.
+    ///
+    /// # Errors
+    /// Two contexts contradict each other.
+    pub fn of<M: Members>() -> Result<Self, CatalogError> {
+        let mut found = Found { catalogs: Vec::new(), contexts: Vec::new() };
+        List::walk::<M>(&mut found);
+        let catalogs = found.catalogs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { catalog: Catalog::compose(catalogs)?, contexts: found.contexts })
+    }
+
+    /// The slices with their contexts, in the order of the list.
+    pub fn slices(&self) -> impl Iterator<Item = (&ContextInfo, &SliceInfo)> {
+        self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
+    }
+
+    /// The views, in the order of the list.
+    #[must_use]
+    pub fn views(&self) -> Vec<Definition> {
+        self.contexts.iter().flat_map(|context| &context.views).copied().collect()
+    }
+
+    /// The names of all event types.
+    #[must_use]
+    pub fn event_types(&self) -> BTreeSet<&'static str> {
+        self.contexts.iter().flat_map(|context| &context.event_types).copied().collect()
+    }
+
+    /// The context of this name.
+    #[must_use]
+    pub fn context(&self, name: &str) -> Option<&ContextInfo> {
+        self.contexts.iter().find(|context| context.name == name)
+    }
+}
+
+struct Found {
+    catalogs: Vec<Result<Catalog, CatalogError>>,
+    contexts: Vec<ContextInfo>,
+}
+
+impl Found {
+    fn context<C: Context>(&mut self, log: Log, event_types: Vec<&'static str>) {
+        let (slices, views) = (Vec::new(), Vec::new());
+        self.contexts.push(ContextInfo { name: C::NAME, log, event_types, slices, views });
+    }
+
+    fn last(&mut self) -> &mut ContextInfo {
+        self.contexts.last_mut().expect("a context lists its slices and views")
+    }
+
+    fn slice<S: Slice>(&mut self) {
+        self.last().slices.push(SliceInfo { name: S::NAME, reacts_to: S::REACTS_TO });
+    }
+}
+
+impl Visitor for Found {
+    fn dcb_context<C: DcbContext>(&mut self) {
+        let catalog = C::catalog();
+        let own = catalog.iter().flat_map(|catalog| {
+            let own = |name: &&'static str| catalog.context(name) == Some(C::NAME);
+            catalog.schemas().map(|schema| schema.name).filter(own).collect::<Vec<_>>()
+        });
+        let own = own.collect();
+        self.context::<C>(Log::Dcb, own);
+        self.catalogs.push(catalog);
+    }
+
+    fn aggregate_context<C: AggregateContext>(&mut self) {
+        self.context::<C>(Log::Aggregate, names::<C::Event>().to_vec());
+    }
+
+    fn document_context<C: DocumentContext>(&mut self) {
+        self.context::<C>(Log::Document, names::<C::Event>().to_vec());
+    }
+
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        self.slice::<S>();
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        self.slice::<S>();
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        self.slice::<S>();
+    }
+
+    fn view<V: View>(&mut self) {
+        self.last().views.push(Definition::of::<V>());
+    }
+}

@@ -1,0 +1,107 @@
+//! The walk over a stack.
+
+use ringfence::{Context, Dcb, DcbContext, DcbSlice, LogOf, Slice};
+use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
+use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
+use ringfence_views::View;
+
+/// What has members: a stack its contexts, a context its slices and views.
+pub trait Members {
+    /// Lists them, in the order in which people shall read them.
+    fn list(list: &mut List<impl Visitor>);
+}
+
+/// What is done with each member of a stack.
+pub trait Visitor {
+    /// A context on the DCB log. Its members follow.
+    fn dcb_context<C: DcbContext>(&mut self) {}
+    /// A context on the aggregate log. Its members follow.
+    fn aggregate_context<C: AggregateContext>(&mut self) {}
+    /// A context on the document log. Its members follow.
+    fn document_context<C: DocumentContext>(&mut self) {}
+    /// A slice on the DCB log.
+    fn dcb_slice<S: DcbSlice>(&mut self) {}
+    /// A slice on the aggregate log.
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {}
+    /// A slice on the document log.
+    fn document_slice<S: DocumentSlice>(&mut self) {}
+    /// A view.
+    fn view<V: View>(&mut self) {}
+}
+
+/// Where members are listed.
+pub struct List<'v, V>(&'v mut V);
+
+impl<'v, V: Visitor> List<'v, V> {
+    /// Walks over the members of `M`.
+    pub fn walk<M: Members>(visitor: &'v mut V) {
+        M::list(&mut Self(visitor));
+    }
+
+    /// Lists a context, and what it lists.
+    pub fn context<C: Context<Log: ListedContext<C>> + Members>(&mut self) -> &mut Self {
+        C::Log::visit(self.0);
+        C::list(self);
+        self
+    }
+
+    /// Lists a slice.
+    pub fn slice<S: Slice<Context: Context<Log: ListedSlice<S>>>>(&mut self) -> &mut Self {
+        LogOf::<S>::visit(self.0);
+        self
+    }
+
+    /// Lists a view.
+    pub fn view<W: View>(&mut self) -> &mut Self {
+        self.0.view::<W>();
+        self
+    }
+}
+
+/// A log, by its name, whose contexts can be listed.
+pub trait ListedContext<C> {
+    /// Visits the context.
+    fn visit(visitor: &mut impl Visitor);
+}
+
+/// A log, by its name, whose slices can be listed.
+pub trait ListedSlice<S> {
+    /// Visits the slice.
+    fn visit(visitor: &mut impl Visitor);
+}
+
+impl<C: DcbContext> ListedContext<C> for Dcb {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.dcb_context::<C>();
+    }
+}
+
+impl<C: AggregateContext> ListedContext<C> for Aggregates {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.aggregate_context::<C>();
+    }
+}
+
+impl<C: DocumentContext> ListedContext<C> for Documents {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.document_context::<C>();
+    }
+}
+
+impl<S: DcbSlice> ListedSlice<S> for Dcb {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.dcb_slice::<S>();
+    }
+}
+
+impl<S: AggregateSlice> ListedSlice<S> for Aggregates {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.aggregate_slice::<S>();
+    }
+}
+
+impl<S: DocumentSlice> ListedSlice<S> for Documents {
+    fn visit(visitor: &mut impl Visitor) {
+        visitor.document_slice::<S>();
+    }
+}

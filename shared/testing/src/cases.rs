@@ -1,0 +1,182 @@
+//! The cases of every slice, in memory and on DynamoDB.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, check_in_memory};
+use ringfence::{Access, Context, DcbContext, DcbSlice, Decisions, Envelope, Slice, handle};
+use ringfence_aggregate_log::kit::OnAggregates;
+use ringfence_aggregate_log::{AggregateSlice, Table};
+use ringfence_dcb_log::{DcbLog, Options};
+use ringfence_document_log::kit::OnDocuments;
+use ringfence_document_log::{
+    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
+};
+use ringfence_dynamo::Retry;
+use ringfence_dynamo::wire::Exchange;
+use ringfence_local::template::Template;
+use ringfence_stack::{List, Log, Members, Visitor};
+use serde_json::{Value, json};
+
+use crate::Dynamo;
+
+/// The logical ids of the logs' tables.
+const EVENTS: &str = "EventTable";
+const AGGREGATES: &str = "AggregateTable";
+const DOCUMENTS: &str = "DocumentTable";
+
+/// What the cases of a slice asked of DynamoDB.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The slice's name.
+    pub slice: &'static str,
+    /// The log that it is on.
+    pub log: Log,
+    /// Operations and requests, in their order: those of its cases, and the queries of commands that no
+    /// case has. Tables are named by their logical ids.
+    pub requests: Vec<(String, Value)>,
+}
+
+/// The cases of a stack.
+pub struct Cases<'t> {
+    template: &'t Template,
+    on_dynamo: Vec<LocalBoxFuture<'t, Ran>>,
+}
+
+impl<'t> Cases<'t> {
+    /// Runs every case of the slices that `M` lists: in memory, and on DynamoDB with the tables of the
+    /// template. Each case has a table of its own, which is found in order afterwards. Panics with the
+    /// place of the first case that fails, and with the name of a slice that has no cases.
+    pub async fn run<M: Members>(template: &'t Template) -> Vec<Ran> {
+        let mut cases = Self { template, on_dynamo: Vec::new() };
+        List::walk::<M>(&mut cases);
+        let mut ran = Vec::new();
+        for slice in cases.on_dynamo {
+            ran.push(slice.await);
+        }
+        ran
+    }
+}
+
+/// Runs the command of a case whose facts are there, and says what it asked.
+async fn run<S: Slice>(
+    case: &Case<S>,
+    log: &impl CaseLog<S>,
+    dynamo: &Dynamo,
+) -> Vec<(String, Value)> {
+    case.prepare(log).await;
+    let _ = dynamo.wire.take();
+    case.check_prepared(log).await;
+    asked(dynamo)
+}
+
+/// The requests since the last look.
+fn asked(dynamo: &Dynamo) -> Vec<(String, Value)> {
+    let requests = dynamo.wire.take().into_iter();
+    requests.map(|Exchange { operation, request, .. }| (operation, request)).collect()
+}
+
+/// With this envelope each command is sent again, under a key, so that the requests of commands with a key are
+/// known too.
+fn again() -> Envelope {
+    Envelope { idempotency_key: Some("again".to_owned()), ..Envelope::default() }
+}
+
+fn in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
+    check_in_memory::<S>();
+}
+
+async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
+    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+    let mut requests = planned::<S>();
+    for case in S::cases() {
+        let dynamo = Dynamo::with(template, &[EVENTS]).await;
+        let clock = dynamo.clock.clone();
+        let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
+        let on = OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) };
+        requests.extend(run(&case, &on, &dynamo).await);
+        // Again under a key, so that the outcome is recorded, whatever it is now.
+        let envelope =
+            Envelope { idempotency_key: Some("again".to_owned()), ..Envelope::default() };
+        let again = handle(&log, &catalog, &Decisions::new(0), case.command(), &envelope).await;
+        again.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+        requests.extend(asked(&dynamo));
+        let options = Options { settle: Duration::ZERO, ..Options::default() };
+        let report = log.verify_fences(&options).await.expect("a report");
+        assert!(report.in_order(), "{}: {report:?}", S::NAME);
+    }
+    Ran { slice: S::NAME, log: Log::Dcb, requests }
+}
+
+/// The queries of whichever command of the slice.
+fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
+    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+    let plans = S::plans(&catalog).expect("the slice and its catalog agree");
+    assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
+    let reads = plans.iter().flat_map(|plan| &plan.reads);
+    let query = |read: &ringfence::Read| {
+        let index = match &read.access {
+            Access::TagIndex(tag) => Some(format!("tag_{}", tag.key)),
+            Access::CompositeIndex(_) => Some("tag_composite".to_owned()),
+            Access::Partition | Access::TagItems(_) | Access::TypeItems(_) => None,
+        };
+        ("Query".to_owned(), json!({ "TableName": EVENTS, "IndexName": index }))
+    };
+    reads.map(query).collect()
+}
+
+async fn on_aggregates<S: AggregateSlice>(template: &Template) -> Ran {
+    let mut requests = Vec::new();
+    for case in S::cases() {
+        let dynamo = Dynamo::with(template, &[AGGREGATES]).await;
+        let clock = dynamo.clock.clone();
+        let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
+        requests.extend(run(&case, &OnAggregates { log: &log, clock }, &dynamo).await);
+        let retry = Retry::default();
+        ringfence_aggregate_log::handle(&log, case.command(), &again(), retry).await;
+        requests.extend(asked(&dynamo));
+        let report = log.verify(&|_| {}).await.expect("a report");
+        assert!(report.wrong.is_empty(), "{}: {report:?}", S::NAME);
+    }
+    Ran { slice: S::NAME, log: Log::Aggregate, requests }
+}
+
+/// With Tips that calve at their usual size, and after each event.
+async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
+    let mut requests = Vec::new();
+    let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
+    for limits in [TipLimits::default(), each] {
+        for case in S::cases() {
+            let dynamo = Dynamo::with(template, &[DOCUMENTS]).await;
+            let clock = dynamo.clock.clone();
+            let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
+            let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
+            let category = Category::new(log, S::Context::access(), Cache::none());
+            let category = category.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+            let on = OnDocuments { category: &category, prefix: String::new(), clock };
+            requests.extend(run(&case, &on, &dynamo).await);
+            let again = ringfence_document_log::handle(&category, case.command(), &again()).await;
+            again.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+            requests.extend(asked(&dynamo));
+        }
+    }
+    Ran { slice: S::NAME, log: Log::Document, requests }
+}
+
+impl Visitor for Cases<'_> {
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        in_memory::<S>();
+        self.on_dynamo.push(on_events::<S>(self.template).boxed_local());
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        in_memory::<S>();
+        self.on_dynamo.push(on_aggregates::<S>(self.template).boxed_local());
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        in_memory::<S>();
+        self.on_dynamo.push(on_documents::<S>(self.template).boxed_local());
+    }
+}

@@ -1,0 +1,34 @@
+//! An embedded DynamoDB with the tables of a template.
+
+use aws_sdk_dynamodb::Client;
+use ringfence::kit::BEGIN_MS;
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::Wire;
+use ringfence_local::embedded::Embedded;
+use ringfence_local::template::Template;
+
+/// A DynamoDB in this process, empty, and a recorder on the way to it. A table has its logical id in the
+/// template as its name.
+pub struct Dynamo {
+    _embedded: Embedded,
+    /// Records each request, and can make it fail.
+    pub wire: Wire,
+    /// Sends requests through the recorder.
+    pub client: Client,
+    /// A clock that stands still until it is set.
+    pub clock: Clock,
+}
+
+impl Dynamo {
+    /// With the tables of these logical ids. Panics if the template has no such table.
+    pub async fn with(template: &Template, tables: &[&str]) -> Self {
+        let embedded = Embedded::start().await.expect("an embedded DynamoDB");
+        for table in tables {
+            let properties = template.table(table).unwrap_or_else(|error| panic!("{error}"));
+            embedded.create_table(&properties, table).expect("the table of the template");
+        }
+        let wire = Wire::default();
+        let client = wire.client(embedded.endpoint());
+        Self { _embedded: embedded, wire, client, clock: Clock::fixed(BEGIN_MS) }
+    }
+}

@@ -1,0 +1,140 @@
+//! What callers of each slice are told of input that no command is made of.
+
+use std::fs;
+
+use ringfence::{DcbSlice, Slice};
+use ringfence_aggregate_log::AggregateSlice;
+use ringfence_document_log::DocumentSlice;
+use ringfence_lambda::{Problem, read};
+use ringfence_local::workspace_root;
+use ringfence_stack::{List, Members, Visitor};
+use serde_json::{Value, json};
+
+/// Words of Rust and of serde.
+const JARGON: [&str; 18] = [
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "usize",
+    "i32",
+    "i64",
+    "f64",
+    "struct",
+    "enum",
+    "variant",
+    "tuple",
+    "nonzero",
+    "sequence",
+    "invalid type",
+    "invalid value",
+    "expected",
+    "`",
+];
+
+/// The command of a slice's sample.
+fn sample<S: Slice>() -> Value {
+    let samples = workspace_root().join("events");
+    let sample = fs::read_to_string(samples.join(S::NAME).join("direct.json")).expect(S::NAME);
+    let mut sample: Value = serde_json::from_str(&sample).expect(S::NAME);
+    if sample.get("command").is_some() { sample["command"].take() } else { sample }
+}
+
+/// The pointers of all values within `json`.
+fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
+    let inside: Vec<(String, &Value)> = match json {
+        Value::Object(object) => object.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(list) => list.iter().enumerate().map(|(n, v)| (n.to_string(), v)).collect(),
+        _ => vec![],
+    };
+    for (step, value) in inside {
+        let at = format!("{at}/{step}");
+        pointers(value, &at, all);
+        all.push(at);
+    }
+}
+
+/// Puts what does not belong there into each place of the sample, and leaves each field out.
+fn harass<S: Slice>() {
+    let sample = sample::<S>();
+    assert_eq!(refused::<S>(&sample.to_string()), None, "{}", S::NAME);
+    let mut at = vec![];
+    pointers(&sample, "", &mut at);
+    let wrong = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("\u{7f}\"`, expected u64".repeat(10_000)),
+        json!([]),
+        json!([[]]),
+        json!({}),
+        json!({ "\u{1}".repeat(30_000): 1 }),
+    ];
+    let mut told = 0;
+    let mut tell = |command: &Value, pointer: &str| {
+        let text = command.to_string();
+        assert!(text.len() < 350 * 1_024, "it is not its size that is wrong");
+        let Some(problem) = refused::<S>(&text) else { return };
+        let context = format!("{} {pointer}: {problem:?}", S::NAME);
+        assert_eq!(problem.status, 400, "{context}");
+        let document = problem.document();
+        let field = document["errors"][0]["field"].as_str().expect("a field");
+        let step = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
+        assert!(field.contains(step.unwrap_or_default()), "{context}");
+        // The field's name may be the caller's.
+        let message = document["errors"][0]["message"].as_str().expect("a message");
+        let words = message.split_once(", is \"").map_or(message, |(said, _)| said);
+        let word = JARGON.iter().find(|word| words.contains(**word));
+        assert_eq!(word, None, "{context}");
+        assert!(document.to_string().len() < 4_096, "{context}");
+        told += 1;
+    };
+    for pointer in &at {
+        for wrong in &wrong {
+            let mut command = sample.clone();
+            *command.pointer_mut(pointer).expect("it is there") = wrong.clone();
+            tell(&command, pointer);
+        }
+        let (parent, step) = pointer.rsplit_once('/').expect("a pointer");
+        let mut command = sample.clone();
+        if let Some(Value::Object(object)) = command.pointer_mut(parent) {
+            object.remove(step);
+            tell(&command, pointer);
+        }
+    }
+    let mut command = sample.clone();
+    command["unheardOf"] = 1.into();
+    assert!(refused::<S>(&command.to_string()).is_some(), "{}", S::NAME);
+    tell(&command, "/unheardOf");
+    assert!(told > 1, "{}", S::NAME);
+}
+
+fn refused<S: Slice>(command: &str) -> Option<Problem> {
+    read::<S>(command).err()
+}
+
+/// Puts what does not belong there into each place of each slice's sample `events/<slice>/direct.json`,
+/// and leaves each field out. Panics unless the answer is 400, names the field, and speaks no Rust.
+pub fn check_bad_input<M: Members>() {
+    struct Each;
+
+    impl Visitor for Each {
+        fn dcb_slice<S: DcbSlice>(&mut self) {
+            harass::<S>();
+        }
+
+        fn aggregate_slice<S: AggregateSlice>(&mut self) {
+            harass::<S>();
+        }
+
+        fn document_slice<S: DocumentSlice>(&mut self) {
+            harass::<S>();
+        }
+    }
+
+    List::walk::<M>(&mut Each);
+}

@@ -1,8 +1,0 @@
-//! The same cases on all three logs, in memory and on an embedded DynamoDB; what each costs; and the
-//! page that shows both.
-
-mod cases;
-mod costs;
-mod page;
-mod same;
-mod stack;

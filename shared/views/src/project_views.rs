@@ -1,0 +1,56 @@
+//! project-views: all views of a stack, as a Lambda on the index's stream.
+//!
+//! The index's stream is a doorbell: whatever it brings, each view reads the index from its own
+//! checkpoint. A view that fails stops no other; the invocation then fails as a whole, so that the
+//! doorbell rings again.
+
+mod round;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_lambda::{Variables, time_left};
+use serde_json::Value;
+
+use crate::{Definition, Projector};
+
+pub use round::{Round, ring};
+
+/// Left of the deadline for the lag, which takes a read of the index for each view, and the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// The time for a ring where the runtime sets no deadline that lies ahead.
+const TIME_DEFAULT: Duration = Duration::from_secs(20);
+
+/// Runs project-views until Lambda ends the process.
+pub fn run(views: Vec<Definition>) -> ExitCode {
+    ringfence_lambda::main(serve(views))
+}
+
+async fn serve(views: Vec<Definition>) -> Result<(), Error> {
+    let mut variables = Variables::from_env();
+    let index = variables.required("INDEX_TABLE");
+    let table = variables.required("VIEW_TABLE");
+    let (index, table) = variables.finish((index, table))?;
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let clock = &Clock::system();
+    let index = Index::new(client.clone(), index);
+    let projector = &Projector::new(client, index, table, clock.clone());
+    let views = &views;
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        let time = time_left(&event.context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
+        let round = ring(projector, views, time, clock).await;
+        for line in round.lines {
+            println!("{line}");
+        }
+        if round.unfinished.is_empty() {
+            return Ok(());
+        }
+        let (error_type, error_message) = ("view-behind".to_owned(), round.unfinished.join("; "));
+        Err(Diagnostic { error_type, error_message })
+    }))
+    .await
+}

@@ -1,0 +1,176 @@
+//! One ring of the doorbell: every view, its log line and its metrics.
+
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use ringfence_dynamo::{Clock, rfc3339};
+use ringfence_feed::Checkpoint;
+use ringfence_lambda::chain;
+use serde_json::{Value, json};
+
+use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
+
+/// What became of the views.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// A line of the log for each generation that was run, with the metrics of the served ones.
+    pub lines: Vec<Value>,
+    /// Served views that failed or did not reach the present in time, with the cause: the doorbell
+    /// has to ring again.
+    pub unfinished: Vec<String>,
+}
+
+struct Outcome {
+    view: &'static str,
+    /// `None` if it is not even known which there are.
+    generation: Option<Generation>,
+    live: bool,
+    /// How many rows of the generation are parked, as far as that is known.
+    parked: Option<u64>,
+    ran: Ran,
+    error: Option<ViewError>,
+}
+
+/// Runs every view, each for itself, until nothing is left or the time is over. A generation that
+/// is being built is kept current beside the one that is served; that it fails is not the
+/// doorbell's concern, since a repeat would not help who rebuilds.
+pub async fn ring(
+    projector: &Projector,
+    views: &[Definition],
+    time: Duration,
+    clock: &Clock,
+) -> Round {
+    let all = join_all(views.iter().map(|view| run_view(projector, view, time))).await;
+    let end = projector.end().await;
+    let now_ms = clock.now_ms();
+    let mut round = Round::default();
+    for outcome in all.into_iter().flatten() {
+        let Outcome { view, live, ran, .. } = &outcome;
+        let mut line = line(&outcome, now_ms);
+        if *live {
+            // Where a view is that could not even be asked is not known.
+            let known = outcome.error.is_none() || ran.checkpoint.is_some();
+            let lag = match &end {
+                Ok(end) if known => lag(projector, ran, *end, now_ms).await.ok(),
+                _ => None,
+            };
+            measure(&mut line, lag, outcome.parked, now_ms);
+            match &outcome.error {
+                Some(error) => round.unfinished.push(format!("{view}: {}", chain(error))),
+                None if !ran.present => round.unfinished.push(format!("{view}: behind")),
+                None => {}
+            }
+        }
+        round.lines.push(line);
+    }
+    round
+}
+
+async fn run_view(projector: &Projector, view: &Definition, time: Duration) -> Vec<Outcome> {
+    let registered = match projector.register(view).await {
+        Ok(registered) => registered,
+        Err(error) => {
+            let (view, ran, error) = (view.name, Ran::default(), Some(error));
+            return vec![Outcome { view, generation: None, live: true, parked: None, ran, error }];
+        }
+    };
+    let run = async |generation: Generation, live: bool| {
+        let mut ran = Ran::default();
+        let mut error = projector.run(view, generation, time, &mut ran).await.err();
+        let mut parked = None;
+        if live {
+            let served = projector.serve(view, &registered, &ran).await;
+            error = error.or(served.err());
+            parked = Some(registered.parked + ran.parked);
+        }
+        Outcome { view: view.name, generation: Some(generation), live, parked, ran, error }
+    };
+    match registered.building {
+        None => vec![run(registered.live, true).await],
+        Some(building) => {
+            let (live, building) = join(run(registered.live, true), run(building, false)).await;
+            vec![live, building]
+        }
+    }
+}
+
+/// Events that the view does not show yet, and for how many milliseconds the first of them is
+/// there.
+async fn lag(
+    projector: &Projector,
+    ran: &Ran,
+    end: Checkpoint,
+    now_ms: u64,
+) -> Result<(u64, u64), ViewError> {
+    if ran.present {
+        // What came since then rings the doorbell itself.
+        return Ok((0, 0));
+    }
+    let events = projector.events_after(ran.checkpoint, end).await?;
+    if events == 0 {
+        return Ok((0, 0));
+    }
+    let next_ms = projector.next_ms(ran.checkpoint).await?;
+    Ok((events, next_ms.map_or(0, |next_ms| now_ms.saturating_sub(next_ms))))
+}
+
+fn line(outcome: &Outcome, now_ms: u64) -> Value {
+    let Outcome { view, generation, live, parked: _, ran, error } = outcome;
+    let (level, became) = match error {
+        Some(_) => ("ERROR", "failed"),
+        None if ran.parked > 0 => ("ERROR", "parked rows"),
+        None if !ran.present => ("WARN", "behind"),
+        None => ("INFO", "present"),
+    };
+    let mut line = json!({
+        "timestamp": rfc3339(now_ms),
+        "level": level,
+        "message": format!("{view} {became}"),
+        "view": view,
+        "generation": generation.map(|generation| generation.0),
+        "live": live,
+        "outcome": became,
+        "checkpoint": ran.checkpoint,
+        "events": ran.events,
+        "rows": ran.rows,
+        "batches": ran.batches,
+        "overtaken": ran.overtaken,
+    });
+    if let Some(error) = error {
+        line["cause"] = chain(error).into();
+    }
+    if ran.parked > 0 {
+        let parked = ran.examples.iter().map(
+            |(row, Parked { event, cause })| json!({ "row": row, "event": event, "cause": cause }),
+        );
+        line["parked"] = parked.collect();
+    }
+    line
+}
+
+/// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and its
+/// lag and how many of its rows are parked, as far as these are known.
+fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
+    let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
+    line["view_failed"] = u8::from(line["outcome"] == "failed").into();
+    let mut metrics = vec![metric("view_failed", "Count")];
+    // Of all views together, for alarms that need no change with a new one.
+    let mut totals = Vec::new();
+    if let Some((events, ms)) = lag {
+        line["events_behind"] = events.into();
+        line["ms_behind"] = ms.into();
+        metrics.push(metric("events_behind", "Count"));
+        totals.push(metric("ms_behind", "Milliseconds"));
+    }
+    if let Some(rows) = parked {
+        line["rows_parked"] = rows.into();
+        totals.push(metric("rows_parked", "Count"));
+    }
+    metrics.extend_from_slice(&totals);
+    let directive = |dimensions: &[&str], metrics: &[Value]| json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics });
+    let mut directives = vec![directive(&["view"], &metrics)];
+    if !totals.is_empty() {
+        directives.push(directive(&[], &totals));
+    }
+    line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": directives });
+}

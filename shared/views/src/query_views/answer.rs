@@ -1,0 +1,181 @@
+//! From the question to the answer.
+
+use std::time::Duration;
+
+use ringfence_dynamo::rfc3339;
+use ringfence_lambda::{Problem, chain, http};
+use serde_json::{Value, json};
+
+use crate::{Content, Listed, Read, Shown, ViewError, ViewReader, Wait};
+
+use super::ask::{Ask, Asked, token};
+
+/// The event that was to be waited for is not shown yet.
+const BEHIND: &str = "view-behind";
+/// The view has yet to show what was there when it was deployed.
+const BUILDING: &str = "view-building";
+/// The row could not be written.
+const PARKED: &str = "row-parked";
+
+/// An answer, and what the log says of it.
+#[derive(Debug)]
+pub struct Answered {
+    /// The answer, as its caller understands it.
+    pub answer: Value,
+    /// Whether the caller is API Gateway.
+    pub is_http: bool,
+    /// The view, if the question named one.
+    pub view: Option<String>,
+    /// `found`, or the problem's name.
+    pub outcome: &'static str,
+    /// What went wrong, for the log alone.
+    pub cause: Option<String>,
+}
+
+impl Answered {
+    /// The line of the log. An HTTP answer of 503 or 500 that has an alarm of its own counts in
+    /// CloudWatch's embedded metric format as `views_not_ready`, so that the alarm of failed requests can
+    /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
+    #[must_use]
+    pub fn line(&self, function: &str, request_id: &str, now_ms: u64, duration_ms: u64) -> Value {
+        let mut line = json!({
+            "timestamp": rfc3339(now_ms),
+            "level": if self.cause.is_some() { "ERROR" } else { "INFO" },
+            "message": format!("query {}", self.outcome),
+            "function": function,
+            "function_request_id": request_id,
+            "view": self.view,
+            "outcome": self.outcome,
+            "duration_ms": duration_ms,
+        });
+        if let Some(cause) = &self.cause {
+            line["cause"] = cause.as_str().into();
+        }
+        if self.is_http && [BEHIND, BUILDING, PARKED].contains(&self.outcome) {
+            line["views_not_ready"] = 1.into();
+            let metric = json!({ "Name": "views_not_ready", "Unit": "Count" });
+            let directive = json!({
+                "Namespace": "Ringfence", "Dimensions": [["function"]], "Metrics": [metric],
+            });
+            line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
+        }
+        line
+    }
+}
+
+/// Answers a question within `time`.
+pub async fn answer(
+    reader: &ViewReader,
+    payload: &Value,
+    request_id: &str,
+    time: Duration,
+) -> Answered {
+    let is_http = payload.pointer("/requestContext/http").is_some();
+    let (mut view, mut cause) = (None, None);
+    let answer = match Ask::parse(payload) {
+        Err(problem) => Err(problem),
+        Ok(mut ask) => {
+            if let Some(wait) = &mut ask.wait {
+                wait.most = wait.most.min(time);
+            }
+            view = Some(ask.view.clone());
+            match read(reader, &ask).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    cause = Some(chain(&error));
+                    Err(failed(&error, request_id))
+                }
+            }
+        }
+    };
+    let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
+    let answer = if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) };
+    Answered { answer, is_http, view, outcome, cause }
+}
+
+async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, ViewError> {
+    let (view, wait) = (&*ask.view, ask.wait.as_ref());
+    Ok(match &ask.asked {
+        Asked::Row(id) => known(view, wait, reader.row(view, id, wait).await?).and_then(|row| {
+            let missing = || {
+                let detail = format!("view {view} has no row {id:?}");
+                Problem::new(404, "row-not-found", "There is no such row", detail)
+            };
+            match row.ok_or_else(missing)? {
+                Shown { id, content: Content::Parked(_), as_of } => {
+                    Err(parked(view).with(json!({ "id": id, "asOf": as_of })))
+                }
+                row => Ok(item(view, row)),
+            }
+        }),
+        Asked::List(page) => known(view, wait, reader.list(view, page, wait).await?).map(|list| {
+            let Listed { rows, next, as_of } = list;
+            let items: Value = rows.into_iter().map(|row| item(view, row)).collect();
+            let mut answer = json!({ "items": items });
+            if let Some(as_of) = as_of {
+                answer["asOf"] = json!(as_of);
+            }
+            if let Some(next) = next {
+                answer["next"] = token(view, &page.prefix, &next).into();
+            }
+            answer
+        }),
+    })
+}
+
+/// A row, or in its place the problem that it is parked: one row keeps nobody from the others.
+fn item(view: &str, Shown { id, content, as_of }: Shown) -> Value {
+    match content {
+        Content::Row(row) => json!({ "id": id, "row": row, "asOf": as_of }),
+        Content::Parked(_) => {
+            json!({ "id": id, "problem": parked(view).document(), "asOf": as_of })
+        }
+    }
+}
+
+/// 500: only those who run the stack learn why.
+fn parked(view: &str) -> Problem {
+    let detail = format!("view {view} could not keep the row; those who run the stack can mend it");
+    Problem::new(500, PARKED, "The row can't be shown", detail)
+}
+
+/// The answer, or why there is none yet.
+fn known<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem> {
+    match read {
+        Read::Found(answer) => Ok(answer),
+        Read::UnknownView => {
+            let detail = format!("there is no view {view:?}");
+            Err(Problem::new(404, "view-not-found", "There is no such view", detail))
+        }
+        Read::Building { until, at } => {
+            let detail = format!(
+                "view {view} is at checkpoint {at}, and is served from checkpoint {until} on"
+            );
+            let building = json!({ "view": view, "asOf": at, "until": until });
+            Err(Problem::new(503, BUILDING, "The view is being built", detail).with(building))
+        }
+        Read::Behind { until, at } => {
+            let waited = wait.map_or(0, |wait| wait.most.as_millis());
+            let place = at.unwrap_or_default();
+            let detail = match until {
+                None => "the event is not in the index yet".to_owned(),
+                Some(until) => {
+                    format!("the event is before checkpoint {until}, view {view} is at {place}")
+                }
+            };
+            let detail = format!("{detail}; waited {waited} ms");
+            let title = "The view does not show the event yet";
+            let behind = json!({ "view": view, "asOf": at, "until": until });
+            Err(Problem::new(503, BEHIND, title, detail).with(behind))
+        }
+    }
+}
+
+fn failed(error: &ViewError, request_id: &str) -> Problem {
+    if error.is_transient() {
+        let detail = "send the request again".to_owned();
+        Problem::new(503, "unavailable", "The view table does not answer", detail)
+    } else {
+        Problem::internal(request_id)
+    }
+}

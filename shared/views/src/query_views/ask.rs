@@ -1,0 +1,309 @@
+//! What is asked for, from the payload.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
+use ringfence_feed::{Log, Partition};
+use ringfence_lambda::Problem;
+use serde_json::Value;
+
+use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
+
+/// How long an answer waits for an event unless it is told, in milliseconds.
+pub const WAIT_DEFAULT_MS: u64 = 5_000;
+/// How long it waits at most, in milliseconds: well below the 30 s of an HTTP API.
+pub const WAIT_MAX_MS: u64 = 10_000;
+
+/// A question to one view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// The view's name.
+    pub view: String,
+    /// Which rows.
+    pub asked: Asked,
+    /// The event that the answer has to show.
+    pub wait: Option<Wait>,
+}
+
+/// Which rows are wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// The one with this id.
+    Row(String),
+    /// A page of them.
+    List(ListPage),
+}
+
+/// The fields of a question that are parts of its path.
+const PATH: [&str; 2] = ["view", "id"];
+
+/// The fields of a question, by name, taken one by one.
+struct Fields(BTreeMap<String, String>);
+
+impl Ask {
+    /// The question of an HTTP request (payload format 2.0) or of a direct invoke, which has the
+    /// same fields side by side.
+    ///
+    /// # Errors
+    /// A field is missing, wrong or unknown.
+    pub fn parse(payload: &Value) -> Result<Self, Problem> {
+        let mut fields = Fields::of(payload)?;
+        let view = fields.take("view").ok_or_else(|| Problem::malformed("view", "is missing"))?;
+        let view = bounded("view", view)?;
+        let wait = fields.wait()?;
+        let asked = match fields.take("id") {
+            Some(id) => Asked::Row(bounded("id", id)?),
+            None => Asked::List(fields.page(&view)?),
+        };
+        match fields.0.pop_first() {
+            None => Ok(Self { view, asked, wait }),
+            Some((name, _)) => Err(Problem::malformed(
+                &name,
+                "is unknown; a row takes partition, position and wait, a list also limit, after \
+                 and prefix",
+            )),
+        }
+    }
+}
+
+impl Fields {
+    fn of(payload: &Value) -> Result<Self, Problem> {
+        let is_http = payload.pointer("/requestContext/http").is_some();
+        let mut fields = BTreeMap::new();
+        let mut add = |object: &Value, in_query: bool| {
+            for (name, value) in object.as_object().into_iter().flatten() {
+                let text = match value {
+                    _ if in_query && PATH.contains(&name.as_str()) => {
+                        return Err(Problem::malformed(name, "belongs in the path"));
+                    }
+                    Value::String(text) => text.clone(),
+                    Value::Number(number) => number.to_string(),
+                    _ => return Err(Problem::malformed(name, "must be a text or a number")),
+                };
+                fields.insert(name.clone(), text);
+            }
+            Ok(())
+        };
+        if is_http {
+            // An HTTP API has decoded both.
+            add(&payload["pathParameters"], false)?;
+            add(&payload["queryStringParameters"], true)?;
+        } else {
+            add(payload, false)?;
+        }
+        Ok(Self(fields))
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    fn number(&mut self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.take(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ => {
+                let limit = format!("must be a whole number from {least} to {most}, is {text:?}");
+                Err(Problem::malformed(name, limit))
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<Option<Wait>, Problem> {
+        let most = self.number("wait", 0, WAIT_MAX_MS)?;
+        let (partition, position) = match (self.take("partition"), self.take("position")) {
+            (None, None) if most.is_some() => {
+                let advice = "waits for an event; name its partition and position";
+                return Err(Problem::malformed("wait", advice));
+            }
+            (None, None) => return Ok(None),
+            (Some(partition), Some(position)) => (partition, position),
+            (None, Some(_)) => {
+                return Err(Problem::malformed("partition", "is missing beside position"));
+            }
+            (Some(_), None) => {
+                return Err(Problem::malformed("position", "is missing beside partition"));
+            }
+        };
+        if partition.len() > BOUNDARY_BYTES_MAX {
+            let limit =
+                format!("must have at most {BOUNDARY_BYTES_MAX} bytes, has {}", partition.len());
+            return Err(Problem::malformed("partition", limit));
+        }
+        let partition = BoundaryId::stored(partition);
+        let position: Sequence =
+            position.parse().map_err(|error| Problem::malformed("position", error))?;
+        match Partition::named(partition.clone()).log {
+            Log::Dcb if partition.decode().is_none() => {
+                let advice = "is not a partition; take it from the command's answer";
+                return Err(Problem::malformed("partition", advice));
+            }
+            Log::Dcb if position.position().is_none() => {
+                let advice = "must not be a number for an event of this partition; take it \
+                              from the command's answer";
+                return Err(Problem::malformed("position", advice));
+            }
+            Log::Aggregates | Log::Documents if position.position().is_some() => {
+                let advice = "must be a number for an event of this stream; take it from \
+                              the command's answer";
+                return Err(Problem::malformed("position", advice));
+            }
+            Log::Dcb | Log::Aggregates | Log::Documents => {}
+        }
+        let most = Duration::from_millis(most.unwrap_or(WAIT_DEFAULT_MS));
+        Ok(Some(Wait { partition, position, most }))
+    }
+
+    fn page(&mut self, view: &str) -> Result<ListPage, Problem> {
+        let limit = self.number("limit", 1, LIST_MAX.into())?;
+        let limit = limit.and_then(|limit| limit.try_into().ok()).unwrap_or(LIST_DEFAULT);
+        let prefix = match self.take("prefix") {
+            Some(prefix) if !prefix.is_empty() => bounded("prefix", prefix)?,
+            _ => String::new(),
+        };
+        let after = self.take("after").map(|token| {
+            page_end(view, &prefix, &token).ok_or_else(|| {
+                let advice = "is no token of this list; take `next` of its last answer";
+                Problem::malformed("after", advice)
+            })
+        });
+        Ok(ListPage { prefix, after: after.transpose()?, limit })
+    }
+}
+
+fn bounded(name: &str, id: String) -> Result<String, Problem> {
+    if (1..=ID_BYTES_MAX).contains(&id.len()) {
+        Ok(id)
+    } else {
+        let limit = format!("must have 1 to {ID_BYTES_MAX} bytes, has {}", id.len());
+        Err(Problem::malformed(name, limit))
+    }
+}
+
+/// What a list goes on after, with the list that it belongs to, as one opaque text.
+pub(crate) fn token(view: &str, prefix: &str, id: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(serde_json::json!([view, prefix, id]).to_string())
+}
+
+fn page_end(view: &str, prefix: &str, token: &str) -> Option<String> {
+    let json = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+    let [of_view, of_prefix, id]: [String; 3] = serde_json::from_slice(&json).ok()?;
+    let valid = of_view == view && of_prefix == prefix && id.starts_with(prefix);
+    (valid && (1..=ID_BYTES_MAX).contains(&id.len())).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const POSITION: &str = "1719100800000-00000000-0000-4000-8000-000000000001";
+
+    fn http(path: Value, query: Value) -> Value {
+        json!({
+            "requestContext": { "http": { "method": "GET" } },
+            "pathParameters": path,
+            "queryStringParameters": query,
+        })
+    }
+
+    #[track_caller]
+    fn check(payload: &Value, expected: &Ask) {
+        assert_eq!(Ask::parse(payload).as_ref(), Ok(expected));
+    }
+
+    #[track_caller]
+    fn refuse(payload: &Value, detail: &str) {
+        let problem = Ask::parse(payload).expect_err("it is refused");
+        assert_eq!(problem.status, 400);
+        let document = problem.document();
+        assert!(document["detail"].as_str().is_some_and(|d| d.starts_with(detail)), "{document}");
+    }
+
+    #[test]
+    fn both_ways_of_asking_are_understood() {
+        let row = |id: &str| Ask {
+            view: "course-rosters".to_owned(),
+            asked: Asked::Row(id.to_owned()),
+            wait: None,
+        };
+        check(&json!({ "view": "course-rosters", "id": "c1/s1" }), &row("c1/s1"));
+        // The HTTP API has decoded the path once; `%2541` there is the id `%41`.
+        for id in ["c1/s1", "c1%2Fs1", "%41"] {
+            check(&http(json!({ "view": "course-rosters", "id": id }), json!(null)), &row(id));
+        }
+        let wait = Wait {
+            partition: BoundaryId::tag("courseId", "c1"),
+            position: POSITION.parse().unwrap(),
+            most: Duration::from_millis(WAIT_DEFAULT_MS),
+        };
+        let query = json!({ "partition": "courseId:c1", "position": POSITION });
+        let ask = Ask { wait: Some(wait), ..row("c1") };
+        check(&http(json!({ "view": "course-rosters", "id": "c1" }), query), &ask);
+        let after = token("orders", "o", "o7");
+        let page = ListPage { prefix: "o".to_owned(), after: Some("o7".to_owned()), limit: 2 };
+        let list = Ask { view: "orders".to_owned(), asked: Asked::List(page), wait: None };
+        let query = json!({ "prefix": "o", "after": after, "limit": "2" });
+        check(&http(json!({ "view": "orders" }), query), &list);
+        check(&json!({ "view": "orders", "prefix": "o", "after": after, "limit": 2 }), &list);
+    }
+
+    #[test]
+    fn a_list_without_limits_has_25_rows() {
+        let page = ListPage { limit: LIST_DEFAULT, ..ListPage::default() };
+        let list = Ask { view: "orders".to_owned(), asked: Asked::List(page), wait: None };
+        check(&http(json!({ "view": "orders" }), json!(null)), &list);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_limit() {
+        let list = |query: Value| http(json!({ "view": "orders" }), query);
+        let at = |partition: &str, position: &str| {
+            list(json!({ "partition": partition, "position": position }))
+        };
+        refuse(&http(json!(null), json!(null)), "view: is missing");
+        for limit in ["0", "101", "-1", "many", ""] {
+            refuse(&list(json!({ "limit": limit })), "limit: must be a whole number from 1 to 100");
+        }
+        refuse(&list(json!({ "color": "red" })), "color: is unknown");
+        for in_path in ["view", "id"] {
+            refuse(&list(json!({ in_path: "users" })), &format!("{in_path}: belongs in the path"));
+        }
+        refuse(&list(json!({ "wait": "5" })), "wait: waits for an event");
+        refuse(&list(json!({ "wait": "10001" })), "wait: must be a whole number from 0 to 10000");
+        refuse(&list(json!({ "position": POSITION })), "partition: is missing");
+        refuse(&list(json!({ "partition": "orderId:o1" })), "position: is missing");
+        refuse(&at("orderId:%zz", POSITION), "partition: is not a partition");
+        refuse(&at("orderId:o1", "yesterday"), "position: position \"yesterday\"");
+        refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
+        let id = "x".repeat(1_025);
+        refuse(&json!({ "view": id }), "view: must have 1 to 1024 bytes, has 1025");
+        let partition = format!("orderId:{}", "x".repeat(BOUNDARY_BYTES_MAX));
+        refuse(&at(&partition, POSITION), "partition: must have at most 2036 bytes, has 2044");
+        refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
+        refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
+        refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
+        refuse(&at("orderId:o1", "5"), "position: must not be a number for an event");
+        refuse(&at("customers#ada", POSITION), "position: must be a number for an event of");
+        refuse(&at("carts-cart-1", POSITION), "position: must be a number for an event of");
+    }
+
+    #[test]
+    fn a_token_belongs_to_its_list() {
+        let ask = |query: Value| http(json!({ "view": "orders" }), query);
+        for after in [
+            token("users", "", "o7"),
+            token("orders", "o", "o7"),
+            token("orders", "", ""),
+            "o7".to_owned(),
+            "WyJvcmRlcnMiXQ".to_owned(),
+            String::new(),
+        ] {
+            refuse(&ask(json!({ "after": after })), "after: is no token of this list");
+        }
+        let after = token("orders", "p", "o7");
+        refuse(&ask(json!({ "after": after, "prefix": "p" })), "after: is no token of this list");
+    }
+}

@@ -1,0 +1,272 @@
+//! The stack as a user meets it: the real binaries, over HTTP and by hand.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::{fs, path::Path, process::Output};
+
+use ringfence_dynamo::wire::Wire;
+use ringfence_local::{
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// A stack of the template with a folder of its own.
+async fn start() -> (Stack, TempDir) {
+    let root = workspace_root();
+    let template = Template::load(&root.join("template.yaml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_owned();
+    let stack = Stack::start(&Options { root, template, data, port: 0 }).await.unwrap();
+    (stack, folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_through_the_shop_succeeds() {
+    let (stack, _folder) = start().await;
+    tools::walk(&stack).await.unwrap();
+}
+
+/// The event table's name.
+fn event_table(stack: &Stack) -> &str {
+    &stack.tables().iter().find(|table| table.id == "EventTable").unwrap().name
+}
+
+struct Api {
+    stack: Stack,
+    client: reqwest::Client,
+}
+
+impl Api {
+    /// Status, content type and body of a POST.
+    async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, String, Value) {
+        let url = format!("{}{path}", self.stack.api());
+        let answer = self.client.post(url).body(body).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let content_type = headers.get("content-type").map(|value| value.to_str().unwrap());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        (status, content_type, answer.json().await.unwrap_or_default())
+    }
+
+    /// Status and body of a POST with an idempotency key.
+    async fn post_once(&self, path: &str, key: &str, command: &Value) -> (u16, Value) {
+        let url = format!("{}{path}", self.stack.api());
+        let request = self.client.post(url).header("idempotency-key", key);
+        let answer = request.body(command.to_string()).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Expects the command to be accepted with these events, and when it is repeated the same answer.
+    async fn accepts_once(&self, path: &str, key: &str, command: Value, events: Value) {
+        let answer = json!({ "accepted": true, "events": events });
+        assert_eq!(self.post_once(path, key, &command).await, (200, answer.clone()), "{path}");
+        let mut repeated = answer;
+        repeated["repeated"] = json!(true);
+        assert_eq!(self.post_once(path, key, &command).await, (200, repeated), "{path}");
+    }
+
+    /// How many items the event table holds, of whatever kind.
+    async fn items(&self) -> i32 {
+        let client = Wire::default().client(self.stack.dynamo());
+        client.scan().table_name(event_table(&self.stack)).send().await.unwrap().count()
+    }
+
+    /// Expects a problem whose detail names `names`, each of them.
+    async fn refuses(&self, path: &str, body: String, status: u16, names: &[&str]) {
+        let shown: String = body.chars().take(120).collect();
+        let (found, content_type, problem) = self.post(path, body).await;
+        assert_eq!(found, status, "{path} {shown}: {problem}");
+        assert_eq!(content_type, "application/problem+json", "{path} {shown}");
+        let detail = problem["detail"].as_str().unwrap();
+        for name in names {
+            assert!(detail.contains(name), "{path} {shown}: {name} is not named: {detail}");
+        }
+    }
+}
+
+fn order(order: &str, products: &[String]) -> Value {
+    json!({ "orderId": order, "customerId": "c-1", "productIds": products })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_refused_and_nothing_is_written() {
+    let (stack, _folder) = start().await;
+    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let place = "/ordering/place-order";
+    let good = || order("o-1", &["p-1".to_owned()]);
+    let with = |field: &str, value: Value| {
+        let mut order = good();
+        order[field] = value;
+        order.to_string()
+    };
+
+    api.refuses(place, String::new(), 400, &["body"]).await;
+    api.refuses(place, "{\"orderId\":".to_owned(), 400, &["body", "EOF while parsing"]).await;
+    api.refuses(place, "{}".to_owned(), 400, &["orderId"]).await;
+    api.refuses(place, with("colour", json!("red")), 400, &["colour"]).await;
+    api.refuses(place, with("orderId", json!(7)), 400, &["orderId"]).await;
+    api.refuses(place, with("productIds", json!("p-1")), 400, &["productIds"]).await;
+    for hostile in ["a#b", "a:b", "a/b", "a\0b", "🦀", "", &"x".repeat(3 * 1024)] {
+        let limits = ["orderId", "1 to 64 characters of A-Z a-z 0-9 . _ -"];
+        api.refuses(place, with("orderId", json!(hostile)), 400, &limits).await;
+        let demand = json!({ "type": "RecordDemand", "productId": hostile, "orderId": "o-1" });
+        let limits = ["productId", "1 to 64 characters of A-Z a-z 0-9 . _ -"];
+        api.refuses("/catalog/record-product-demand", demand.to_string(), 400, &limits).await;
+    }
+    let price = json!({ "amount": -1, "currency": "EUR" });
+    let sync = json!({ "productId": "p-1", "name": "Lamp", "price": price });
+    api.refuses("/ordering/sync-catalog-product", sync.to_string(), 400, &["price.amount"]).await;
+
+    let many: Vec<String> = (0..101).map(|n| format!("p-{n}")).collect();
+    let limits = ["101 values of productId", "limit 99"];
+    let many = order("o-1", &many).to_string();
+    api.refuses(place, many, 413, &limits).await;
+    let product = json!({
+        "productId": "p-1", "name": "Lamp", "description": "x".repeat(400 * 1024),
+        "price": { "amount": 1, "currency": "EUR" },
+    });
+    api.refuses("/catalog/add-product", product.to_string(), 413, &["body", "358400"]).await;
+    for (path, field, limit) in [
+        ("/catalog/add-product", "name", "200"),
+        ("/catalog/add-product", "description", "4000"),
+        ("/catalog/change-product-name", "name", "200"),
+        ("/customers/register-customer", "name", "200"),
+        ("/customers/rename-customer", "name", "200"),
+        ("/ordering/sync-catalog-product", "name", "200"),
+        ("/signups/initiate-sign-up", "name", "200"),
+    ] {
+        let mut command = json!({
+            "productId": "p-1", "name": "Lamp", "description": "",
+            "price": { "amount": 1, "currency": "EUR" },
+            "customerId": "c-1", "email": "a@b.c", "emailId": "e-1", "otp": "1",
+        });
+        command[field] = "x".repeat(5_000).into();
+        let limit = format!("{field}: must have at most {limit} bytes, has 5000");
+        let fields: &[&str] = match path {
+            "/catalog/add-product" => &["productId", "name", "description", "price"],
+            "/catalog/change-product-name" => &["productId", "name"],
+            "/customers/register-customer" => &["customerId", "name", "email"],
+            "/customers/rename-customer" => &["customerId", "name"],
+            "/ordering/sync-catalog-product" => &["productId", "name", "price"],
+            _ => &["emailId", "otp", "name"],
+        };
+        command.as_object_mut().unwrap().retain(|name, _| fields.contains(&name.as_str()));
+        api.refuses(path, command.to_string(), 400, &[&limit]).await;
+    }
+
+    let (status, _, body) = api.post("/ordering/no-such-slice", good().to_string()).await;
+    assert_eq!((status, body), (404, json!({ "message": "Not Found" })));
+
+    assert_eq!(api.items().await, 0, "something was written");
+    let (status, ..) = api.post("/courses/define-course", r#"{"courseId":"c","capacity":1}"#).await;
+    assert_eq!((status, api.items().await), (200, 2), "an event and its fence");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_on_streams_take_effect_once_and_are_refused_by_name() {
+    let (stack, _folder) = start().await;
+    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let event = |kind: &str, partition: &str, position: u64| json!({ "type": kind, "partition": partition, "position": position });
+
+    for (customer, email) in [("ada", "ada@example.com"), ("bob", "bob@example.com")] {
+        let command = json!({ "customerId": customer, "name": customer, "email": email });
+        let registered = event("CustomerRegistered", &format!("customers#{customer}"), 1);
+        let path = "/customers/register-customer";
+        api.accepts_once(path, customer, command, json!([registered])).await;
+    }
+    let transfer = |points: u64| json!({ "from": "ada", "to": "bob", "points": points });
+    let both = json!([
+        event("PointsSent", "customers#ada", 2),
+        event("PointsReceived", "customers#bob", 2),
+    ]);
+    let path = "/customers/transfer-points";
+    api.accepts_once(path, "t-1", transfer(60), both).await;
+    let (status, refusal) = api.post_once(path, "t-2", &transfer(41)).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("TooFewPoints")), "{refusal}");
+    api.refuses(path, transfer(1).to_string().replace("ada", "a#b"), 400, &["from"]).await;
+
+    let (add, check_out) = ("/carts/add-to-cart", "/carts/check-out");
+    let order = json!({ "cartId": "cart-1", "customerId": "ada" });
+    let (status, refusal) = api.post_once(check_out, "c-1", &order).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("CartEmpty")), "{refusal}");
+    let lamp = json!({ "cartId": "cart-1", "productId": "lamp", "quantity": 2 });
+    let added = |n| json!([event("ItemAdded", "carts-cart-1", n)]);
+    api.accepts_once(add, "a-1", lamp.clone(), added(0)).await;
+    api.accepts_once(add, "a-2", lamp.clone(), added(1)).await;
+    // What appended nothing is decided anew.
+    let checked_out = json!([event("CheckedOut", "carts-cart-1", 2)]);
+    api.accepts_once(check_out, "c-1", order, checked_out).await;
+    let (status, refusal) = api.post_once(add, "a-3", &lamp).await;
+    assert_eq!((status, &refusal["code"]), (422, &json!("CartCheckedOut")), "{refusal}");
+    api.refuses(add, lamp.to_string().replace("lamp", "a/b"), 400, &["productId"]).await;
+
+    assert_eq!(api.stack.items("AggregateTable").unwrap().len(), 4, "events and nothing else");
+    let documents = api.stack.items("DocumentTable").unwrap();
+    let tip = documents.iter().find(|item| item["a"].is_object()).unwrap();
+    assert_eq!(tip["n"]["N"], "3", "{tip}");
+}
+
+/// `cargo lambda invoke` as the README has it.
+async fn invoke(stack: &Stack, function: &str, payload: &Path) -> Output {
+    let (address, port) = stack.lambda().trim_start_matches("http://").rsplit_once(':').unwrap();
+    Command::new(stack.cargo_lambda())
+        .args(["lambda", "invoke", "--invoke-address", address, "--invoke-port", port, function])
+        .arg("--data-file")
+        .arg(payload)
+        .output()
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_sample_payload_gets_an_answer() {
+    let (stack, _folder) = start().await;
+    let mut samples = 0;
+    let mut functions: Vec<_> = fs::read_dir(workspace_root().join("events"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    functions.sort();
+    for folder in functions {
+        let function = folder.file_name().unwrap().to_str().unwrap();
+        for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            samples += 1;
+            let output = invoke(&stack, function, &sample).await;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let shown = sample.display();
+            assert!(output.status.success(), "{shown}: {output:?}");
+            let answer: Value =
+                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {e}: {text}"));
+            let understood = match function {
+                "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
+                "project-views" => answer.is_null(),
+                "query-views" => is_reading(&answer),
+                _ => is_answer(&answer),
+            };
+            assert!(understood, "{shown}: {answer}");
+        }
+    }
+    assert!(samples >= 2 * 12 + 3, "{samples} samples");
+}
+
+/// A row, a list, or none: whether the row is there depends on the other samples.
+fn is_reading(answer: &Value) -> bool {
+    if let Some(body) = answer["body"].as_str() {
+        return is_reading(&serde_json::from_str(body).unwrap());
+    }
+    let found = answer["id"].is_string() || answer["items"].is_array();
+    found || answer["type"] == "urn:ringfence:problem:row-not-found"
+}
+
+/// Accepted, or refused by the domain: whether the sample's product exists depends on the others.
+fn is_answer(answer: &Value) -> bool {
+    if let Some(answers) = answer["answers"].as_array() {
+        return !answers.is_empty() && answers.iter().all(is_answer);
+    }
+    if let Some(body) = answer["body"].as_str() {
+        return is_answer(&serde_json::from_str(body).unwrap());
+    }
+    answer["accepted"] == true || answer["type"] == "urn:ringfence:problem:rejected"
+}

@@ -1,0 +1,170 @@
+//! Outages of what a reader of the streams writes to. The functions' own code runs here, on the
+//! mappings of the template; only the process around it is missing.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{
+    Clock,
+    wire::{Director, Fault, Wire},
+};
+use ringfence_feed::Indexer;
+use ringfence_lambda::reactions::{Letters, answer};
+use ringfence_local::{
+    buckets::Buckets,
+    destinations::Destinations,
+    embedded::Embedded,
+    invoke::{Invoke, InvokeError},
+    notices::Notices,
+    queues::Queues,
+    stream::Poller,
+    template::{Mapping, Model},
+};
+use ringfence_topic::{Bus, Entry, Publisher, Unreachable, Verdict};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{LONG_AGO_MS, model, readers, start, table, write_everything};
+
+/// How long the outage takes.
+const OUTAGE: Duration = Duration::from_secs(300);
+/// Left of an invocation for its answer.
+const REPORT_TIME: Duration = Duration::from_secs(2);
+/// What `write_everything` writes.
+const EVENTS: usize = 6;
+
+/// An outage of the index, the bus or the queue of letters that ends by itself.
+#[derive(Clone, Copy)]
+struct Outage(Instant);
+
+impl Outage {
+    fn lasts(self) -> bool {
+        Instant::now() < self.0
+    }
+}
+
+impl Director for Outage {
+    fn faults(&self, operation: &str, _: &Value) -> Vec<Fault> {
+        let throttled = self.lasts() && operation == "TransactWriteItems";
+        throttled.then(|| Fault::error("ThrottlingException")).into_iter().collect()
+    }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+}
+
+/// A bus that throttles, and remembers what it has.
+#[derive(Clone)]
+struct Topic(Outage, Arc<Mutex<Vec<String>>>);
+
+impl Bus for Topic {
+    fn put<'a>(
+        &'a self,
+        entries: &'a [&'a Entry],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
+        let verdict = |entry: &&Entry| match self.0.lasts() {
+            true => Verdict::Later("ThrottlingException".to_owned()),
+            false => {
+                self.1.lock().unwrap().push(entry.id.clone());
+                Verdict::Sent
+            }
+        };
+        let verdicts = entries.iter().map(verdict).collect();
+        async move { Ok(verdicts) }.boxed()
+    }
+}
+
+/// A queue of letters in which none is expected.
+struct NoLetters;
+
+impl Letters for NoLetters {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        panic!("a letter: {letter}")
+    }
+}
+
+/// The two functions that read the stream.
+struct Functions {
+    indexer: Indexer,
+    publisher: Publisher<Topic, NoLetters>,
+    timeout: Duration,
+    deliveries: Mutex<u32>,
+}
+
+impl Invoke for Functions {
+    async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+        *self.deliveries.lock().unwrap() += 1;
+        let (records, time) = (payload["Records"].as_array().unwrap(), self.timeout - REPORT_TIME);
+        let failed_from = match function {
+            "index-events" => {
+                ringfence_feed::index_events::index(&self.indexer, &NoLetters, records, time)
+                    .await
+                    .failed_from
+            }
+            _ => self.publisher.publish(records, time).await.failed_from,
+        };
+        Ok(serde_json::to_value(answer(failed_from)).unwrap())
+    }
+}
+
+fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage) -> Functions {
+    let (wire, engine) = (Wire::default(), dynamo.engine());
+    wire.direct(Arc::new(outage));
+    let client =
+        wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+    let (events, index) = (table(model, "EventTable"), table(model, "IndexTable"));
+    let catalog = stack::stack().catalog;
+    let log = DcbLog::new(client.clone(), &events.name, catalog.clone(), Clock::fixed(LONG_AGO_MS));
+    let function = model.functions.iter().find(|f| f.binary == mapping.function).unwrap();
+    Functions {
+        indexer: Indexer::new(log, client, &index.name),
+        publisher: Publisher { bus: Topic(outage, Arc::default()), letters: NoLetters, catalog },
+        timeout: function.timeout,
+        deliveries: Mutex::default(),
+    }
+}
+
+#[tokio::test]
+async fn five_minutes_in_which_everything_is_throttled_lose_nothing() {
+    let model = model();
+    let events = table(&model, "EventTable");
+    let (dynamo, client) = start(events).await;
+    let index = table(&model, "IndexTable");
+    dynamo.create_table(&index.properties, &index.name).unwrap();
+    write_everything(&client, &events.name).await;
+    // From here on nothing waits for anything real.
+    tokio::time::pause();
+    for mapping in readers(&model, events) {
+        let function = &mapping.function;
+        let outage = Outage(Instant::now() + OUTAGE);
+        let functions = Arc::new(functions(&model, &dynamo, mapping, outage));
+        let folder = tempfile::tempdir().unwrap();
+        let buckets = Buckets::new(folder.path().to_owned(), model.buckets.clone());
+        let poller = Poller {
+            mapping: mapping.clone(),
+            stream: dynamo.stream(&events.name).unwrap(),
+            functions: functions.clone(),
+            destinations: Destinations { queues: Queues::default(), buckets: buckets.clone() },
+            notices: Notices::default(),
+        };
+        let running = tokio::spawn(poller.run());
+        tokio::time::sleep(2 * OUTAGE).await;
+        running.abort();
+
+        assert_eq!(*functions.deliveries.lock().unwrap(), 1, "{function} waits for the end");
+        let bucket = mapping.on_failure.as_ref().unwrap().rsplit(':').next().unwrap();
+        assert!(buckets.list(bucket).unwrap().is_empty(), "{function} gave something up");
+        let done = match function.as_str() {
+            "index-events" => {
+                let items = dynamo.items(&index.name).unwrap();
+                items.iter().filter_map(|page| page["e"]["L"].as_array()).map(Vec::len).sum()
+            }
+            _ => functions.publisher.bus.1.lock().unwrap().len(),
+        };
+        assert_eq!(done, EVENTS, "{function}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Least privilege: one role for the slices of the DCB log, one for each context on the other logs, and one for
+//! each other function.
+//!
+//! What a role may do with items is compared with the requests that the functions make: `cases.rs` in the tests
+//! of the logs, `roles.rs` in those of the feed and of the views. Here is what no request shows: which role a
+//! function has, the keys and transactions that limit a role, and what it may do outside of DynamoDB.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_acceptance::check_none;
+use ringfence_stack::{ContextInfo, Log};
+use serde_json::{Value, json};
+
+use crate::{AUTOMATIONS_QUEUE, arn, mappings, resources, template};
+
+/// The role that a function must have.
+fn role_of(id: &str, function: &Value) -> String {
+    match function["Events"]["Http"]["Properties"]["Path"].as_str() {
+        Some(path) => role_of_slices(path.split('/').nth(1).unwrap()),
+        None => format!("{id}Role"),
+    }
+}
+
+/// The role of a context's slices. On the DCB log all contexts have one: every slice may append any event to the
+/// one table. On the other logs keys begin with the name of the context.
+fn role_of_slices(context: &str) -> String {
+    match stack::stack().context(context).map(|context| context.log) {
+        Some(Log::Aggregate | Log::Document) => {
+            let words = context.split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
+            format!("{}Role", words.collect::<String>())
+        }
+        _ => "DcbLogRole".to_owned(),
+    }
+}
+
+/// The partition keys, or their beginnings, to which a role is limited; and whether all of its statements are.
+fn keys(role: &str) -> (Vec<String>, bool) {
+    let prefix = |context: ContextInfo| match context.log {
+        Log::Dcb => None,
+        Log::Aggregate => Some(format!("{}#*", context.name)),
+        Log::Document => Some(format!("{}-*", context.name)),
+    };
+    let contexts = stack::stack().contexts.into_iter();
+    let of_role = contexts.filter(|context| role_of_slices(context.name) == role);
+    let streams: Vec<_> = of_role.filter_map(prefix).collect();
+    let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
+    match role {
+        _ if !streams.is_empty() => (streams, true),
+        // Refusals under an idempotency key, which are written without a transaction.
+        "DcbLogRole" => some(&["command#*"]),
+        // Checkpoints of readers, and which generation of a view is served.
+        "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
+        _ => some(&[]),
+    }
+}
+
+/// The roles with the functions that have them, by logical id.
+fn roles(template: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
+    let mut roles = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (id, function) in resources(template, "AWS::Serverless::Function") {
+        roles.entry(role_of(&id, &function)).or_default().insert(id, function);
+    }
+    roles
+}
+
+/// The statements of a role.
+fn statements(template: &Value, role: &str) -> Vec<Value> {
+    let policies = &template["Resources"][role]["Properties"]["Policies"];
+    let [policy] = policies.as_array().map(Vec::as_slice).unwrap_or_default() else {
+        panic!("template.yaml lacks the role {role} with one policy: copy a neighbour's");
+    };
+    policy["PolicyDocument"]["Statement"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own() {
+    let template = template();
+    let (mut found, mut troubles) = (resources(&template, "AWS::IAM::Role"), Vec::new());
+    for (role, functions) in roles(&template) {
+        for (id, function) in functions {
+            if function["Role"] != arn(&role) {
+                troubles.push(format!("template.yaml: {id} lacks `Role: !GetAtt {role}.Arn`"));
+            }
+            assert!(function.get("Policies").is_none(), "{id}: policies belong to its role");
+        }
+        let Some(role) = found.remove(&role) else {
+            troubles.push(format!("template.yaml lacks the role {role}: copy a neighbour's"));
+            continue;
+        };
+        assert!(role.get("ManagedPolicyArns").is_none(), "{role}: a managed policy");
+        let assumes = json!([{
+            "Effect": "Allow",
+            "Principal": { "Service": "lambda.amazonaws.com" },
+            "Action": "sts:AssumeRole",
+        }]);
+        assert_eq!(role["AssumeRolePolicyDocument"]["Statement"], assumes, "{role}");
+    }
+    troubles.extend(found.keys().map(|role| format!("template.yaml has {role}, of no function")));
+    check_none(&troubles);
+}
+
+/// Whether the statement is about items of tables.
+fn is_about_items(statement: &Value) -> bool {
+    let is_stream = statement["Resource"].to_string().contains(".StreamArn");
+    statement["Action"].to_string().contains("\"dynamodb:") && !is_stream
+}
+
+#[test]
+fn what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context() {
+    let template = template();
+    let mut troubles = Vec::new();
+    for role in roles(&template).into_keys() {
+        let (keys, all) = keys(&role);
+        for statement in statements(&template, &role).iter().filter(|one| is_about_items(one)) {
+            let condition = &statement["Condition"];
+            let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+            let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
+            let actions = statement["Action"].to_string();
+            let writes = ["Put", "Update", "Delete", "Check", "Write"];
+            let writes = writes.iter().any(|write| actions.contains(write));
+            let is_limited = *leading == json!(keys) && !keys.is_empty();
+            let is_free = leading.is_null() && !all && (!writes || enclosing.is_array());
+            if !is_limited && !is_free {
+                troubles.push(format!(
+                    "template.yaml: {role}: statement {} needs `Condition: {{ \"ForAllValues:StringLike\": \
+                     {{ dynamodb:LeadingKeys: {} }} }}`",
+                    statement["Sid"],
+                    json!(keys)
+                ));
+            }
+        }
+    }
+    check_none(&troubles);
+}
+
+fn allow(sid: &str, action: Value, resource: Value) -> Value {
+    json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
+}
+
+/// What a role needs besides items of tables, as the template itself says of its functions: their log, the
+/// streams that they read, the bus and the queues that they write to, and where Lambda puts what failed.
+fn besides_items(functions: &BTreeMap<String, Value>) -> Vec<Value> {
+    let mut due =
+        vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
+    for (id, function) in functions {
+        let streams: Vec<Value> = mappings(function).map(|(_, m)| m["Stream"].clone()).collect();
+        if let Some(stream) = streams.first() {
+            let names = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
+            let names = names.map(|name| format!("dynamodb:{name}"));
+            let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
+            let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
+            let bucket = arn(&format!("{id}FailedBatches"));
+            due.push(allow("ReadStream", json!(names), streams));
+            due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+            due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+        }
+        let reference = |name: &str| {
+            let value = &function["Environment"]["Variables"][name]["!Ref"];
+            value.as_str().map(arn)
+        };
+        if let Some(bus) = reference("EVENT_BUS") {
+            let mut publish = allow("Publish", json!("events:PutEvents"), bus);
+            let stack = stack::stack();
+            let sources: BTreeSet<_> = stack.contexts.iter().map(|context| context.name).collect();
+            publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
+            due.push(publish);
+        }
+        if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
+            due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
+        }
+    }
+    if functions.values().any(|function| function.get("EventInvokeConfig").is_some()) {
+        due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
+    }
+    due
+}
+
+#[test]
+fn besides_items_a_role_allows_what_its_functions_need_and_no_more() {
+    let template = template();
+    let mut troubles = Vec::new();
+    for (role, functions) in roles(&template) {
+        let mut found = statements(&template, &role);
+        found.retain(|statement| !is_about_items(statement));
+        troubles.extend(differences(&role, &found, &besides_items(&functions)));
+    }
+    assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
+}
+
+/// What a role lacks, as it is to be written, and which of its statements nothing needs.
+fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
+    let lacks = expected.iter().filter(|statement| !found.contains(statement));
+    let lacks = lacks.map(|statement| {
+        let yaml = serde_yaml_ng::to_string(&[tagged(statement)]).unwrap();
+        format!("{role} lacks this statement, or has another one of its Sid:\n{yaml}")
+    });
+    let sids: BTreeSet<_> = expected.iter().map(|statement| statement["Sid"].to_string()).collect();
+    let extra = found.iter().map(|statement| statement["Sid"].to_string());
+    let extra = extra.filter(|sid| !sids.contains(sid));
+    let extra =
+        extra.map(|sid| format!("{role} has the statement {sid}, which no function of it needs"));
+    lacks.chain(extra).collect()
+}
+
+/// The YAML of a value, with `{"!Ref": x}` as the tag `!Ref x`.
+fn tagged(value: &Value) -> serde_yaml_ng::Value {
+    use serde_yaml_ng::{
+        Value as Yaml,
+        value::{Tag, TaggedValue},
+    };
+
+    match value {
+        Value::Array(items) => Yaml::Sequence(items.iter().map(tagged).collect()),
+        Value::Object(map) => match map.iter().next() {
+            Some((tag, value)) if tag.starts_with('!') => {
+                let (tag, value) = (Tag::new(tag), tagged(value));
+                Yaml::Tagged(Box::new(TaggedValue { tag, value }))
+            }
+            _ => Yaml::Mapping(
+                map.iter().map(|(k, v)| (Yaml::from(k.as_str()), tagged(v))).collect(),
+            ),
+        },
+        scalar => serde_yaml_ng::to_value(scalar).unwrap(),
+    }
+}
+
+#[test]
+fn a_role_that_differs_is_told_by_what_to_write() {
+    let log = allow("Log", json!("logs:PutLogEvents"), arn("Logs"));
+    let check = |found: &[Value], expected: &[Value], trouble: &str| {
+        assert_eq!(differences("CartsRole", found, expected), [trouble]);
+    };
+    check(
+        &[],
+        std::slice::from_ref(&log),
+        "CartsRole lacks this statement, or has another one of its Sid:\n\
+         - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
+    );
+    check(&[log], &[], "CartsRole has the statement \"Log\", which no function of it needs");
+}
+
+/// Every value under `key`, at any depth.
+fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get(key));
+            map.values().for_each(|value| collect(value, key, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, key, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn no_statement_names_everything_and_only_rows_are_deleted() {
+    let template = template();
+    let (mut named, mut actions) = (Vec::new(), Vec::new());
+    collect(&template["Resources"], "Resource", &mut named);
+    collect(&template["Resources"], "Action", &mut actions);
+    assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
+    for resource in named.iter().map(|resource| resource.to_string()) {
+        // The objects of a bucket are the one star.
+        let rest = resource.replace("FailedBatches.Arn}/*", "");
+        assert!(!rest.contains('*'), "{resource}");
+    }
+    for action in actions.iter().map(|action| action.to_string()) {
+        assert!(!action.contains('*'), "{action}");
+    }
+    let mut statements = Vec::new();
+    collect(&template["Resources"], "Statement", &mut statements);
+    for statement in statements.iter().flat_map(|list| list.as_array().unwrap()) {
+        let deletes = statement["Action"].to_string().contains("Delete");
+        assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
+    }
+}

@@ -1,0 +1,281 @@
+//! The rules of the repository that a program can check.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod functions;
+mod layers;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ringfence::Cause;
+use ringfence_acceptance::differences;
+use ringfence_local::{
+    template::{Model, Template},
+    workspace_root,
+};
+use ringfence_stack::Log;
+
+/// Most lines of a source file.
+const FILE_LINES_MAX: usize = 400;
+
+/// A binary of the stack.
+struct Function {
+    /// The folder below `functions/`: a slice's context, or `stack`.
+    context: String,
+    name: String,
+    /// The log of a slice.
+    log: Option<Log>,
+}
+
+impl Function {
+    fn is_slice(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// The file that says what it does.
+    fn source(&self) -> PathBuf {
+        let root = workspace_root();
+        match (self.log, &*self.name) {
+            (Some(_), name) => {
+                let file = format!("{}.rs", name.replace('-', "_"));
+                root.join("functions").join(&self.context).join("src").join(file)
+            }
+            (None, "publish-events") => root.join("shared/topic/src/lib.rs"),
+            (None, "index-events") => root.join("shared/feed/src/index_events.rs"),
+            (None, "project-views") => root.join("shared/views/src/project_views.rs"),
+            (None, _) => root.join("shared/views/src/query_views.rs"),
+        }
+    }
+
+    /// The file that reads its environment.
+    fn runner(&self) -> PathBuf {
+        workspace_root().join("shared").join(match (self.log, &*self.name) {
+            (Some(Log::Dcb), _) => "lambda/src/dcb.rs",
+            (Some(Log::Aggregate), _) => "lambda/src/aggregate.rs",
+            (Some(Log::Document), _) => "lambda/src/document.rs",
+            (None, "publish-events") => "topic/src/run.rs",
+            (None, "index-events") => "feed/src/index_events/run.rs",
+            (None, "project-views") => "views/src/project_views.rs",
+            (None, _) => "views/src/query_views.rs",
+        })
+    }
+
+    /// The samples that show how it is invoked.
+    fn samples(&self) -> &[&str] {
+        match &*self.name {
+            "query-views" => &["http.json", "list.json"],
+            _ if self.is_slice() => &["http.json", "direct.json"],
+            _ => &["stream.json"],
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/{}/{}", self.context, self.name)
+    }
+
+    /// The first line of its documentation, without the name in front.
+    fn summary(&self) -> String {
+        let source = fs::read_to_string(self.source()).unwrap();
+        let line = source.lines().next().unwrap().trim_start_matches("//! ");
+        line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", self.name)).1.to_owned()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The slices of the stack, and what serves all of it.
+fn functions() -> Vec<Function> {
+    let stack = stack::stack();
+    let slices = stack.slices().map(|(context, slice)| Function {
+        context: context.name.to_owned(),
+        name: slice.name.to_owned(),
+        log: Some(context.log),
+    });
+    let serving = ["publish-events", "index-events", "project-views", "query-views"];
+    let serving = serving.map(|name| Function {
+        context: "stack".to_owned(),
+        name: name.to_owned(),
+        log: None,
+    });
+    slices.chain(serving).collect()
+}
+
+/// Files below `folder` with this extension, without what is built or hidden.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in entries(folder) {
+        let skipped = name(&path) == "target" || name(&path).starts_with('.');
+        if path.is_dir() && !skipped {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn model() -> Model {
+    Template::of_workspace().unwrap().model("http://127.0.0.1:1").unwrap()
+}
+
+#[test]
+fn contexts_and_views_have_names_of_their_own() {
+    let stack = stack::stack();
+    // The source of an entry of the EventTopic would not say whose event it is.
+    let contexts = stack.contexts.iter().map(|context| context.name);
+    let views = stack.views();
+    for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
+        let unique: BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(names.iter().all(|name| name.chars().all(kebab)), "{names:?}");
+    }
+}
+
+#[test]
+fn a_view_reads_types_that_exist() {
+    let stack = stack::stack();
+    for view in stack.views() {
+        for name in view.types {
+            assert!(stack.event_types().contains(name), "{} reads {name}", view.name);
+        }
+    }
+}
+
+#[test]
+fn a_slice_reacts_to_types_that_exist() {
+    let stack = stack::stack();
+    for (_, slice) in stack.slices() {
+        for Cause { context, event_type } in slice.reacts_to {
+            let publisher = stack.context(context);
+            let exists = publisher.is_some_and(|context| context.event_types.contains(event_type));
+            assert!(
+                exists,
+                "{} reacts to {event_type} of {context}, which is not there",
+                slice.name
+            );
+        }
+    }
+}
+
+/// The part of a file before its tests.
+fn production(source: &str) -> &str {
+    source.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+}
+
+#[test]
+fn what_is_forgotten_is_named_alone() {
+    let set = |names: &[&'static str]| BTreeSet::from_iter(names.iter().copied());
+    let told = |found: &[&'static str]| {
+        let expected = set(&["add-product", "cancel-order", "place-order"]);
+        let (add, drop) =
+            (|name: &&str| format!("add {name}"), |name: &&str| format!("drop {name}"));
+        differences(&set(found), &expected, add, drop)
+    };
+    assert_eq!(told(&["add-product", "cancel-order", "place-order"]), [""; 0]);
+    assert_eq!(told(&["add-product", "place-order", "x"]), ["add cancel-order", "drop x"]);
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    for folder in ["shared", "functions", "tests"] {
+        for path in files(&workspace_root().join(folder), "rs") {
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn one_module_reads_the_clock_and_makes_ids() {
+    let root = workspace_root();
+    let clock = root.join("shared/dynamo/src/clock.rs");
+    let folders = [
+        "aggregate-log",
+        "core",
+        "derive",
+        "dcb-log",
+        "document-log",
+        "dynamo",
+        "feed",
+        "lambda",
+        "views",
+        "stack",
+        "topic",
+    ]
+    .map(|f| format!("shared/{f}"));
+    let sources = folders
+        .iter()
+        .map(String::as_str)
+        .chain(["functions"])
+        .flat_map(|folder| files(&root.join(folder), "rs"))
+        // Tests and benches hold no clock: `tests/`, `tests.rs` and the module at a file's end.
+        .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
+        .filter(|path| name(path) != "tests.rs")
+        // They run on a person's machine.
+        .filter(|path| !path.starts_with(root.join("functions/tools")));
+    let mut seen = false;
+    for path in sources {
+        let source = fs::read_to_string(&path).unwrap();
+        for call in ["SystemTime::now", "Utc::now", "Instant::now", "new_v4", "now_v7"] {
+            let reads = production(&source).contains(call);
+            seen |= reads && path == clock;
+            assert!(!reads || path == clock, "{}: {call}", path.display());
+        }
+    }
+    assert!(seen, "{} has moved", clock.display());
+}
+
+#[test]
+fn requests_to_tables_are_sent_by_one_module() {
+    for library in ["aggregate-log", "dcb-log", "document-log", "feed", "views"] {
+        for path in files(&workspace_root().join(format!("shared/{library}/src")), "rs") {
+            let sends = fs::read_to_string(&path).unwrap().contains(".send()");
+            assert!(!sends, "{}: send requests with `ringfence_dynamo::Table`", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    for page in files(&workspace_root(), "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let found = page.parent().unwrap().join(target).exists();
+            assert!(found, "{}: {link} leads nowhere", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
+    let root = workspace_root();
+    let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
+    for manifest in files(&root, "toml").into_iter().filter(|path| name(path) == "Cargo.toml") {
+        if manifest.parent() == Some(&root) {
+            continue;
+        }
+        let text = fs::read_to_string(&manifest).unwrap();
+        let package = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+        // Cargo writes the members into the lock file, and nothing else without a source.
+        let entry = format!("[[package]]\nname = {package}\nversion = ");
+        assert!(lock.contains(&entry), "{}: no member", manifest.display());
+        assert!(text.contains("[lints]\nworkspace = true"), "{}: lints", manifest.display());
+    }
+}

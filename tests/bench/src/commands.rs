@@ -1,0 +1,102 @@
+//! A command through the decide loop and the log, beside the same requests written by hand.
+
+use catalog::Money;
+use catalog::add_product::AddProduct;
+use futures::future::BoxFuture;
+use ordering::CatalogProductSynced;
+use ordering::place_order::PlaceOrder;
+use ringfence::kit::id;
+use ringfence::{
+    Append, Appended, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Metadata, NewEvent,
+    Outcome, SequencedEvent, Slice, handle,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+
+use crate::bare::{self, Bare};
+use crate::measure::{Case, Side, runtime};
+use crate::store::{EVENTS, Store};
+
+/// The time of every clock: 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+/// The metadata of a traced command.
+pub(crate) const METADATA: [(&str, &str); 4] = [
+    ("causationId", "1719100799999-0190f3a1-0000-4000-8000-000000000002"),
+    ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
+    ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+];
+
+pub(crate) fn envelope() -> Envelope {
+    let mut metadata = Metadata::default();
+    for (key, value) in METADATA {
+        metadata.insert(key, value).expect("not a key of the log");
+    }
+    Envelope { metadata, ..Envelope::default() }
+}
+
+/// Appends events as one transaction, whatever there is.
+pub(crate) async fn append(log: &DcbLog, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
+    let envelope = envelope();
+    match log.append(Append { events, seen: None, record: None, envelope: &envelope }).await {
+        Ok(Appended::Committed(events)) => events,
+        other => panic!("not committed: {other:?}"),
+    }
+}
+
+/// `AddProduct`: one read that finds nothing, one event, one fence.
+pub(crate) fn add_product() -> Case {
+    let price = Money::new(1_250, "EUR");
+    let (name, description) = (id("Lamp"), id("Gives light"));
+    let command = AddProduct { product_id: id("product-0001"), name, description, price };
+    case(command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
+}
+
+/// `PlaceOrder` with two products: three reads at once, one event, three fences.
+pub(crate) fn place_order() -> Case {
+    let product_ids = vec![id("product-0001"), id("product-0002")];
+    let synced = |product_id: &_| {
+        let (product_id, name) = (ordering::ProductId::clone(product_id), "Lamp".into());
+        CatalogProductSynced { product_id, name, price: Money::new(1_250, "EUR") }.into()
+    };
+    let given: Vec<NewEvent> = product_ids.iter().map(synced).collect();
+    let (order_id, customer_id) = (id("order-000001"), id("customer-001"));
+    let command = PlaceOrder { order_id, customer_id, product_ids, quantities: [].into() };
+    case(command, &given, |bare, command| Box::pin(bare::place_order(bare, command)))
+}
+
+type ByHand<S> = for<'a> fn(&'a Bare, &'a S) -> BoxFuture<'a, String>;
+
+fn case<S: DcbSlice + Clone + 'static>(command: S, given: &[NewEvent], by_hand: ByHand<S>) -> Case {
+    let runtime = runtime();
+    let catalog = S::Context::catalog().expect("free of contradictions");
+    let world = || {
+        let (store, clock) = (Store::new(), Clock::fixed(NOW_MS));
+        let log =
+            DcbLog::new(store.client(), EVENTS, catalog.clone(), Clock::fixed(NOW_MS - 1_000));
+        for event in given {
+            runtime.block_on(append(&log, vec![event.clone()]));
+        }
+        (store, clock)
+    };
+
+    let (store, clock) = world();
+    let log = DcbLog::new(store.client(), EVENTS, catalog.clone(), clock);
+    let (envelope, decisions) = (envelope(), Decisions::new(0));
+    let (run, ours, known) = (runtime.clone(), command.clone(), catalog.clone());
+    let ours = Side::on(&store, move || {
+        let handled = run.block_on(handle(&log, &known, &decisions, &ours, &envelope));
+        let handled = handled.expect("it is settled");
+        assert!(matches!(handled.outcome, Outcome::Accepted(_)), "{handled:?}");
+    });
+
+    let (store, clock) = world();
+    let by_hand_on = Bare { client: store.client(), clock };
+    let run = runtime.clone();
+    let bare = Side::on(&store, move || {
+        let position = run.block_on(by_hand(&by_hand_on, &command));
+        assert!(!position.is_empty(), "it is not accepted");
+    });
+    assert_eq!(ours.usage.requests, bare.usage.requests, "the two sides ask for different things");
+    Case { ours, bare: Some(bare), unit: "command", units: 1 }
+}

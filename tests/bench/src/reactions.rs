@@ -1,0 +1,223 @@
+//! What happens to events after they are appended: published, indexed, replayed, folded into views.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
+use futures::TryStreamExt;
+use ordering::{CustomerId, OrderId, OrderPlaced};
+use project_views::Orders;
+use ringfence::kit::id;
+use ringfence::{BoundaryId, NewEvent};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{Clock, Retry};
+use ringfence_feed::{Checkpoint, GROUP_PARTITIONS_MAX, Index, Indexer, Until};
+use ringfence_topic::Entry;
+use ringfence_views::{Definition, Generation, Projector, Ran};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::bare::{Stored, Tag};
+use crate::commands::{NOW_MS, append};
+use crate::measure::{Case, Side, runtime};
+use crate::store::{EVENTS, INDEX, Store, VIEWS};
+
+/// Pages of the index that are replayed; each has as many orders as one transaction takes.
+const PAGES: usize = 4;
+/// Orders appended in one transaction, each an event and a fence.
+const APPENDED: usize = 50;
+/// Deliveries of publish-events.
+const RECORDS: &str = include_str!("../../../events/publish-events/stream.json");
+
+/// An order with two products, about 700 bytes as an item.
+pub(crate) fn order(number: usize) -> NewEvent {
+    let (order_id, customer_id): (OrderId, CustomerId) =
+        (id(&format!("order-{number:06}")), id("customer-001"));
+    let product_ids = vec![id("product-0001"), id("product-0002")];
+    OrderPlaced { order_id, customer_id, product_ids, quantities: [].into() }.into()
+}
+
+/// A stack whose log has these orders.
+pub(crate) fn log(store: &Store) -> DcbLog {
+    let catalog =
+        Ok::<_, ringfence::CatalogError>(stack::stack().catalog).expect("free of contradictions");
+    DcbLog::new(store.client(), EVENTS, catalog, Clock::fixed(NOW_MS))
+}
+
+pub(crate) async fn append_all(log: &DcbLog, events: Vec<NewEvent>) -> Vec<BoundaryId> {
+    let mut partitions = Vec::new();
+    for chunk in events.chunks(APPENDED) {
+        partitions.extend(append(log, chunk.to_vec()).await.into_iter().map(|e| e.partition));
+    }
+    partitions
+}
+
+pub(crate) async fn index(indexer: &Indexer, partitions: &[BoundaryId]) {
+    let outcomes = indexer.index(partitions.iter().cloned(), Retry::default()).await;
+    assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+}
+
+/// A stack with [`PAGES`] pages in its index.
+fn indexed(runtime: &Runtime) -> (Store, usize) {
+    let store = Store::new();
+    let events = PAGES * GROUP_PARTITIONS_MAX;
+    runtime.block_on(async {
+        let partitions = append_all(&log(&store), (0..events).map(order).collect()).await;
+        index(&Indexer::new(log(&store), store.client(), INDEX), &partitions).await;
+    });
+    (store, events)
+}
+
+/// From the record of an order to its entry on the bus.
+pub(crate) fn publish() -> Case {
+    let batch: Value = serde_json::from_str(RECORDS).expect("a sample is JSON");
+    let record = batch["Records"][0].clone();
+    let by_hand = record.clone();
+    let catalog =
+        Ok::<_, ringfence::CatalogError>(stack::stack().catalog).expect("free of contradictions");
+    let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
+    let same: Value = serde_json::from_str(&entry.detail).expect("a detail is JSON");
+    let bare: Value = serde_json::from_str(&detail(&record)).expect("a detail is JSON");
+    assert_eq!(same, bare, "the two sides publish different things");
+    let ours = Side::pure(move || {
+        let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
+        std::hint::black_box(entry);
+    });
+    let bare = Side::pure(move || {
+        std::hint::black_box(detail(&by_hand));
+    });
+    Case { ours, bare: Some(bare), unit: "event", units: 1 }
+}
+
+/// What consumers are told of an event.
+#[derive(Serialize)]
+struct Detail {
+    id: String,
+    #[serde(rename = "type")]
+    event_type: String,
+    partition: String,
+    position: String,
+    #[serde(rename = "recordedAt")]
+    recorded_at: String,
+    tags: Vec<Tag>,
+    data: Value,
+    meta: Meta,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+}
+
+/// The transform by hand, for an event type whose metadata is known.
+fn detail(record: &Value) -> String {
+    let image = serde_dynamo::Item::deserialize(&record["dynamodb"]["NewImage"]).expect("an image");
+    let event: Stored = serde_dynamo::from_item(image).expect("an event");
+    let Stored { causation_id, command_id, correlation_id, traceparent, .. } = event;
+    let detail = Detail {
+        id: event.position.clone(),
+        event_type: event.event,
+        partition: event.id,
+        position: event.position,
+        recorded_at: event.recorded_at,
+        tags: event.tags,
+        data: event.data,
+        meta: Meta { causation_id, command_id, correlation_id, traceparent },
+    };
+    serde_json::to_string(&detail).expect("a detail is a map with text keys")
+}
+
+/// New events of as many partitions as go into one page: read, validated, indexed.
+pub(crate) fn index_events() -> Case {
+    let (store, runtime) = (Store::new(), runtime());
+    let partitions = (0..GROUP_PARTITIONS_MAX).map(order).collect();
+    let partitions = runtime.block_on(append_all(&log(&store), partitions));
+    let indexer = Indexer::new(log(&store), store.client(), INDEX);
+    let units = partitions.len();
+    let ours = Side::on(&store, move || runtime.block_on(index(&indexer, &partitions)));
+    Case { ours, bare: None, unit: "event", units }
+}
+
+/// The feed from the first event to the present.
+pub(crate) fn replay() -> Case {
+    let runtime = runtime();
+    let (store, events) = indexed(&runtime);
+    let (client, by_hand) = (store.client(), Rc::clone(&runtime));
+    let reader = Index::new(client, INDEX);
+    let ours = Side::on(&store, move || {
+        let count = async |read, entry| {
+            std::hint::black_box(entry);
+            Ok(read + 1)
+        };
+        let read =
+            async { reader.read(Checkpoint::START, Until::Present).try_fold(0, count).await };
+        assert_eq!(runtime.block_on(read).expect("the feed"), events);
+    });
+    let (store, events) = indexed(&by_hand);
+    let client = store.client();
+    let bare = Side::on(&store, move || {
+        assert_eq!(by_hand.block_on(pages(&client)), events);
+    });
+    Case { ours, bare: Some(bare), unit: "event", units: events }
+}
+
+/// A page of the index.
+#[derive(Deserialize)]
+struct Page {
+    e: Vec<Stored>,
+}
+
+/// Reads the pages of the first epoch by hand, one answer after the other; how many events.
+async fn pages(client: &Client) -> usize {
+    let (mut events, mut start) = (0, None);
+    loop {
+        let answer = client
+            .query()
+            .table_name(INDEX)
+            .key_condition_expression("#p = :p")
+            .expression_attribute_names("#p", "p")
+            .expression_attribute_values(":p", AttributeValue::S("$AppendsEpoch-0_0".to_owned()))
+            .set_exclusive_start_key(start)
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await
+            .expect("an answer");
+        for page in answer.items.unwrap_or_default() {
+            let Page { e } = serde_dynamo::from_item(page).expect("a page");
+            for event in e {
+                std::hint::black_box(event);
+                events += 1;
+            }
+        }
+        start = answer.last_evaluated_key;
+        if start.is_none() {
+            return events;
+        }
+    }
+}
+
+/// The view `orders` from the first event to the present: every event makes a row.
+pub(crate) fn project() -> Case {
+    let runtime = runtime();
+    let (store, events) = indexed(&runtime);
+    let index = Index::new(store.client(), INDEX);
+    let projector = Projector::new(store.client(), index, VIEWS, Clock::fixed(NOW_MS));
+    let view = Definition::of::<Orders>();
+    let ours = Side::on(&store, move || {
+        let mut ran = Ran::default();
+        let run = projector.run(&view, Generation(1), Duration::from_secs(600), &mut ran);
+        runtime.block_on(run).expect("it is projected");
+        assert_eq!((ran.present, ran.rows), (true, events as u64), "{ran:?}");
+    });
+    Case { ours, bare: None, unit: "event", units: events }
+}

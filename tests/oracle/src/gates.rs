@@ -1,0 +1,182 @@
+//! A context whose decisions read, across partitions, what they never write: visitors pass a gate
+//! unless it is closed. The examples have none in which a check of such a fence alone decides.
+
+use std::collections::BTreeSet;
+
+use ringfence::prelude::*;
+use ringfence::{Event, id_type};
+use serde::Serialize;
+
+id_type!(GateId, "names a gate");
+id_type!(HallId, "names the hall that a gate leads to");
+id_type!(VisitorId, "names a visitor");
+
+/// A gate is closed, for good.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct GateClosed {
+    #[tag(partition)]
+    gate_id: GateId,
+    #[tag(cross_partition)]
+    hall_id: HallId,
+}
+
+/// A visitor is in a hall.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct VisitorPassed {
+    #[tag(partition)]
+    visitor_id: VisitorId,
+    #[tag(skip)]
+    hall_id: HallId,
+}
+
+pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
+    Catalog::new("gates", [GateClosed::SCHEMA, VisitorPassed::SCHEMA])
+}
+
+/// Closes a gate.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct CloseGate {
+    #[tag(partition)]
+    pub(crate) gate_id: GateId,
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+}
+
+/// Closes several gates of a hall in one transaction.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct CloseHall {
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+    pub(crate) gate_ids: Vec<GateId>,
+}
+
+/// Lets a visitor into a hall, through whichever gate.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct PassGate {
+    #[tag(partition)]
+    pub(crate) visitor_id: VisitorId,
+    #[tag(cross_partition)]
+    pub(crate) hall_id: HallId,
+}
+
+#[derive(Reads)]
+pub(crate) enum Closed {
+    GateClosed,
+}
+
+#[derive(Reads)]
+pub(crate) enum ClosedGates {
+    GateClosed { gate_id: GateId },
+}
+
+#[derive(Reads)]
+pub(crate) enum ClosedOrPassed {
+    GateClosed,
+    VisitorPassed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub(crate) enum Rejection {
+    #[error("no gate of the hall is open")]
+    HallClosed,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    closed: bool,
+    passed: bool,
+}
+
+pub(crate) struct Gates;
+
+impl Context for Gates {
+    const NAME: &'static str = "gates";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Gates {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog()
+    }
+}
+
+impl Slice for CloseGate {
+    const NAME: &'static str = "close-gate";
+    type Context = Gates;
+    type State = State;
+    type Writes = GateClosed;
+    type Rejection = Never;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<GateClosed>, Never> {
+        let Self { gate_id, hall_id } = self.clone();
+        Ok(if state.closed { vec![] } else { vec![GateClosed { gate_id, hall_id }] })
+    }
+}
+
+impl DcbSlice for CloseGate {
+    type Reads = Closed;
+
+    fn evolve(state: State, _event: Closed) -> State {
+        State { closed: true, ..state }
+    }
+}
+
+impl Slice for CloseHall {
+    const NAME: &'static str = "close-hall";
+    type Context = Gates;
+    type State = BTreeSet<GateId>;
+    type Writes = GateClosed;
+    type Rejection = Never;
+
+    fn decide(
+        &self,
+        closed: &BTreeSet<GateId>,
+        _: &CommandContext,
+    ) -> Result<Vec<GateClosed>, Never> {
+        let Self { hall_id, gate_ids } = self;
+        let open: BTreeSet<_> = gate_ids.iter().filter(|gate| !closed.contains(gate)).collect();
+        let close =
+            |gate_id: &GateId| GateClosed { gate_id: gate_id.clone(), hall_id: hall_id.clone() };
+        Ok(open.into_iter().map(close).collect())
+    }
+}
+
+impl DcbSlice for CloseHall {
+    type Reads = ClosedGates;
+
+    fn evolve(mut closed: BTreeSet<GateId>, event: ClosedGates) -> BTreeSet<GateId> {
+        let ClosedGates::GateClosed { gate_id } = event;
+        closed.insert(gate_id);
+        closed
+    }
+}
+
+impl Slice for PassGate {
+    const NAME: &'static str = "pass-gate";
+    type Context = Gates;
+    type State = State;
+    type Writes = VisitorPassed;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<VisitorPassed>, Rejection> {
+        let Self { visitor_id, hall_id } = self.clone();
+        match state {
+            State { closed: true, .. } => Err(Rejection::HallClosed),
+            State { passed: true, .. } => Ok(vec![]),
+            _ => Ok(vec![VisitorPassed { visitor_id, hall_id }]),
+        }
+    }
+}
+
+impl DcbSlice for PassGate {
+    type Reads = ClosedOrPassed;
+
+    fn evolve(state: State, event: ClosedOrPassed) -> State {
+        match event {
+            ClosedOrPassed::GateClosed => State { closed: true, ..state },
+            ClosedOrPassed::VisitorPassed => State { passed: true, ..state },
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! One schedule, from its seed to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use futures::future::join_all;
+use ringfence::{Catalog, DcbContext, Envelope, HandleError, Handled, Metadata, Outcome, Position};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::Wire;
+use ringfence_dynamo::{Clock, Random, seed_thread};
+use ringfence_local::engine::Engine;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::commands::{Caches, Delivery, Job, WRITERS};
+use crate::mutant::Broken;
+use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
+use crate::{Kind, Mutant, Schedule, Tally, check};
+
+pub(crate) const TABLE: &str = "events";
+/// When every schedule begins: 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+/// Clocks differ by at most this, either way. Less than what a log believes of a cause.
+const SKEW_MAX_MS: u64 = 20_000;
+/// From command to command a clock goes back or forth by up to this.
+const WOBBLE_MAX_MS: u64 = 1_000;
+/// How long a command has at most, if it has a deadline.
+const BUDGET_MAX_MS: u64 = 1_000;
+/// Decisions that a warm writer keeps of each slice.
+const WARM: usize = 8;
+
+/// How one delivery of a command ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) job: usize,
+    pub(crate) copy: usize,
+    /// The event that caused it.
+    pub(crate) cause: Option<Position>,
+    /// How far past its deadline it came, in milliseconds.
+    pub(crate) late_ms: u64,
+    /// `None` when its writer crashed.
+    pub(crate) result: Option<Result<Handled, HandleError>>,
+}
+
+/// A table, its writers and its weather.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) catalog: Catalog,
+    pub(crate) jobs: Vec<Job>,
+    schedule: Schedule,
+    mutant: Option<Mutant>,
+    client: Client,
+    weather: Arc<Weather>,
+    writers: Vec<Writer>,
+}
+
+struct Writer {
+    log: Broken<DcbLog>,
+    clock: Clock,
+    caches: Caches,
+    /// Ahead of the true time by this; [`SKEW_MAX_MS`] means none.
+    skew_ms: u64,
+}
+
+impl World {
+    /// Runs the schedule: what was done, or how it differs from a serial run; and what happened.
+    pub(crate) fn run(
+        schedule: &Schedule,
+        mutant: Option<Mutant>,
+    ) -> (Result<Tally, String>, Vec<String>) {
+        seed_thread(schedule.seed);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime without input and output");
+        runtime.block_on(async {
+            let mut world = Self::new(schedule.clone(), mutant);
+            let ends = join_all(world.jobs.iter().flat_map(|job| {
+                let world = &world;
+                let copies = job.copies.iter().enumerate();
+                copies.map(move |(copy, delivery)| world.deliver(job, copy, *delivery))
+            }));
+            let ends = ends.await;
+            // Whatever is still on its way arrives.
+            sleep(Duration::from_millis(2 * STRAY_MAX_MS)).await;
+            let history = world.weather.take();
+            let mut tally = history.tally;
+            count(&mut tally, &ends);
+            let mut checked = check::check(&world, &history, &ends).await;
+            if checked.is_ok() {
+                checked = world.lone_writer().await;
+            }
+            (checked.map(|()| tally), history.trace)
+        })
+    }
+
+    fn new(schedule: Schedule, mutant: Option<Mutant>) -> Self {
+        let catalogs = [
+            catalog::ProductCatalog::catalog(),
+            courses::Courses::catalog(),
+            ordering::Ordering::catalog(),
+            crate::gates::catalog(),
+        ];
+        let catalogs = catalogs.map(|catalog| catalog.expect("free of contradictions"));
+        let catalog = Catalog::compose(catalogs).expect("free of contradictions");
+        let mut random = Random::new(&[schedule.seed, 4]);
+        let keys_only = random.chance(50) && schedule.kinds.contains(&Kind::KeysOnly);
+        let engine = Engine::memory().expect("a database in memory");
+        engine.create_table(&table(&catalog, keys_only), TABLE).expect("a table");
+        let wire = Wire::default();
+        let weather = Arc::new(Weather::new(&schedule, mutant));
+        wire.direct(weather.clone());
+        let store = engine.clone();
+        let client = wire
+            .client_of(Arc::new(move |operation: &str, body: &[u8]| store.call(operation, body)));
+        let jobs = schedule.jobs.iter().map(|number| Job::new(schedule.seed, *number)).collect();
+        let mut world =
+            Self { engine, catalog, jobs, schedule, mutant, client, weather, writers: Vec::new() };
+        world.writers = (0..WRITERS).map(|_| world.writer(&mut random)).collect();
+        world
+    }
+
+    fn writer(&self, random: &mut Random) -> Writer {
+        let clock = Clock::running(NOW_MS);
+        let (warm, skew_ms) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
+        Writer {
+            log: Broken { log: self.log(&clock), mutant: self.mutant, clock: clock.clone() },
+            clock,
+            caches: Caches::new(if warm && self.has(Kind::Warm) { WARM } else { 0 }),
+            skew_ms: if self.has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },
+        }
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.schedule.kinds.contains(&kind)
+    }
+
+    pub(crate) fn log(&self, clock: &Clock) -> DcbLog {
+        DcbLog::new(self.client.clone(), TABLE, self.catalog.clone(), clock.clone())
+    }
+
+    async fn deliver(&self, job: &Job, copy: usize, delivery: Delivery) -> End {
+        sleep(Duration::from_millis(delivery.start_ms)).await;
+        let writer = &self.writers[delivery.writer];
+        let mut random = Random::new(&[self.schedule.seed, 5, job.number as u64, copy as u64]);
+        let (wobble, budget) = (random.below(WOBBLE_MAX_MS), random.below(BUDGET_MAX_MS));
+        let deadlines =
+            self.has(Kind::Deadline) && Random::new(&[self.schedule.seed, 6]).chance(50);
+        // A clock that is set during a command moves its deadline, so it is either or.
+        let wobble = if self.has(Kind::Skew) && !deadlines { wobble } else { 0 };
+        writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + writer.skew_ms + wobble);
+        let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
+        let cause = random.chance(30).then(|| self.weather.newest()).flatten();
+        let envelope = Envelope {
+            metadata: metadata(job),
+            idempotency_key: job.keyed.then(|| job.id()),
+            cause: cause.clone(),
+            deadline_ms,
+            ..Envelope::default()
+        };
+        let caller = (job.number, copy);
+        self.weather.note(format!("{caller:?} begins: {:?} {delivery:?}", job.command));
+        let handled = job.command.handle(&writer.log, &self.catalog, &writer.caches, &envelope);
+        let handled = CALLER.scope(caller, handled);
+        let crash = delivery.crash_ms.filter(|_| self.has(Kind::Crash));
+        let result = match crash {
+            None => Some(handled.await),
+            Some(ms) => timeout(Duration::from_millis(ms), handled).await.ok(),
+        };
+        self.weather.note(format!("{caller:?} ends: {result:?}"));
+        let late_ms = deadline_ms.map_or(0, |ms| writer.clock.now_ms().saturating_sub(ms));
+        End { job: job.number, copy, cause, late_ms, result }
+    }
+
+    /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.
+    async fn lone_writer(&mut self) -> Result<(), String> {
+        let clock = Clock::fixed(NOW_MS + STRAY_MAX_MS);
+        let log = self.log(&clock);
+        for job in &self.jobs {
+            let envelope = Envelope { metadata: metadata(job), ..Envelope::default() };
+            let caches = Caches::new(0);
+            match job.command.handle(&log, &self.catalog, &caches, &envelope).await {
+                Ok(Handled { attempts: 1, repeated: false, .. }) => {}
+                other => return Err(format!("alone, {:?} ends with {other:?}", job.command)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn metadata(job: &Job) -> Metadata {
+    let mut metadata = Metadata::default();
+    metadata.insert("commandId", job.id()).expect("not a key of the log");
+    metadata
+}
+
+pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
+    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
+    let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
+    let projection = match keys_only {
+        true => json!({ "ProjectionType": "KEYS_ONLY" }),
+        false => json!({
+            "ProjectionType": "INCLUDE", "NonKeyAttributes": ["event", "data", "tags"],
+        }),
+    };
+    let names = catalog.indexes();
+    let indexes = names.iter().map(|name| {
+        let keys = [key(name, "HASH"), key("position", "RANGE")];
+        json!({ "IndexName": name, "KeySchema": keys, "Projection": projection })
+    });
+    let attributes = [text("id"), text("position")].into_iter();
+    let attributes = attributes.chain(names.iter().map(|name| text(name)));
+    json!({
+        "KeySchema": [key("id", "HASH"), key("position", "RANGE")],
+        "AttributeDefinitions": attributes.collect::<Vec<_>>(),
+        "GlobalSecondaryIndexes": indexes.collect::<Vec<_>>(),
+    })
+}
+
+fn count(tally: &mut Tally, ends: &[End]) {
+    tally.schedules = 1;
+    for end in ends {
+        match &end.result {
+            Some(Ok(handled)) => {
+                tally.decided_again += u64::from(handled.attempts - 1);
+                match &handled.outcome {
+                    _ if handled.repeated => tally.repeated += 1,
+                    Outcome::Accepted(events) if !events.is_empty() => tally.accepted += 1,
+                    _ => tally.refused += 1,
+                }
+            }
+            None | Some(Err(_)) => tally.unanswered += 1,
+        }
+    }
+}

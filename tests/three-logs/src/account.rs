@@ -1,0 +1,65 @@
+//! An account, and the rules on whatever log.
+
+use ringfence::id_type;
+use serde::{Deserialize, Serialize};
+
+id_type!(AccountId, "names an account");
+
+/// An account as its events make it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// In cents; `None` before the account is opened.
+    pub balance: Option<u64>,
+}
+
+/// Why nothing happens.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
+pub enum Refusal {
+    /// The account was never opened.
+    #[error("there is no such account")]
+    NoAccount,
+    /// The account has less than the command takes out.
+    #[error("the account has {balance}")]
+    TooLittle {
+        /// In cents.
+        balance: u64,
+    },
+    /// The command moves money from an account to itself.
+    #[error("payer and payee are one account")]
+    SameAccount,
+}
+
+impl Account {
+    /// A new account.
+    pub const OPENED: Self = Self { balance: Some(0) };
+
+    /// The account with so much more in it.
+    #[must_use]
+    pub fn plus(self, amount: u32) -> Self {
+        Self { balance: self.balance.map(|balance| balance + u64::from(amount)) }
+    }
+
+    /// The account with so much less in it.
+    #[must_use]
+    pub fn minus(self, amount: u32) -> Self {
+        Self { balance: self.balance.map(|balance| balance - u64::from(amount)) }
+    }
+
+    /// The balance.
+    ///
+    /// # Errors
+    /// The account was never opened.
+    pub fn balance(&self) -> Result<u64, Refusal> {
+        self.balance.ok_or(Refusal::NoAccount)
+    }
+
+    /// Refuses to take out more than there is.
+    ///
+    /// # Errors
+    /// The account has less, or was never opened.
+    pub fn check_covers(&self, amount: u32) -> Result<(), Refusal> {
+        let balance = self.balance()?;
+        if balance < amount.into() { Err(Refusal::TooLittle { balance }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,50 @@
+//! Deposit: puts money into an account.
+
+use ringfence::prelude::*;
+
+use super::facts::history;
+use super::{AccountEvent, Accounts, Deposited, evolve};
+use crate::account::{Account, AccountId, Refusal};
+
+/// Puts money into an account.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct Deposit {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// In cents; 0 changes nothing.
+    pub amount: u32,
+}
+
+impl Slice for Deposit {
+    const NAME: &'static str = "deposit";
+    type Context = Accounts;
+    type State = Account;
+    type Writes = Deposited;
+    type Rejection = Refusal;
+
+    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Deposited>, Refusal> {
+        let Self { account_id, amount } = self.clone();
+        account.balance()?;
+        Ok(if amount == 0 { vec![] } else { vec![Deposited { account_id, amount }] })
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let deposit = |amount| Deposit { account_id: id("ada"), amount };
+        let deposited = |amount| Deposited { account_id: id("ada"), amount };
+        vec![
+            given([]).when(deposit(1)).then_rejected(Refusal::NoAccount),
+            given(history(&[])).when(deposit(5)).then([deposited(5)]),
+            given(history(&[100])).when(deposit(5)).then([deposited(5)]),
+            given(history(&[100])).when(deposit(0)).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for Deposit {
+    type Reads = AccountEvent;
+
+    fn evolve(account: Account, event: AccountEvent) -> Account {
+        evolve(account, event)
+    }
+}

@@ -1,0 +1,23 @@
+//! What cases begin with.
+
+use ringfence::NewEvent;
+use ringfence::kit::id;
+
+use super::{Deposited, Opened, Withdrawn};
+use crate::account::AccountId;
+
+/// The events of Ada's account, with these deposits and withdrawals.
+pub fn history(amounts: &[i32]) -> Vec<NewEvent> {
+    history_of("ada", amounts)
+}
+
+/// The events of an account, with these deposits and withdrawals.
+pub fn history_of(account: &str, amounts: &[i32]) -> Vec<NewEvent> {
+    let account_id: AccountId = id(account);
+    let moved = |amount: &i32| match (amount.unsigned_abs(), *amount < 0) {
+        (amount, false) => Deposited { account_id: account_id.clone(), amount }.into(),
+        (amount, true) => Withdrawn { account_id: account_id.clone(), amount }.into(),
+    };
+    let opened = Opened { account_id: account_id.clone() }.into();
+    std::iter::once(opened).chain(amounts.iter().map(moved)).collect()
+}

@@ -1,0 +1,47 @@
+//! Open: opens an account.
+
+use ringfence::prelude::*;
+
+use super::facts::history;
+use super::{AccountEvent, Accounts, Opened, evolve};
+use crate::account::{Account, AccountId};
+
+/// Opens an account, once.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct Open {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+}
+
+impl Slice for Open {
+    const NAME: &'static str = "open";
+    type Context = Accounts;
+    type State = Account;
+    type Writes = Opened;
+    type Rejection = Never;
+
+    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Opened>, Never> {
+        let Self { account_id } = self.clone();
+        let is_open = account.balance.is_some();
+        Ok(if is_open { vec![] } else { vec![Opened { account_id }] })
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let open = || Open { account_id: id("ada") };
+        let opened = Opened { account_id: id("ada") };
+        vec![
+            given([]).when(open()).then([opened]),
+            given(history(&[])).when(open()).then_nothing(),
+            given(history(&[100])).when(open()).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for Open {
+    type Reads = AccountEvent;
+
+    fn evolve(account: Account, event: AccountEvent) -> Account {
+        evolve(account, event)
+    }
+}

@@ -1,0 +1,88 @@
+//! Transfer: moves money from one account to another.
+
+use std::collections::BTreeMap;
+
+use ringfence::prelude::*;
+
+use super::facts::{history, history_of};
+use super::{AccountEvent, Accounts, Deposited, Withdrawn, evolve};
+use crate::account::{Account, AccountId, Refusal};
+
+/// Moves money from one account to another.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct Transfer {
+    /// Who pays.
+    #[tag(key = "accountId", partition)]
+    pub from: AccountId,
+    /// Who is paid.
+    #[tag(key = "accountId", partition)]
+    pub to: AccountId,
+    /// In cents; 0 changes nothing.
+    pub amount: u32,
+}
+
+/// What it writes.
+#[derive(Clone, Debug, PartialEq, Writes)]
+pub enum Written {
+    /// The payer's event.
+    Withdrawn(Withdrawn),
+    /// The payee's event.
+    Deposited(Deposited),
+}
+
+/// The accounts that it reads.
+type State = BTreeMap<AccountId, Account>;
+
+impl Slice for Transfer {
+    const NAME: &'static str = "transfer";
+    type Context = Accounts;
+    type State = State;
+    type Writes = Written;
+    type Rejection = Refusal;
+
+    fn decide(&self, accounts: &State, _: &CommandContext) -> Result<Vec<Written>, Refusal> {
+        let Self { from, to, amount } = self.clone();
+        if from == to {
+            return Err(Refusal::SameAccount);
+        }
+        let account = |id| accounts.get(id).copied().unwrap_or_default();
+        account(&from).check_covers(amount)?;
+        account(&to).balance()?;
+        if amount == 0 {
+            return Ok(vec![]);
+        }
+        let withdrawn = Withdrawn { account_id: from, amount };
+        let deposited = Deposited { account_id: to, amount };
+        Ok(vec![Written::Withdrawn(withdrawn), Written::Deposited(deposited)])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let transfer = |from, to, amount| Transfer { from: id(from), to: id(to), amount };
+        let both = || given(history(&[100])).and(history_of("bob", &[]));
+        let withdrawn = Withdrawn { account_id: id("ada"), amount: 70 };
+        let deposited = Deposited { account_id: id("bob"), amount: 70 };
+        let moved = [Written::Withdrawn(withdrawn), Written::Deposited(deposited)];
+        let too_little = |balance| Refusal::TooLittle { balance };
+        vec![
+            both().when(transfer("ada", "bob", 70)).then(moved),
+            both().when(transfer("ada", "bob", 101)).then_rejected(too_little(100)),
+            both().when(transfer("eve", "bob", 1)).then_rejected(Refusal::NoAccount),
+            both().when(transfer("ada", "eve", 1)).then_rejected(Refusal::NoAccount),
+            both().when(transfer("ada", "ada", 1)).then_rejected(Refusal::SameAccount),
+            both().when(transfer("ada", "bob", 0)).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for Transfer {
+    type Reads = AccountEvent;
+
+    fn evolve(mut accounts: State, event: AccountEvent) -> State {
+        let (AccountEvent::Opened { account_id }
+        | AccountEvent::Deposited { account_id, .. }
+        | AccountEvent::Withdrawn { account_id, .. }) = &event;
+        let account = accounts.entry(account_id.clone()).or_default();
+        *account = evolve(*account, event);
+        accounts
+    }
+}

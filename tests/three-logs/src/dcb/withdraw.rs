@@ -1,0 +1,53 @@
+//! Withdraw: takes money out of an account.
+
+use ringfence::prelude::*;
+
+use super::facts::history;
+use super::{AccountEvent, Accounts, Withdrawn, evolve};
+use crate::account::{Account, AccountId, Refusal};
+
+/// Takes money out of an account.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct Withdraw {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// In cents; 0 changes nothing.
+    pub amount: u32,
+}
+
+impl Slice for Withdraw {
+    const NAME: &'static str = "withdraw";
+    type Context = Accounts;
+    type State = Account;
+    type Writes = Withdrawn;
+    type Rejection = Refusal;
+
+    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Withdrawn>, Refusal> {
+        let Self { account_id, amount } = self.clone();
+        account.check_covers(amount)?;
+        Ok(if amount == 0 { vec![] } else { vec![Withdrawn { account_id, amount }] })
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let withdraw = |amount| Withdraw { account_id: id("ada"), amount };
+        let withdrawn = |amount| Withdrawn { account_id: id("ada"), amount };
+        let too_little = |balance| Refusal::TooLittle { balance };
+        vec![
+            given([]).when(withdraw(1)).then_rejected(Refusal::NoAccount),
+            given(history(&[100])).when(withdraw(100)).then([withdrawn(100)]),
+            given(history(&[100])).when(withdraw(101)).then_rejected(too_little(100)),
+            given(history(&[100, -60])).when(withdraw(40)).then([withdrawn(40)]),
+            given(history(&[100, -60])).when(withdraw(41)).then_rejected(too_little(40)),
+            given(history(&[100])).when(withdraw(0)).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for Withdraw {
+    type Reads = AccountEvent;
+
+    fn evolve(account: Account, event: AccountEvent) -> Account {
+        evolve(account, event)
+    }
+}

@@ -1,0 +1,222 @@
+//! Requests and units of the same commands on each log, as the tables' meters count them.
+//!
+//! Events are as small as the domain makes them, without metadata, and no idempotency key is given.
+//! An account that is there has a hundred events.
+
+use std::num::NonZeroUsize;
+
+use ringfence::kit::id;
+use ringfence::{
+    Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Outcome, Slice, handle,
+};
+use ringfence_aggregate_log::{
+    self as aggregates, Aggregate, AggregateContext, AggregateSlice, CommandError, Draft, Place,
+    PushEvent, PushEventGroup,
+};
+use ringfence_document_log::{self as documents, Cache, DocumentSlice, Load};
+use ringfence_dynamo::{Meter, Retry};
+use ringfence_three_logs::{aggregate, dcb, document};
+
+use crate::stack::Stack;
+
+/// The deposits of an account that is there, after its first event.
+const DEPOSITS: [i32; 99] = [1; 99];
+
+/// Requests that read and write, and the units of table and index.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) requests: (u32, u32),
+    pub(crate) read: f64,
+    pub(crate) write: f64,
+}
+
+const fn cost(reads: u32, writes: u32, read: f64, write: f64) -> Option<Cost> {
+    Some(Cost { requests: (reads, writes), read, write })
+}
+
+/// A command, and its cost on the DCB log, the aggregate log and the document log.
+pub(crate) type Row = (&'static str, [Option<Cost>; 3]);
+
+pub(crate) const ROWS: [Row; 6] = [
+    ("open an account", [cost(1, 1, 0.5, 4.0), cost(1, 1, 1.0, 2.0), cost(1, 1, 0.5, 1.0)]),
+    ("withdraw", [cost(1, 1, 2.5, 4.0), cost(1, 1, 4.0, 1.0), cost(1, 1, 0.5, 1.0)]),
+    ("withdraw, warm", [cost(0, 1, 0.0, 4.0), cost(1, 1, 4.0, 1.0), cost(0, 1, 0.0, 1.0)]),
+    (
+        "withdraw too much: refused",
+        [cost(2, 0, 4.5, 0.0), cost(1, 0, 4.0, 0.0), cost(2, 0, 1.5, 0.0)],
+    ),
+    ("transfer", [cost(2, 1, 5.0, 8.0), cost(2, 1, 8.0, 4.0), None]),
+    (
+        "open five new accounts, without a read",
+        [cost(0, 1, 0.0, 20.0), cost(0, 1, 0.0, 15.0), cost(0, 5, 0.0, 5.0)],
+    ),
+];
+
+/// What the meter counts while `operation` runs.
+async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<Cost> {
+    let before = meter.snapshot();
+    operation.await;
+    let used = meter.snapshot().since(&before);
+    let units = used.total();
+    cost(used.reads, used.writes, units.read, units.write)
+}
+
+async fn on_dcb<S: DcbSlice>(
+    accounts: &[&str],
+    warm: bool,
+    command: S,
+    accepts: bool,
+) -> Option<Cost> {
+    let (stack, envelope) = (Stack::start().await, Envelope::default());
+    let (log, catalog) = (stack.dcb(), dcb::Accounts::catalog().expect("free of contradictions"));
+    for account in accounts {
+        // An append has at most a hundred actions.
+        for events in dcb::facts::history_of(account, &DEPOSITS).chunks(50) {
+            let events = events.to_vec();
+            let append = Append { events, seen: None, record: None, envelope: &envelope };
+            log.append(append).await.expect("appended");
+        }
+    }
+    let decisions = Decisions::new(usize::from(warm));
+    let run = async || {
+        let handled = handle(&log, &catalog, &decisions, &command, &envelope).await;
+        let handled = handled.expect("settled");
+        assert_eq!(matches!(handled.outcome, Outcome::Accepted(_)), accepts);
+        assert_eq!(handled.attempts, 1);
+    };
+    if warm {
+        run().await;
+    }
+    metered(log.meter(), run()).await
+}
+
+async fn on_aggregates<S: AggregateSlice>(
+    accounts: &[&str],
+    command: S,
+    accepts: bool,
+) -> Option<Cost> {
+    let stack = Stack::start().await;
+    let log = stack.aggregates();
+    for account in accounts {
+        let key = aggregate::Accounts::key(account).expect("a name");
+        for (event, version) in aggregate::facts::history(&DEPOSITS).into_iter().zip(1..) {
+            let event = Draft::from(event).encode().expect("JSON");
+            log.push_event(&key, Place::Forced(version), event).await.expect("pushed");
+        }
+    }
+    let run = async {
+        let (envelope, retry) = (Envelope::default(), Retry::default());
+        let executed = aggregates::handle(&log, &command, &envelope, retry).await;
+        assert_eq!(executed.attempts, 1);
+        match executed.outcome {
+            Ok(_) => assert!(accepts),
+            Err(CommandError::Rejected(_)) => assert!(!accepts),
+            Err(CommandError::Log(error)) => panic!("{error:?}"),
+        }
+    };
+    metered(log.meter(), run).await
+}
+
+async fn on_documents<S: DocumentSlice<Context = document::Accounts>>(
+    accounts: &[&str],
+    warm: bool,
+    command: S,
+    accepts: bool,
+) -> Option<Cost> {
+    let stack = Stack::start().await;
+    let seeder = stack.documents(Cache::of(NonZeroUsize::MIN));
+    let envelope = Envelope::default();
+    for account in accounts {
+        for event in document::facts::history(&DEPOSITS) {
+            let decide = |_: &_| Ok::<_, ()>(vec![event.clone()]);
+            seeder.transact(account, Load::Cached, &envelope, decide).await.expect("appended");
+        }
+    }
+    let category = if warm { seeder } else { stack.documents(Cache::none()) };
+    let run = async {
+        let handled = documents::handle(&category, &command, &envelope).await.expect("settled");
+        assert_eq!(matches!(handled.outcome, Outcome::Accepted(_)), accepts);
+        assert_eq!(handled.attempts, 1);
+    };
+    metered(category.log().store().meter(), run).await
+}
+
+async fn open() -> [Option<Cost>; 3] {
+    let account_id = || id("ada");
+    [
+        on_dcb(&[], false, dcb::open::Open { account_id: account_id() }, true).await,
+        on_aggregates(&[], aggregate::open::Open { account_id: account_id() }, true).await,
+        on_documents(&[], false, document::open::Open { account_id: account_id() }, true).await,
+    ]
+}
+
+async fn withdraw(warm: bool, amount: u32, accepts: bool) -> [Option<Cost>; 3] {
+    let (accounts, account_id) = (["ada"], || id("ada"));
+    let on_dcb_log = dcb::withdraw::Withdraw { account_id: account_id(), amount };
+    let on_aggregate_log = aggregate::withdraw::Withdraw { account_id: account_id(), amount };
+    let on_document_log = document::withdraw::Withdraw { account_id: account_id(), amount };
+    [
+        on_dcb(&accounts, warm, on_dcb_log, accepts).await,
+        on_aggregates(&accounts, on_aggregate_log, accepts).await,
+        on_documents(&accounts, warm, on_document_log, accepts).await,
+    ]
+}
+
+async fn transfer() -> [Option<Cost>; 3] {
+    let accounts = ["ada", "bob"];
+    let on_dcb_log = dcb::transfer::Transfer { from: id("ada"), to: id("bob"), amount: 1 };
+    let on_aggregate_log =
+        aggregate::transfer::Transfer { from: id("ada"), to: id("bob"), amount: 1 };
+    [
+        on_dcb(&accounts, false, on_dcb_log, true).await,
+        on_aggregates(&accounts, on_aggregate_log, true).await,
+        None,
+    ]
+}
+
+/// One transaction on the first two logs; five appends on the document log.
+async fn open_five() -> [Option<Cost>; 3] {
+    let (stack, envelope) = (Stack::start().await, Envelope::default());
+    let names = ["a", "b", "c", "d", "e"];
+    let (dcb, aggregates) = (stack.dcb(), stack.aggregates());
+    let on_dcb = async {
+        let events = names.iter().flat_map(|name| dcb::facts::history_of(name, &[])).collect();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        dcb.append(append).await.expect("appended");
+    };
+    let on_aggregates = async {
+        let push = |name| {
+            let key = aggregate::Accounts::key(name).expect("a name");
+            let account = Aggregate::<aggregate::Accounts>::new(key);
+            account.push(aggregate::facts::history(&[])).expect("JSON")
+        };
+        aggregates.push_event_group(names.map(push).to_vec()).await.expect("pushed");
+    };
+    let category = stack.documents(Cache::none());
+    let on_documents = async {
+        for name in names {
+            let command = document::open::Open { account_id: id(name) };
+            let decide = |account: &_| command.decide(account, &envelope.context);
+            let opened = category.transact(name, Load::Empty, &envelope, decide).await;
+            opened.expect("settled");
+        }
+    };
+    [
+        metered(dcb.meter(), on_dcb).await,
+        metered(aggregates.meter(), on_aggregates).await,
+        metered(category.log().store().meter(), on_documents).await,
+    ]
+}
+
+#[tokio::test]
+async fn each_command_costs_what_the_page_says() {
+    let measured = [
+        open().await,
+        withdraw(false, 1, true).await,
+        withdraw(true, 1, true).await,
+        withdraw(false, 1_000, false).await,
+        transfer().await,
+        open_five().await,
+    ];
+    assert_eq!(measured, ROWS.map(|(_, costs)| costs), "measured, expected");
+}

@@ -1,0 +1,121 @@
+//! docs/which-log.md shows the code, the lines in which it differs, and the figures as they are.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::costs::{Cost, ROWS};
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/which-log.md")
+}
+
+fn source(file: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+    fs::read_to_string(source).expect("the source")
+}
+
+fn quoted(file: &str) -> String {
+    format!("```rust\n{}```\n", source(file))
+}
+
+/// The lines in which the files differ, each with a line around it.
+fn diff(from: &str, to: &str) -> String {
+    let (from, to) = (source(from), source(to));
+    let diff = TextDiff::from_lines(&from, &to);
+    format!("```diff\n{}```\n", diff.unified_diff().context_radius(1))
+}
+
+/// The lines of a file that the other one has not, and the lines of the other one that it has not.
+fn moved(from: &str, to: &str) -> (usize, usize) {
+    let (from, to) = (source(from), source(to));
+    let diff = TextDiff::from_lines(&from, &to);
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    (count(ChangeTag::Delete), count(ChangeTag::Insert))
+}
+
+/// The file of a slice on the first log, and on the second.
+fn files(slice: &str) -> [String; 2] {
+    ["dcb", "aggregate"].map(|log| format!("{log}/{slice}.rs"))
+}
+
+fn moves() -> String {
+    let mut table = "| slice | lines | from the DCB log to the aggregate log | from there to the \
+                     document log |\n|---|---|---|---|\n"
+        .to_owned();
+    for slice in ["open", "deposit", "withdraw", "transfer"] {
+        let [dcb, aggregate] = files(slice);
+        let (removed, added) = moved(&dcb, &aggregate);
+        let to_document = if slice == "transfer" { "no such decision" } else { "the same file" };
+        let lines = source(&dcb).lines().count();
+        let _ = writeln!(table, "| `{slice}` | {lines} | −{removed} +{added} | {to_document} |");
+    }
+    table
+}
+
+fn cell(cost: Option<Cost>) -> String {
+    cost.map_or_else(
+        || "no such decision".to_owned(),
+        |Cost { requests: (reads, writes), read, write }| {
+            format!("{} req., {read} read, {write} write", reads + writes)
+        },
+    )
+}
+
+fn table() -> String {
+    let head = "| command | DCB log | aggregate log | document log |\n|---|---|---|---|\n";
+    let mut table = head.to_owned();
+    for (name, [dcb, aggregate, document]) in ROWS {
+        let cells = [cell(dcb), cell(aggregate), cell(document)].join(" | ");
+        let _ = writeln!(table, "| {name} | {cells} |");
+    }
+    table
+}
+
+/// The page with what stands between the two marks replaced.
+fn replaced(page: &str, name: &str, text: &str) -> String {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end}"));
+    format!("{before}{begin}{text}{end}{after}")
+}
+
+#[test]
+fn the_page_has_the_code_the_differences_and_the_figures() {
+    let found = fs::read_to_string(page()).expect("the page");
+    let mut right = replaced(&found, "costs", &table());
+    right = replaced(&right, "moves", &moves());
+    for (name, file) in [
+        ("the slice on the DCB log", "dcb/withdraw.rs"),
+        ("the context on the DCB log", "dcb.rs"),
+        ("the context on the aggregate log", "aggregate.rs"),
+    ] {
+        right = replaced(&right, name, &quoted(file));
+    }
+    for (name, [from, to]) in [
+        ("the slice on the aggregate log", files("withdraw")),
+        ("the transfer on the aggregate log", files("transfer")),
+        ("the context on the document log", ["aggregate.rs", "document.rs"].map(str::to_owned)),
+    ] {
+        right = replaced(&right, name, &diff(&from, &to));
+    }
+    if env::var_os("UPDATE").is_some() {
+        fs::write(page(), right).expect("the page can be written");
+    } else {
+        assert!(
+            found == right,
+            "write it with `UPDATE=1 cargo test --test three-logs the_page_has`"
+        );
+    }
+}
+
+#[test]
+fn a_slice_of_one_account_moves_by_a_few_lines() {
+    for slice in ["open", "deposit", "withdraw"] {
+        let [dcb, aggregate] = files(slice);
+        let (removed, added) = moved(&dcb, &aggregate);
+        assert!(removed <= 12 && added <= 10, "{slice}: -{removed} +{added}");
+    }
+}

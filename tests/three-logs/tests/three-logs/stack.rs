@@ -1,0 +1,77 @@
+//! A DynamoDB in this process with a table for each log.
+
+use aws_sdk_dynamodb::Client;
+use ringfence::DcbContext;
+use ringfence_aggregate_log::Table;
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DynamoStore};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::Wire;
+use ringfence_local::embedded::Embedded;
+use ringfence_three_logs::account::Account;
+use ringfence_three_logs::{dcb, document};
+use serde_json::{Value, json};
+
+pub(crate) struct Stack {
+    _dynamo: Embedded,
+    client: Client,
+    pub(crate) clock: Clock,
+}
+
+impl Stack {
+    pub(crate) async fn start() -> Self {
+        let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+        let tables = [
+            ("events", table(["id", "position"], ["S", "S"])),
+            ("aggregates", aggregates()),
+            ("documents", table(["p", "i"], ["S", "N"])),
+        ];
+        for (name, properties) in tables {
+            dynamo.create_table(&properties, name).expect("the table");
+        }
+        let client = Wire::default().client(dynamo.endpoint());
+        Self { _dynamo: dynamo, client, clock: Clock::fixed(ringfence::kit::BEGIN_MS) }
+    }
+
+    pub(crate) fn dcb(&self) -> DcbLog {
+        let catalog = dcb::Accounts::catalog().expect("free of contradictions");
+        DcbLog::new(self.client.clone(), "events", catalog, self.clock.clone())
+    }
+
+    pub(crate) fn aggregates(&self) -> Table {
+        Table::new(self.client.clone(), "aggregates", self.clock.clone())
+    }
+
+    pub(crate) fn documents(
+        &self,
+        cache: Cache<Account>,
+    ) -> Category<document::Accounts, DynamoStore> {
+        let store = DynamoStore::new(self.client.clone(), "documents");
+        let log = DocumentLog::new(store, self.clock.clone());
+        Category::new(log, document::Accounts::access(), cache).expect("the events are an enum")
+    }
+}
+
+fn table(keys: [&str; 2], types: [&str; 2]) -> Value {
+    let key = |name, kind| json!({ "AttributeName": name, "KeyType": kind });
+    let typed = |n: usize| json!({ "AttributeName": keys[n], "AttributeType": types[n] });
+    json!({
+        "KeySchema": [key(keys[0], "HASH"), key(keys[1], "RANGE")],
+        "AttributeDefinitions": [typed(0), typed(1)],
+    })
+}
+
+fn aggregates() -> Value {
+    let mut properties = table(["aggregateId", "version"], ["S", "N"]);
+    let definitions = properties["AttributeDefinitions"].as_array_mut().expect("a list");
+    for name in ["eventStoreId", "timestamp"] {
+        definitions.push(json!({ "AttributeName": name, "AttributeType": "S" }));
+    }
+    let index = table(["eventStoreId", "timestamp"], ["S", "S"]);
+    properties["GlobalSecondaryIndexes"] = json!([{
+        "IndexName": "initialEvents",
+        "KeySchema": index["KeySchema"],
+        "Projection": { "ProjectionType": "KEYS_ONLY" },
+    }]);
+    properties
+}
