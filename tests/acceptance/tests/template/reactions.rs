@@ -1,0 +1,65 @@
+//! A slice's rule takes the events that the slice says it reacts to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::Cause;
+use ringfence_acceptance::{check_none, differences};
+use serde_json::Value;
+
+use crate::{resources, template};
+
+/// The pattern of a rule that takes these events, as it stands in the template.
+fn pattern(causes: &[Cause]) -> Option<String> {
+    let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let contexts = list(causes.iter().map(|cause| cause.context).collect());
+    let types = list(causes.iter().map(|cause| cause.event_type).collect());
+    (!causes.is_empty()).then(|| format!("{{ source: [{contexts}], detail-type: [{types}] }}"))
+}
+
+/// The pattern of a function's rule in the same form, or as JSON if it has another one.
+fn found(function: &Value) -> Option<String> {
+    let pattern = function["Events"].get("Rule")?.pointer("/Properties/Pattern")?;
+    let texts = |name: &str| {
+        let names = pattern[name].as_array()?.iter().map(Value::as_str);
+        let mut names = names.collect::<Option<Vec<_>>>()?;
+        names.sort_unstable();
+        Some(names.join(", "))
+    };
+    let fields = pattern.as_object().map_or(0, serde_json::Map::len);
+    let list = texts("source").zip(texts("detail-type")).filter(|_| fields == 2);
+    Some(list.map_or_else(
+        || pattern.to_string(),
+        |(contexts, types)| format!("{{ source: [{contexts}], detail-type: [{types}] }}"),
+    ))
+}
+
+#[test]
+fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others() {
+    let template = template();
+    let ids = resources(&template, "AWS::Serverless::Function").into_iter();
+    let binary = |id: &str| {
+        let properties = &template["Resources"][id]["Metadata"]["BuildProperties"];
+        properties["Binary"].as_str().unwrap_or_default().to_owned()
+    };
+    let rules: BTreeMap<String, Option<String>> =
+        ids.map(|(id, function)| (binary(&id), found(&function))).collect();
+    let rules = rules.into_iter().filter_map(|(slice, rule)| Some((slice, rule?))).collect();
+    let stack = stack::stack();
+    let expected = stack
+        .slices()
+        .filter_map(|(_, slice)| Some((slice.name.to_owned(), pattern(slice.reacts_to)?)));
+    check_none(&differences(
+        &rules,
+        &expected.collect(),
+        |(slice, pattern)| {
+            format!(
+                "template.yaml: the Rule of {slice} lacks `Pattern: {pattern}`, which is its REACTS_TO"
+            )
+        },
+        |(slice, pattern)| {
+            format!(
+                "template.yaml: the Rule of {slice} has `Pattern: {pattern}`, which is not its REACTS_TO"
+            )
+        },
+    ));
+}
