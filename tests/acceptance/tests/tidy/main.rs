@@ -3,6 +3,7 @@
 
 mod functions;
 mod layers;
+mod rooms;
 
 use std::{
     collections::BTreeSet,
