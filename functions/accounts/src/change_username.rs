@@ -1,4 +1,4 @@
-//! ChangeUsername: an account gives one username up and takes another.
+//! ChangeUsername: changes an account's username.
 //!
 //! The event carries two values of one tag key: whoever asks for either username meets it.
 

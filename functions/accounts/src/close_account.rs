@@ -1,4 +1,4 @@
-//! CloseAccount: an account gives its username up for good.
+//! CloseAccount: closes an account, which gives up its username.
 
 use crate::{AccountClosed, AccountEvent, AccountId, Accounts, Usernames};
 use ringfence::prelude::*;

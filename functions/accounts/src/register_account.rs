@@ -1,4 +1,4 @@
-//! RegisterAccount: an account is opened under a username that nobody has.
+//! RegisterAccount: opens an account under a username that nobody has.
 //!
 //! A username that was given up is kept for three days for whom had it.
 

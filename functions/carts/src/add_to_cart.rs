@@ -1,4 +1,4 @@
-//! AddToCart: a customer puts units of a product into a cart.
+//! AddToCart: puts units of a product into a cart.
 //!
 //! A cart begins with its first product; nothing creates it.
 

@@ -1,4 +1,4 @@
-//! ChangeQuantity: a customer wants another number of units of a product in the cart.
+//! ChangeQuantity: changes how many units of a product are in a cart.
 
 use crate::{Cart, CartEvent, CartId, Carts, ProductId, Rejection, check_quantity, facts};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! CheckOut: a customer orders what is in the cart.
+//! CheckOut: checks out a cart, which leads to an order.
 //!
 //! The order is placed by the ordering context when it hears of it, under the cart's id. The cart is
 //! closed from here on, whatever ordering says.

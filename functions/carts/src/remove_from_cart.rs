@@ -1,4 +1,4 @@
-//! RemoveFromCart: a customer takes a product out of a cart.
+//! RemoveFromCart: removes a product from a cart.
 
 use crate::{Cart, CartEvent, CartId, Carts, ProductId, Rejection, facts};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! AddProduct: a product joins the catalog, once.
+//! AddProduct: adds a product to the catalog, once.
 
 use crate::{Description, Money, ProductAdded, ProductCatalog, ProductId, ProductName};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! ChangeProductName: a product gets another name.
+//! ChangeProductName: changes a product's name.
 
 use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductName, ProductNameChanged};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! ChangeProductPrice: a product gets another price.
+//! ChangeProductPrice: changes a product's price.
 
 use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductPriceChanged};
 use ringfence::prelude::*;

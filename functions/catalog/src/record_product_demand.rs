@@ -1,4 +1,4 @@
-//! RecordProductDemand: which orders ask for a product.
+//! RecordProductDemand: records which orders ask for a product.
 //!
 //! An automation: orders placed and cancelled in the ordering context lead to its commands. The
 //! decision concerns one pair of product and order, so it reads by both tags: a product's second

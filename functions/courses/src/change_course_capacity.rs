@@ -1,4 +1,4 @@
-//! ChangeCourseCapacity: a course takes more or fewer students. Nobody loses a seat by it.
+//! ChangeCourseCapacity: changes how many students a course takes. Nobody loses a seat.
 
 use crate::{CourseCapacityChanged, CourseId, Courses};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! DefineCourse: a course is offered, once.
+//! DefineCourse: defines a course, once.
 
 use crate::{CourseDefined, CourseId, Courses};
 use ringfence::prelude::*;

@@ -1,4 +1,4 @@
-//! SubscribeStudent: a student takes a seat.
+//! SubscribeStudent: subscribes a student to a course.
 //!
 //! Two limits in one decision: the course's seats, in the course's partition, and the student's
 //! courses, across all partitions.

@@ -1,4 +1,4 @@
-//! UnsubscribeStudent: a student gives a seat back.
+//! UnsubscribeStudent: unsubscribes a student from a course.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! ChangeCustomerEmail: a customer is reached somewhere else.
+//! ChangeCustomerEmail: changes a customer's email address.
 //!
 //! The boundary is the customer.
 

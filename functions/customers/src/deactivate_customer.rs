@@ -1,4 +1,4 @@
-//! DeactivateCustomer: nothing happens to a customer any more.
+//! DeactivateCustomer: deactivates a customer for good.
 //!
 //! The boundary is the customer.
 

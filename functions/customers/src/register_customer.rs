@@ -1,4 +1,4 @@
-//! RegisterCustomer: a customer is welcomed with points.
+//! RegisterCustomer: registers a customer, who gets welcome points.
 //!
 //! The boundary is the customer: an id is registered once.
 

@@ -1,4 +1,4 @@
-//! RenameCustomer: a customer is called something else.
+//! RenameCustomer: renames a customer.
 //!
 //! The boundary is the customer.
 

@@ -1,4 +1,4 @@
-//! CreateInvoice: an invoice gets the next number, without gaps.
+//! CreateInvoice: creates an invoice under the next number, without gaps.
 //!
 //! No tag says which events the number depends on: all of the type. The catalog declares it so.
 

@@ -1,4 +1,4 @@
-//! CancelOrder: an order is withdrawn.
+//! CancelOrder: cancels an order.
 
 use crate::{OrderCancelled, OrderId, Ordering, ProductId};
 use ringfence::prelude::*;

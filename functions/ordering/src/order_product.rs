@@ -1,4 +1,4 @@
-//! OrderProduct: a customer orders units of one product, at most so many over all orders.
+//! OrderProduct: orders units of one product, within a limit per customer over all orders.
 //!
 //! The cross-partition example: a customer's orders lie in the partitions of the orders, and the
 //! cap counts them all.

@@ -1,4 +1,4 @@
-//! PlaceOrder: a customer orders products that ordering knows.
+//! PlaceOrder: places an order for products that ordering knows.
 //!
 //! The boundary is the order (placed once) and each of its products (still known at the commit).
 //!

@@ -1,4 +1,4 @@
-//! SubmitOrder: a form is sent, and only once becomes an order.
+//! SubmitOrder: submits an order form, which counts once.
 //!
 //! The DCB specification's record duplication: the form's token is a boundary of its own, so the
 //! second sending is refused whatever order id it brings.

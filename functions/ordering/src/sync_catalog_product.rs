@@ -1,4 +1,4 @@
-//! SyncCatalogProduct: ordering learns what the catalog sells.
+//! SyncCatalogProduct: copies a product's name and price from the catalog.
 //!
 //! An automation: a product added to the catalog leads to its command.
 

@@ -1,4 +1,4 @@
-//! OrderProducts: a cart is ordered at the prices that the customer saw.
+//! OrderProducts: orders a cart at the prices that the customer saw.
 //!
 //! A new price holds at once; the one that it replaces can be ordered at for ten minutes more.
 

@@ -1,4 +1,4 @@
-//! ConfirmSignUp: a one-time password shows that an address is theirs.
+//! ConfirmSignUp: confirms a sign-up with a one-time password.
 //!
 //! Address and password together are the boundary: one password for another address is nothing.
 

@@ -1,4 +1,4 @@
-//! InitiateSignUp: a one-time password goes to an address, once.
+//! InitiateSignUp: begins a sign-up with a one-time password.
 //!
 //! Who sends the message makes the password, so the command carries it.
 

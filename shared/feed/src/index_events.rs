@@ -1,4 +1,4 @@
-//! index-events: new events of the logs' streams go to the index.
+//! index-events: writes new events from the logs' streams into the index.
 //!
 //! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
 //! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log. Each

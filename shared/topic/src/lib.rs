@@ -1,4 +1,4 @@
-//! The EventTopic: new events of the logs' streams go to the EventTopic.
+//! publish-events: sends new events from the logs' streams to the EventTopic.
 //!
 //! The bus promises at least once and no order; an entry's `id` deduplicates, its `position`
 //! orders. What can never be published goes to the dead-letter queue with its cause and counts as

@@ -1,4 +1,4 @@
-//! project-views: all views of a stack, as a Lambda on the index's stream.
+//! project-views: folds new events into the rows of all views.
 //!
 //! The index's stream is a doorbell: whatever it brings, each view reads the index from its own
 //! checkpoint. A view that fails stops no other; the invocation then fails as a whole, so that the

@@ -1,4 +1,4 @@
-//! query-views: rows of the views over HTTP, and by direct invoke, as a Lambda.
+//! query-views: serves rows of the views over HTTP and by direct invoke.
 //!
 //! `GET /<view>/<id>` is one row, `GET /<view>` a page of them. With the `partition` and `position`
 //! of an event, as a command's answer names them, the answer shows that event or says how far

@@ -208,7 +208,7 @@ async fn commands_on_streams_take_effect_once_and_are_refused_by_name() {
     assert_eq!(tip["n"]["N"], "3", "{tip}");
 }
 
-/// `cargo lambda invoke` as the README has it.
+/// `cargo lambda invoke` as docs/local.md has it.
 async fn invoke(stack: &Stack, function: &str, payload: &Path) -> Output {
     let (address, port) = stack.lambda().trim_start_matches("http://").rsplit_once(':').unwrap();
     Command::new(stack.cargo_lambda())

@@ -1,4 +1,4 @@
-//! What the README tells a newcomer to do works as it stands there.
+//! What README.md and docs/slices.md tell a newcomer to do works as it stands there.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{fs, net::Ipv4Addr, path::Path};
@@ -28,17 +28,20 @@ fn sample(function: &str, name: &str) -> Value {
     serde_json::from_str(&text(&format!("events/{function}/{name}.json"))).unwrap()
 }
 
-/// The functions whose samples the README sends, in its order.
+/// The page that has the order of samples.
+const SAMPLES: &str = "docs/slices.md";
+
+/// The functions whose samples the page sends, in its order.
 fn order_of_samples() -> Vec<String> {
-    let readme = text("README.md");
-    let (_, rest) = readme.split_once("<!-- order of samples").unwrap();
+    let page = text(SAMPLES);
+    let (_, rest) = page.split_once("<!-- order of samples").unwrap();
     let (order, _) = rest.split_once("<!-- end of order of samples -->").unwrap();
     let (_, order) = order.split_once("-->\n").unwrap();
     order.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_stack_accepts_the_samples_in_the_readmes_order_and_then_the_walk() {
+async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk() {
     let folder = tempfile::tempdir().unwrap();
     let stack = start(folder.path()).await;
     let mut function = String::new();
@@ -70,7 +73,7 @@ fn the_readme_has_the_lines_of_the_walk() {
 }
 
 #[test]
-fn the_readmes_order_has_every_sample_and_http_and_direct_are_the_same_command() {
+fn the_pages_order_has_every_sample_and_http_and_direct_are_the_same_command() {
     let order = order_of_samples();
     for folder in fs::read_dir(workspace_root().join("events")).unwrap() {
         let folder = folder.unwrap();
@@ -79,7 +82,7 @@ fn the_readmes_order_has_every_sample_and_http_and_direct_are_the_same_command()
         if both != [true, true] || function == "query-views" {
             continue;
         }
-        assert!(order.contains(&function), "README.md: {function} is not among the samples");
+        assert!(order.contains(&function), "{SAMPLES}: {function} is not among the samples");
         let body = sample(&function, "http")["body"].as_str().unwrap().to_owned();
         let command: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(command, sample(&function, "direct"), "{function}: http.json and direct.json");

@@ -91,11 +91,11 @@ fn every_function_has_sample_payloads_that_parse() {
 }
 
 #[test]
-fn the_readme_lists_the_functions() {
+fn the_page_of_slices_lists_the_functions() {
     let row = |function: &Function, woken: &str| {
         let (name, source, summary) = (&function.name, function.source(), function.summary());
         let source = source.strip_prefix(workspace_root()).unwrap().display();
-        format!("| [`{name}`]({source}) | {woken} | {summary} |\n")
+        format!("| [`{name}`](../{source}) | {woken} | {summary} |\n")
     };
     let functions = functions();
     let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice());
@@ -110,31 +110,34 @@ fn the_readme_lists_the_functions() {
         streams.chain(routes).collect::<Vec<_>>().join(", ")
     };
     let others = others.iter().map(|function| row(function, &woken(function)));
-    readme_table("slices", "slice | path", slices.collect());
-    readme_table("functions", "function | woken by", others.collect());
+    check_table("slices", "slice | path", slices.collect());
+    check_table("functions", "function | woken by", others.collect());
 }
 
-/// Compares a table of the README, between its marks, with what it must be, or writes it.
-fn readme_table(name: &str, columns: &str, rows: String) {
-    let path = workspace_root().join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let begin = readme.find(&format!("<!-- {name}:")).expect("README.md has the table");
-    let begin = begin + readme[begin..].find('\n').unwrap() + 1;
-    let end = readme[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
+/// The page that has the tables of slices and functions.
+const PAGE: &str = "docs/slices.md";
+
+/// Compares a table of the page, between its marks, with the expected one, or writes it.
+fn check_table(name: &str, columns: &str, rows: String) {
+    let path = workspace_root().join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let begin = page.find(&format!("<!-- {name}:")).expect("the page has the table");
+    let begin = begin + page[begin..].find('\n').unwrap() + 1;
+    let end = page[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
     let end = begin + end;
     let table = format!("| {columns} | what it does |\n|---|---|---|\n{rows}");
     if env::var_os("UPDATE").is_some() {
-        fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).unwrap();
+        fs::write(&path, format!("{}{table}{}", &page[..begin], &page[end..])).unwrap();
     } else {
         let lines = |table: &str| table.lines().map(str::to_owned).collect();
         let lines = differences(
-            &lines(&readme[begin..end]),
+            &lines(&page[begin..end]),
             &lines(&table),
-            |row| format!("README.md lacks the row {row}"),
-            |row| format!("README.md has the row {row}"),
+            |row| format!("{PAGE} lacks the row {row}"),
+            |row| format!("{PAGE} has the row {row}"),
         );
         let write = "`UPDATE=1 cargo test --test tidy` writes the table";
-        assert!(readme[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
+        assert!(page[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
     }
 }
 
