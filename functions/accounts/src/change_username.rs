@@ -1,17 +1,16 @@
 //! ChangeUsername: changes an account's username.
 //!
-//! The event carries two values of one tag key: whoever asks for either username meets it.
+//! The event has two values of one tag key, so decisions about either username read it.
 
 use crate::{AccountEvent, AccountId, Accounts, Username, UsernameChanged, Usernames};
 use ringfence::prelude::*;
 use serde::Serialize;
 
-/// Gives an account another username.
+/// Changes an account's username.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ChangeUsername {
     #[tag(partition)]
     pub account_id: AccountId,
-    /// The username that it is to have.
     #[tag(key = "username", cross_partition)]
     pub username: Username,
 }

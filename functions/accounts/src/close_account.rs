@@ -15,7 +15,7 @@ pub struct CloseAccount {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// There never was such an account.
+    /// The account was never opened.
     #[error("account {account_id} does not exist")]
     AccountNotFound { account_id: AccountId },
 }

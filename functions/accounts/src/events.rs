@@ -5,7 +5,7 @@ use ringfence::{Event, id_type};
 id_type!(AccountId, "names an account");
 id_type!(Username, "names a person to others");
 
-/// How long a username that was given up stays with whom had it, in milliseconds: three days.
+/// How long nobody can take a username that was given up, in milliseconds: three days.
 pub const RETENTION_MS: u64 = 3 * 24 * 3_600 * 1_000;
 
 /// An account is opened.
@@ -13,7 +13,6 @@ pub const RETENTION_MS: u64 = 3 * 24 * 3_600 * 1_000;
 pub struct AccountRegistered {
     #[tag(partition)]
     pub account_id: AccountId,
-    /// Its username.
     #[tag(key = "username", cross_partition, strong)]
     pub username: Username,
 }
@@ -23,20 +22,17 @@ pub struct AccountRegistered {
 pub struct AccountClosed {
     #[tag(partition)]
     pub account_id: AccountId,
-    /// The username that it gives up.
     #[tag(key = "username", cross_partition, strong)]
     pub username: Username,
 }
 
-/// An account has another username. Whoever asks for either finds it.
+/// An account has another username. Decisions about either username read this event.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct UsernameChanged {
     #[tag(partition)]
     pub account_id: AccountId,
-    /// The username that it gives up.
     #[tag(key = "username", cross_partition, strong)]
     pub old_username: Username,
-    /// The one that it takes.
     #[tag(key = "username", cross_partition, strong)]
     pub new_username: Username,
 }

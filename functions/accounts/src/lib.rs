@@ -12,7 +12,6 @@ use ringfence_stack::{List, Members, Visitor};
 pub use events::*;
 pub use usernames::{AccountEvent, Usernames};
 
-/// The context.
 pub struct Accounts;
 
 impl Context for Accounts {

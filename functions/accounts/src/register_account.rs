@@ -1,6 +1,6 @@
 //! RegisterAccount: opens an account under a username that nobody has.
 //!
-//! A username that was given up is kept for three days for whom had it.
+//! Nobody can take a username within three days after it was given up.
 
 use crate::{AccountEvent, AccountId, AccountRegistered, Accounts, Username, Usernames};
 use ringfence::prelude::*;
@@ -11,7 +11,6 @@ use serde::Serialize;
 pub struct RegisterAccount {
     #[tag(partition)]
     pub account_id: AccountId,
-    /// Its username.
     #[tag(key = "username", cross_partition)]
     pub username: Username,
 }
@@ -20,7 +19,6 @@ pub struct RegisterAccount {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// The id is in use.
     #[error("account {account_id} already exists")]
     AccountExists { account_id: AccountId },
     /// Someone has the username, or had it within the last three days.
@@ -50,7 +48,7 @@ impl Slice for RegisterAccount {
         Ok(vec![AccountRegistered { account_id, username }])
     }
 
-    /// The published ones, then the exact end of retention.
+    /// The published cases, then the exact end of retention.
     fn cases() -> Vec<Case<Self>> {
         use crate::{AccountClosed, RETENTION_MS, UsernameChanged};
 

@@ -9,9 +9,10 @@ use crate::{AccountId, RETENTION_MS, Username};
 /// What the decisions read.
 #[derive(Reads)]
 pub enum AccountEvent {
-    /// An account took a username.
-    AccountRegistered { account_id: AccountId, username: Username },
-    /// An account gave its username up.
+    AccountRegistered {
+        account_id: AccountId,
+        username: Username,
+    },
     AccountClosed {
         account_id: AccountId,
         username: Username,
@@ -19,12 +20,9 @@ pub enum AccountEvent {
         #[time]
         at_ms: u64,
     },
-    /// An account gave one username up and took another.
     UsernameChanged {
         account_id: AccountId,
-        /// Given up.
         old_username: Username,
-        /// Taken.
         new_username: Username,
         /// When, in milliseconds since 1970.
         #[time]
@@ -35,16 +33,15 @@ pub enum AccountEvent {
 /// The accounts and usernames that were read.
 #[derive(Default)]
 pub struct Usernames {
-    /// The username of each account; none, once it is closed.
+    /// The username of each account, `None` once the account is closed.
     usernames: BTreeMap<AccountId, Option<Username>>,
     claims: BTreeMap<Username, Claim>,
 }
 
-/// What is known of a username.
+/// Why nobody else can take a username.
 enum Claim {
-    /// An account has it.
     Held,
-    /// It was given up at this time, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     GivenUp(u64),
 }
 
@@ -80,7 +77,7 @@ impl Usernames {
         self.usernames.get(account)?.as_ref()
     }
 
-    /// Whether an account has the username or had it so short a time ago that nobody can take it.
+    /// Whether an account has the username, or gave it up within the time of retention.
     pub fn is_claimed(&self, username: &Username, now_ms: u64) -> bool {
         self.claims.get(username).is_some_and(|claim| match claim {
             Claim::Held => true,

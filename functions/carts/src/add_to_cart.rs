@@ -1,6 +1,6 @@
 //! AddToCart: puts units of a product into a cart.
 //!
-//! A cart begins with its first product; nothing creates it.
+//! A cart begins with its first product, so there is no command that creates one.
 
 use crate::{
     Cart, CartEvent, CartId, Carts, PRODUCTS_MAX, ProductId, Rejection, check_quantity, facts,
@@ -12,7 +12,7 @@ use ringfence::prelude::*;
 pub struct AddToCart {
     pub cart_id: CartId,
     pub product_id: ProductId,
-    /// How many more.
+    /// Added to the units in the cart.
     pub quantity: u32,
 }
 

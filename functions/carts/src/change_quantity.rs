@@ -3,13 +3,12 @@
 use crate::{Cart, CartEvent, CartId, Carts, ProductId, Rejection, check_quantity, facts};
 use ringfence::prelude::*;
 
-/// Sets how many units of a product there are.
+/// Sets how many units of a product are in a cart.
 #[derive(Clone, Debug, Command)]
 pub struct ChangeQuantity {
     pub cart_id: CartId,
-    /// The product, which is in the cart.
     pub product_id: ProductId,
-    /// How many; none is said by removing the product.
+    /// At least 1; `remove-from-cart` removes a product.
     pub quantity: u32,
 }
 

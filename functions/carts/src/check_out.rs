@@ -1,16 +1,15 @@
 //! CheckOut: checks out a cart, which leads to an order.
 //!
-//! The order is placed by the ordering context when it hears of it, under the cart's id. The cart is
-//! closed from here on, whatever ordering says.
+//! The ordering context reacts to the event and places the order under the cart's id. The cart stays
+//! closed even if ordering refuses the order.
 
 use crate::{Cart, CartEvent, CartId, Carts, CustomerId, Rejection, facts};
 use ringfence::prelude::*;
 
-/// Makes the cart an order.
+/// Checks out a cart.
 #[derive(Clone, Debug, Command)]
 pub struct CheckOut {
     pub cart_id: CartId,
-    /// Who orders.
     pub customer_id: CustomerId,
 }
 

@@ -4,13 +4,13 @@ use ringfence::kit::id;
 
 use crate::CartEvent;
 
-/// So many lamps are put in.
+/// `quantity` lamps are put into the cart.
 #[must_use]
 pub fn lamps(quantity: u32) -> CartEvent {
     CartEvent::ItemAdded { product_id: id("lamp"), quantity }
 }
 
-/// Customer `ada` checks cart `cart-1` out, which has so many lamps.
+/// Customer `ada` checks out `cart-1`, which has this many lamps.
 #[must_use]
 pub fn checked_out(lamps: u32) -> CartEvent {
     let items = [(id("lamp"), lamps)].into();

@@ -14,7 +14,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct Carts;
 
 impl Context for Carts {

@@ -3,7 +3,7 @@
 use crate::{Cart, CartEvent, CartId, Carts, ProductId, Rejection, facts};
 use ringfence::prelude::*;
 
-/// Takes a product out, however many units there are.
+/// Removes all units of a product.
 #[derive(Clone, Debug, Command)]
 pub struct RemoveFromCart {
     pub cart_id: CartId,

@@ -9,18 +9,14 @@ use serde::Serialize;
 pub struct AddProduct {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// What customers call it.
     pub name: ProductName,
-    /// What customers read of it.
     pub description: Description,
-    /// What one unit costs.
     pub price: Money,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The product is there.
     ProductAdded,
 }
 
@@ -34,7 +30,6 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// An id names one product.
     #[error("product {product_id} is already in the catalog")]
     ProductAlreadyExists { product_id: ProductId },
 }

@@ -9,16 +9,13 @@ use serde::Serialize;
 pub struct ChangeProductPrice {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// The new price.
     pub price: Money,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The price at first.
     ProductAdded { price: Money },
-    /// A later price.
     ProductPriceChanged { price: Money },
 }
 
@@ -32,7 +29,6 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// Nothing to change.
     #[error("product {product_id} is not in the catalog")]
     ProductNotFound { product_id: ProductId },
 }

@@ -22,7 +22,7 @@ pub struct Money {
 }
 
 impl Money {
-    /// `amount` of the smallest unit of `currency`; panics when that is no currency code.
+    /// `amount` of the smallest unit of `currency`; panics if `currency` is not a currency code.
     pub fn new(amount: u64, currency: &str) -> Self {
         let currency = Currency::try_from(currency.to_owned());
         Self { amount, currency: currency.unwrap_or_else(|error| panic!("{error}")) }
@@ -34,7 +34,7 @@ impl Money {
 #[serde(try_from = "String")]
 pub struct Currency(String);
 
-/// A text that is no currency code.
+/// The text is not a currency code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a currency is three capital letters (ISO 4217), such as EUR")]
 pub struct CurrencyError;
@@ -48,34 +48,29 @@ impl TryFrom<String> for Currency {
     }
 }
 
-/// A product can be sold.
+/// A product is added to the catalog.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductAdded {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// What customers call it.
     pub name: String,
-    /// What customers read of it.
     pub description: String,
-    /// What one unit costs.
     pub price: Money,
 }
 
-/// A product has another name.
+/// The name of a product is changed.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductNameChanged {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// The new name.
     pub name: String,
 }
 
-/// A product has another price.
+/// The price of a product is changed.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductPriceChanged {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// The new price.
     pub price: Money,
 }
 

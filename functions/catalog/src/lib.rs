@@ -17,7 +17,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct ProductCatalog;
 
 impl Context for ProductCatalog {

@@ -4,8 +4,8 @@
 //! decision concerns one pair of product and order, so it reads by both tags: a product's second
 //! order neither reads nor conflicts with its first.
 //!
-//! The bus keeps no order: where a cancellation is handled before its order, the revoke finds nothing
-//! to revoke, and the demand that is recorded after it stays.
+//! The bus delivers in any order. If a cancellation is handled before its order, there is no demand to
+//! revoke yet, and the demand that is recorded later stays.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,11 @@ use serde::Deserialize;
 /// Records or revokes the demand of one order for one product.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub enum RecordProductDemand {
-    /// The order asks for the product.
     RecordDemand {
         #[tag(partition)]
         product_id: ProductId,
         order_id: OrderId,
     },
-    /// The order no longer asks for it.
     RevokeDemand {
         #[tag(partition)]
         product_id: ProductId,
@@ -33,9 +31,7 @@ pub enum RecordProductDemand {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The order asks for the product.
     ProductDemandRecorded,
-    /// It no longer does.
     ProductDemandRevoked,
 }
 
@@ -48,9 +44,7 @@ pub struct State {
 /// What the decision writes.
 #[derive(Writes)]
 pub enum Written {
-    /// The order asks for the product.
     Recorded(ProductDemandRecorded),
-    /// It no longer does.
     Revoked(ProductDemandRevoked),
 }
 

@@ -9,23 +9,14 @@ use serde::Serialize;
 pub struct ChangeCourseCapacity {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// How many students it takes from now on.
     pub new_capacity: u32,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The capacity at first.
-    CourseDefined {
-        /// So many students.
-        capacity: u32,
-    },
-    /// A later capacity.
-    CourseCapacityChanged {
-        /// So many students.
-        new_capacity: u32,
-    },
+    CourseDefined { capacity: u32 },
+    CourseCapacityChanged { new_capacity: u32 },
 }
 
 /// The capacity, once the course is there.
@@ -38,7 +29,6 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// Nothing to change.
     #[error("course {course_id} does not exist")]
     CourseNotFound { course_id: CourseId },
 }

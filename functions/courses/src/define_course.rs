@@ -4,19 +4,17 @@ use crate::{CourseDefined, CourseId, Courses};
 use ringfence::prelude::*;
 use serde::Serialize;
 
-/// Offers a course.
+/// Defines a course.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct DefineCourse {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// How many students it takes.
     pub capacity: u32,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The course is there.
     CourseDefined,
 }
 
@@ -30,7 +28,6 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// An id names one course.
     #[error("course {course_id} already exists")]
     CourseAlreadyExists { course_id: CourseId },
 }

@@ -5,35 +5,33 @@ use ringfence::{Event, id_type};
 id_type!(CourseId, "names a course");
 id_type!(StudentId, "names a student");
 
-/// A course is offered.
+/// A course is defined.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct CourseDefined {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// How many students it takes.
     pub capacity: u32,
 }
 
-/// A course takes more or fewer students.
+/// The capacity of a course is changed.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct CourseCapacityChanged {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// How many students it takes from now on.
     pub new_capacity: u32,
 }
 
-/// A student takes a seat.
+/// A student subscribes to a course.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct StudentSubscribed {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// The student. A student's courses are counted across all courses.
+    /// A student's subscriptions are counted over all courses.
     #[tag(cross_partition)]
     pub student_id: StudentId,
 }
 
-/// A student gives the seat back.
+/// A student unsubscribes from a course.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct StudentUnsubscribed {
     #[tag(partition)]

@@ -16,7 +16,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct Courses;
 
 impl Context for Courses {

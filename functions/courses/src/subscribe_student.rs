@@ -24,30 +24,10 @@ pub struct SubscribeStudent {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The course is there.
-    CourseDefined {
-        /// It takes so many students.
-        capacity: u32,
-    },
-    /// It takes another number of students.
-    CourseCapacityChanged {
-        /// So many.
-        new_capacity: u32,
-    },
-    /// A student took a seat.
-    StudentSubscribed {
-        /// In this course.
-        course_id: CourseId,
-        /// This student.
-        student_id: StudentId,
-    },
-    /// A student gave the seat back.
-    StudentUnsubscribed {
-        /// In this course.
-        course_id: CourseId,
-        /// This student.
-        student_id: StudentId,
-    },
+    CourseDefined { capacity: u32 },
+    CourseCapacityChanged { new_capacity: u32 },
+    StudentSubscribed { course_id: CourseId, student_id: StudentId },
+    StudentUnsubscribed { course_id: CourseId, student_id: StudentId },
 }
 
 /// The course's capacity and every seat taken in the course or by the student.
@@ -61,21 +41,14 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// Nothing to subscribe to.
     #[error("course {course_id} does not exist")]
     CourseNotFound { course_id: CourseId },
-    /// All seats are taken.
     #[error("course {course_id} is already fully booked")]
     CourseFullyBooked { course_id: CourseId },
-    /// The student has a seat.
     #[error("student already subscribed to this course")]
     AlreadySubscribed,
-    /// The student takes enough courses.
     #[error("student already subscribed to {limit} courses")]
-    TooManyCourses {
-        /// Courses at most.
-        limit: usize,
-    },
+    TooManyCourses { limit: usize },
 }
 
 impl Slice for SubscribeStudent {
@@ -108,7 +81,7 @@ impl Slice for SubscribeStudent {
         Ok(vec![StudentSubscribed { course_id, student_id }])
     }
 
-    /// The published ones of the DCB specification's example, then those that
+    /// The published cases of the DCB specification's example, then further ones.
     fn cases() -> Vec<Case<Self>> {
         use crate::{CourseCapacityChanged, CourseDefined, StudentUnsubscribed};
         use ringfence::NewEvent;

@@ -6,13 +6,13 @@ use crate::{CourseId, Courses, StudentId, StudentUnsubscribed};
 use ringfence::prelude::*;
 use serde::Serialize;
 
-/// Gives a student's seat in a course back.
+/// Unsubscribes a student from a course.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct UnsubscribeStudent {
     #[tag(partition)]
     pub course_id: CourseId,
-    /// The student. The course's partition says who has a seat in it, so the decision does not
-    /// read the student's other courses.
+    /// The course's partition has all of its seats, so the decision does not read the student's other
+    /// courses.
     #[tag(skip)]
     pub student_id: StudentId,
 }
@@ -20,18 +20,9 @@ pub struct UnsubscribeStudent {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The course is there.
     CourseDefined,
-    /// A student took a seat.
-    StudentSubscribed {
-        /// This student.
-        student_id: StudentId,
-    },
-    /// A student gave the seat back.
-    StudentUnsubscribed {
-        /// This student.
-        student_id: StudentId,
-    },
+    StudentSubscribed { student_id: StudentId },
+    StudentUnsubscribed { student_id: StudentId },
 }
 
 /// Who has a seat, once the course is there.
@@ -41,11 +32,10 @@ pub struct State {
     seated: BTreeSet<StudentId>,
 }
 
-/// Why no seat is given back.
+/// Why a student is not unsubscribed.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// There are no seats.
     #[error("course {course_id} does not exist")]
     CourseNotFound { course_id: CourseId },
 }

@@ -5,11 +5,10 @@
 use crate::{Customer, CustomerEvent, CustomerId, Customers, Email, NotActive, active};
 use ringfence::prelude::*;
 
-/// Gives a customer another address.
+/// Changes a customer's email address.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ChangeCustomerEmail {
     pub customer_id: CustomerId,
-    /// Where it is reached from now on.
     pub email: Email,
 }
 

@@ -1,4 +1,4 @@
-//! Addresses.
+//! Email addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
-/// An e-mail address: something before the last `@` and something behind it, without white space.
-/// Only a message that arrives says more.
+/// An e-mail address: text before and after the last `@`, without white space. Only a message that
+/// arrives proves more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// A text that is no address.
+/// The text is not an e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an e-mail address has the form name@domain, at most {EMAIL_BYTES_MAX} bytes, and no white space \

@@ -10,80 +10,61 @@ id_type!(CustomerId, "names a customer");
 /// The name of a customer, as a command gives it.
 pub type CustomerName = Text<200>;
 
-/// What a new customer begins with.
+/// The points that a new customer gets.
 pub const WELCOME_POINTS: u64 = 100;
 
-/// What happens to a customer.
+/// The events of a customer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all_fields = "camelCase")]
 pub enum CustomerEvent {
-    /// The first event.
     CustomerRegistered {
-        /// What the customer is called.
         name: String,
-        /// Where the customer is reached.
         email: Email,
-        /// The welcome.
         points: u64,
     },
-    /// Another name.
     CustomerRenamed {
-        /// From now on.
         name: String,
     },
-    /// Another address.
     EmailChanged {
-        /// From now on.
         email: Email,
     },
     /// Points went to another customer, whose [`CustomerEvent::PointsReceived`] is in the same
     /// group.
     PointsSent {
-        /// Who has them now.
         to: CustomerId,
-        /// How many.
         points: u64,
     },
-    /// Points came from another customer.
     PointsReceived {
-        /// Who had them.
         from: CustomerId,
-        /// How many.
         points: u64,
     },
-    /// The last event.
     CustomerDeactivated,
 }
 
 /// A customer as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
-    /// What the customer is called.
     pub name: String,
-    /// Where the customer is reached.
     pub email: Option<Email>,
-    /// Loyalty points.
     pub points: u64,
-    /// Whether anything may still happen to it.
+    /// False once the customer is deactivated.
     pub active: bool,
 }
 
-/// Why nothing can happen to a customer.
+/// Why a customer can't be changed.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum NotActive {
-    /// There is no such customer.
     #[error("customer {customer_id} does not exist")]
     CustomerNotFound { customer_id: CustomerId },
-    /// Nothing happens to the customer any more.
     #[error("customer {customer_id} is deactivated")]
     CustomerInactive { customer_id: CustomerId },
 }
 
-/// The customer, if something may still happen to it.
+/// The customer, if it exists and is active.
 ///
 /// # Errors
-/// There is none, or it is deactivated.
+/// The customer does not exist, or is deactivated.
 pub fn active<'c>(
     id: &CustomerId,
     customer: &'c Option<Customer>,

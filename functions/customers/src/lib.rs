@@ -1,7 +1,7 @@
 //! Customers and their loyalty points: each customer is one stream of events on the aggregate log.
 //!
-//! Nothing here crosses customers but a transfer of points, which names both, so a group of events
-//! is enough and no decision needs the DCB log.
+//! Only a transfer of points concerns two customers. It names both, so one group of events is enough
+//! and no decision needs the DCB log.
 
 pub mod change_customer_email;
 pub mod deactivate_customer;
@@ -24,7 +24,6 @@ use ringfence_stack::{List, Members, Visitor};
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
 pub use events::*;
 
-/// The context.
 pub struct Customers;
 
 impl Context for Customers {
@@ -36,7 +35,7 @@ impl Context for Customers {
 impl AggregateContext for Customers {}
 
 impl StreamContext for Customers {
-    /// Before the first event there is no customer.
+    /// `None` before the first event.
     type State = Option<Customer>;
 
     fn evolve(customer: Option<Customer>, event: CustomerEvent) -> Option<Customer> {

@@ -9,11 +9,8 @@ use serde::Serialize;
 /// Registers a customer.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct RegisterCustomer {
-    /// The new customer.
     pub customer_id: CustomerId,
-    /// What it is called.
     pub name: CustomerName,
-    /// Where it is reached.
     pub email: Email,
 }
 
@@ -21,7 +18,7 @@ pub struct RegisterCustomer {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// The customer exists, and is another.
+    /// A customer with this id exists, with another name or address, or is deactivated.
     #[error("customer {customer_id} is registered already")]
     CustomerExists { customer_id: CustomerId },
 }

@@ -5,11 +5,10 @@
 use crate::{Customer, CustomerEvent, CustomerId, CustomerName, Customers, NotActive, active};
 use ringfence::prelude::*;
 
-/// Gives a customer another name.
+/// Renames a customer.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct RenameCustomer {
     pub customer_id: CustomerId,
-    /// What it is called from now on.
     pub name: CustomerName,
 }
 

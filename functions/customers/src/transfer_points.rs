@@ -11,11 +11,9 @@ use crate::{Customer, CustomerEvent, CustomerId, Customers, NotActive, active};
 /// Sends points.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct TransferPoints {
-    /// Who has them.
     pub from: CustomerId,
-    /// Who receives them.
     pub to: CustomerId,
-    /// How many; 0 changes nothing.
+    /// 0 changes nothing.
     pub points: u64,
 }
 

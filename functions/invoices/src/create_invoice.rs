@@ -1,26 +1,21 @@
 //! CreateInvoice: creates an invoice under the next number, without gaps.
 //!
-//! No tag says which events the number depends on: all of the type. The catalog declares it so.
+//! The number depends on all events of the type, so the decision reads the type and not a tag.
 
 use crate::{InvoiceCreated, Invoices};
 use ringfence::prelude::*;
 use serde_json::Value;
 
-/// Writes an invoice.
+/// Creates an invoice.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct CreateInvoice {
-    /// What it says.
     pub invoice_data: Value,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// An invoice was written.
-    InvoiceCreated {
-        /// Under this number.
-        invoice_number: u64,
-    },
+    InvoiceCreated { invoice_number: u64 },
 }
 
 /// The highest number so far.
@@ -41,7 +36,7 @@ impl Slice for CreateInvoice {
         Ok(vec![InvoiceCreated { invoice_number: state.last + 1, invoice_data }])
     }
 
-    /// The published ones, then a number in the middle of many.
+    /// The published cases, then a number above 9.
     fn cases() -> Vec<Case<Self>> {
         use ringfence::NewEvent;
 

@@ -8,7 +8,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct Invoices;
 
 impl Context for Invoices {

@@ -14,27 +14,18 @@ pub struct CancelOrder {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The order is there.
-    OrderPlaced {
-        /// What it is for.
-        product_ids: Vec<ProductId>,
-    },
-    /// It is withdrawn.
+    OrderPlaced { product_ids: Vec<ProductId> },
     OrderCancelled,
 }
 
-/// Where the order stands.
+/// The status of the order.
 #[derive(Default)]
 pub enum State {
-    /// Nobody placed it.
     #[default]
     Unknown,
-    /// It is there.
     Placed {
-        /// What it is for.
         product_ids: Vec<ProductId>,
     },
-    /// It is withdrawn.
     Cancelled,
 }
 
@@ -42,7 +33,6 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// Nothing to cancel.
     #[error("order {order_id} does not exist")]
     OrderNotFound { order_id: OrderId },
 }

@@ -10,14 +10,12 @@ id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
 id_type!(SubmissionId, "names one sending of a form: a token that the form brings along");
 
-/// Ordering knows a product of the catalog, or knows something new of it.
+/// A product of the catalog is copied to ordering, for the first time or after a change.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct CatalogProductSynced {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// What customers call it.
     pub name: String,
-    /// What one unit costs.
     pub price: Money,
 }
 
@@ -26,22 +24,20 @@ pub struct CatalogProductSynced {
 pub struct OrderPlaced {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Who ordered; no decision asks for it.
+    /// Payload only, because no decision reads by it.
     #[tag(skip)]
     pub customer_id: CustomerId,
-    /// What was ordered.
     pub product_ids: Vec<ProductId>,
-    /// Units of products, where the customer said how many.
+    /// How many units, for the products where the customer said so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }
 
-/// An order is withdrawn.
+/// An order is cancelled.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct OrderCancelled {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// What it was for.
     pub product_ids: Vec<ProductId>,
 }
 
@@ -50,22 +46,21 @@ pub struct OrderCancelled {
 pub struct ProductOrdered {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Who ordered. The cap counts over all orders of a customer, so it is read across partitions.
+    /// The limit counts all orders of a customer, so decisions read by it across partitions.
     #[tag(cross_partition)]
     pub customer_id: CustomerId,
-    /// Of what; payload, because no decision asks for it by index.
+    /// Payload only, because no decision reads by it.
     #[tag(skip)]
     pub product_id: ProductId,
-    /// How many units, at least 1.
+    /// At least 1.
     pub quantity: u32,
 }
 
-/// A form with an order is sent. Sent twice, it is still one order.
+/// An order form is submitted. A form that is sent twice is one order.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct OrderSubmitted {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// The form's token.
     #[tag(cross_partition, strong)]
     pub submission_id: SubmissionId,
 }

@@ -18,7 +18,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct Ordering;
 
 impl Context for Ordering {

@@ -1,7 +1,7 @@
 //! OrderProduct: orders units of one product, within a limit per customer over all orders.
 //!
-//! The cross-partition example: a customer's orders lie in the partitions of the orders, and the
-//! cap counts them all.
+//! The example of a cross-partition tag: each order has a partition of its own, and the limit counts
+//! all orders of a customer.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,21 @@ pub const UNITS_MAX: u64 = 10;
 pub struct OrderProduct {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Who orders.
     #[tag(cross_partition)]
     pub customer_id: CustomerId,
-    /// Of what. Payload: the fold picks it out of the customer's orders.
+    /// Payload only: the fold selects the product among the customer's orders.
     #[tag(skip)]
     pub product_id: ProductId,
-    /// How many units.
     pub quantity: u32,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// Some units were ordered.
-    ProductOrdered {
-        /// In this order.
-        order_id: OrderId,
-        /// Of this product.
-        product_id: ProductId,
-        /// So many.
-        quantity: u32,
-    },
+    ProductOrdered { order_id: OrderId, product_id: ProductId, quantity: u32 },
 }
 
-/// The customer's orders, and the order itself, whoever placed it.
+/// The customer's orders, and the order with this id, even if another customer placed it.
 #[derive(Default)]
 pub struct State {
     ordered: BTreeMap<OrderId, (ProductId, u32)>,
@@ -51,21 +41,12 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// An id names one order.
     #[error("order {order_id} is already placed")]
     OrderAlreadyPlaced { order_id: OrderId },
-    /// An order is for something.
     #[error("quantity is 0; order at least 1")]
     InvalidQuantity,
-    /// The customer has ordered too many.
     #[error("product {product_id}: at most {limit} a customer, {ordered} already ordered")]
-    LimitExceeded {
-        product_id: ProductId,
-        /// Units ordered before.
-        ordered: u64,
-        /// Units at most.
-        limit: u64,
-    },
+    LimitExceeded { product_id: ProductId, ordered: u64, limit: u64 },
 }
 
 impl Slice for OrderProduct {

@@ -2,10 +2,10 @@
 //!
 //! The boundary is the order (placed once) and each of its products (still known at the commit).
 //!
-//! Also an automation: a cart that is checked out leads to its command, with the cart's id as the
-//! order's. Nobody waits for that answer. A refusal, as of a product that ordering does not know, is in
-//! the log of this function; the cart stays closed, and is ordered by sending this command with what
-//! can be had.
+//! It is also an automation: a cart that is checked out leads to an order under the cart's id. Nobody
+//! waits for that answer. A refusal, for example of a product that ordering does not know, is written to
+//! the function's log, and the cart stays closed. To order it anyway, send this command with the
+//! products that are available.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -19,12 +19,11 @@ use serde::{Deserialize, Serialize};
 pub struct PlaceOrder {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Who orders; no decision asks for it.
+    /// Payload only, because no decision reads by it.
     #[tag(skip)]
     pub customer_id: CustomerId,
-    /// What is ordered.
     pub product_ids: Vec<ProductId>,
-    /// Units of products, where the customer says how many; each is named once above.
+    /// How many units, where the customer says so. Each such product is in `product_ids` exactly once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }
@@ -32,9 +31,7 @@ pub struct PlaceOrder {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The order is there.
     OrderPlaced,
-    /// Ordering knows the product.
     CatalogProductSynced { product_id: ProductId },
 }
 
@@ -49,21 +46,15 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// An id names one order.
     #[error("order {order_id} is already placed")]
     OrderAlreadyPlaced { order_id: OrderId },
-    /// Nothing is ordered.
     #[error("order {order_id} has no products")]
     OrderIsEmpty { order_id: OrderId },
-    /// Only what is ordered, and named once, has a quantity.
     #[error("order {order_id} has a quantity of {product_id}, but does not name it once")]
     QuantityUnclear { order_id: OrderId, product_id: ProductId },
-    /// Some products are unknown.
+    /// Ordering does not know these products.
     #[error("not available: {}", list(missing))]
-    ProductsNotAvailable {
-        /// Those, and only those.
-        missing: Vec<ProductId>,
-    },
+    ProductsNotAvailable { missing: Vec<ProductId> },
 }
 
 fn list(products: &[ProductId]) -> String {
@@ -145,7 +136,7 @@ impl Slice for PlaceOrder {
             given(events![synced("p1"), placed("o1", &["p1"])])
                 .when(place("o1", &["p1"]))
                 .then_rejected(Rejection::OrderAlreadyPlaced { order_id: id("o1") }),
-            // Another order of the same product is no obstacle, nor is a second sync.
+            // Another order of the same product does not matter, nor does a second sync.
             given(events![synced("p1"), placed("o1", &["p1"]), synced("p1")])
                 .when(place("o2", &["p1"]))
                 .then([placed("o2", &["p1"])]),

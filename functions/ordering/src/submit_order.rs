@@ -1,7 +1,7 @@
 //! SubmitOrder: submits an order form, which counts once.
 //!
-//! The DCB specification's record duplication: the form's token is a boundary of its own, so the
-//! second sending is refused whatever order id it brings.
+//! The DCB specification's record duplication: the form's token is a boundary of its own, so a second
+//! sending is refused even if it has another order id.
 
 use crate::{OrderId, OrderSubmitted, Ordering, SubmissionId};
 use ringfence::prelude::*;
@@ -10,10 +10,9 @@ use serde::Serialize;
 /// Submits an order.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct SubmitOrder {
-    /// The order; its id is made anew with each sending, so no decision asks for it.
+    /// Each sending of the form has a new order id, so no decision reads by it.
     #[tag(skip)]
     pub order_id: OrderId,
-    /// The form's token.
     #[tag(cross_partition)]
     pub submission_id: SubmissionId,
 }
@@ -21,7 +20,6 @@ pub struct SubmitOrder {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The form was sent before.
     OrderSubmitted,
 }
 
@@ -31,11 +29,10 @@ pub struct State {
     sent: bool,
 }
 
-/// Why there is no order.
+/// Why an order is not submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
 pub enum Rejection {
-    /// The form was sent before.
     #[error("re-submission")]
     Resubmission,
 }
@@ -55,7 +52,7 @@ impl Slice for SubmitOrder {
         Ok(vec![OrderSubmitted { order_id, submission_id }])
     }
 
-    /// The published ones.
+    /// The published cases.
     fn cases() -> Vec<Case<Self>> {
         let submitted =
             |order, token| OrderSubmitted { order_id: id(order), submission_id: id(token) };

@@ -7,21 +7,18 @@ use catalog::{ProductAdded, ProductCatalog};
 use ringfence::prelude::*;
 use serde::Deserialize;
 
-/// Takes over what the catalog says of a product.
+/// Copies a product from the catalog.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct SyncCatalogProduct {
     #[tag(partition)]
     pub product_id: ProductId,
-    /// What customers call it.
     pub name: ProductName,
-    /// What one unit costs.
     pub price: Money,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// What was known before.
     CatalogProductSynced { name: String, price: Money },
 }
 

@@ -14,7 +14,6 @@ pub const GRACE_MS: u64 = 10 * 60 * 1_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Line {
     pub product_id: ProductId,
-    /// What one unit costs.
     pub price: Money,
 }
 
@@ -30,7 +29,6 @@ impl TagValue for Line {
 pub struct ProductsOrdered {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Its products and prices.
     #[tag(key = "productId")]
     pub lines: Vec<Line>,
 }

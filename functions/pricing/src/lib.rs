@@ -9,7 +9,6 @@ use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
 pub struct Pricing;
 
 impl Context for Pricing {

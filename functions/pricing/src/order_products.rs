@@ -1,6 +1,6 @@
 //! OrderProducts: orders a cart at the prices that the customer saw.
 //!
-//! A new price holds at once; the one that it replaces can be ordered at for ten minutes more.
+//! A new price is valid at once. The price that it replaces stays valid for ten minutes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ use serde::Serialize;
 pub struct OrderProducts {
     #[tag(partition)]
     pub order_id: OrderId,
-    /// Products at the prices that the customer saw.
     #[tag(key = "productId")]
     pub lines: Vec<Line>,
 }
@@ -21,7 +20,6 @@ pub struct OrderProducts {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A product has its first price.
     ProductAdded {
         product_id: ProductId,
         price: Money,
@@ -29,7 +27,6 @@ pub enum Consumed {
         #[time]
         at_ms: u64,
     },
-    /// A product has another price.
     ProductPriceChanged {
         product_id: ProductId,
         price: Money,
@@ -37,11 +34,10 @@ pub enum Consumed {
         #[time]
         at_ms: u64,
     },
-    /// The order was placed.
     ProductsOrdered,
 }
 
-/// The prices of each product and since when, the latest last.
+/// Each product's prices and the times from which they are valid, the latest last.
 #[derive(Default)]
 pub struct State {
     prices: BTreeMap<ProductId, Vec<(u64, Money)>>,
@@ -52,19 +48,17 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
-    /// An order has at least one line.
     #[error("the cart is empty")]
     EmptyCart,
-    /// The id is in use.
     #[error("order {order_id} was already placed")]
     OrderExists { order_id: OrderId },
-    /// Never the price, or not for more than ten minutes.
+    /// The product never had the price, or has another one for more than ten minutes.
     #[error("invalid price for product {product_id}")]
     InvalidPrice { product_id: ProductId },
 }
 
 impl State {
-    /// Whether the line's price is the product's, or was so within the time of grace.
+    /// Whether the line's price is the product's price, or was within the time of grace.
     fn is_valid(&self, line: &Line, now_ms: u64) -> bool {
         let prices = self.prices.get(&line.product_id).map_or(&[][..], Vec::as_slice);
         let recent = |(at_ms, _): &&(u64, Money)| now_ms.saturating_sub(*at_ms) <= GRACE_MS;
@@ -98,7 +92,7 @@ impl Slice for OrderProducts {
         Ok(vec![ProductsOrdered { order_id, lines }])
     }
 
-    /// The published ones, then exact limits and large carts.
+    /// The published cases, then exact limits and large carts.
     fn cases() -> Vec<Case<Self>> {
         use catalog::{ProductAdded, ProductPriceChanged};
         use ringfence::NewEvent;
@@ -150,7 +144,7 @@ impl Slice for OrderProducts {
                 .and(events![changed("p1", 145)])
                 .when(order(vec![line("p1", 123), line("p1", 134), line("p1", 145)]))
                 .then(ordered(vec![line("p1", 123), line("p1", 134), line("p1", 145)])),
-            // One product's price is not another's, and an unknown product has none.
+            // A price counts for its product only, and an unknown product has no price.
             at_123()
                 .and(events![added("p2", 321)])
                 .when(order(vec![line("p1", 123), line("p2", 123)]))

@@ -1,6 +1,7 @@
 //! ConfirmSignUp: confirms a sign-up with a one-time password.
 //!
-//! Address and password together are the boundary: one password for another address is nothing.
+//! Address and password together are the boundary. A password that was sent to another address does not
+//! count.
 
 use crate::{EmailId, OTP_VALID_MS, Otp, SignUpConfirmed, Signups};
 use ringfence::prelude::*;
@@ -9,10 +10,8 @@ use serde::Serialize;
 /// Confirms a sign-up.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ConfirmSignUp {
-    /// Stands for the address.
     #[tag(partition)]
     pub email_id: EmailId,
-    /// The one-time password.
     #[tag(partition, key = "otp")]
     pub otp: Otp,
 }
@@ -20,15 +19,12 @@ pub struct ConfirmSignUp {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The password was sent.
     SignUpInitiated {
-        /// To whom.
         name: String,
         /// When, in milliseconds since 1970.
         #[time]
         at_ms: u64,
     },
-    /// The password was used.
     SignUpConfirmed,
 }
 
@@ -43,10 +39,9 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
 pub enum Rejection {
-    /// Never sent to this address, or too long ago.
+    /// The password was never sent to this address, or too long ago.
     #[error("no pending sign-up for this OTP / email address")]
     NoPendingSignUp,
-    /// A password is used once.
     #[error("OTP was already used")]
     OtpUsed,
 }
@@ -75,7 +70,7 @@ impl Slice for ConfirmSignUp {
         }
     }
 
-    /// The published ones, then the exact end of a password.
+    /// The published cases, then the exact time at which a password expires.
     fn cases() -> Vec<Case<Self>> {
         use crate::SignUpInitiated;
 
@@ -112,13 +107,13 @@ impl Slice for ConfirmSignUp {
                 .wait(OTP_VALID_MS + 1)
                 .when(confirm("john", "333333"))
                 .then_rejected(unknown()),
-            // Used is used, however long ago.
+            // A used password stays used.
             john("222222")
                 .and(events![confirmed("john", "222222")])
                 .wait(2 * OTP_VALID_MS)
                 .when(confirm("john", "222222"))
                 .then_rejected(Rejection::OtpUsed),
-            // Address and password belong together, whatever else is pending.
+            // A password does not confirm another address.
             john("1")
                 .and(events![initiated("jane", "2")])
                 .when(confirm("john", "2"))

@@ -2,7 +2,10 @@
 
 use ringfence::{Event, Text, id_type};
 
-id_type!(EmailId, "stands for an address: a keyed hash, because tags are no place for the address");
+id_type!(
+    EmailId,
+    "stands for an address: a keyed hash, because a tag must not hold the address itself"
+);
 id_type!(Otp, "confirms that a message arrived: a one-time password");
 
 /// The name of a person, as a command gives it.
@@ -14,25 +17,19 @@ pub const OTP_VALID_MS: u64 = 60 * 60 * 1_000;
 /// Someone wants to sign up; a message with the one-time password is on its way.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct SignUpInitiated {
-    /// Stands for the address.
     #[tag(partition)]
     pub email_id: EmailId,
-    /// The one-time password.
     #[tag(partition, key = "otp")]
     pub otp: Otp,
-    /// Who it is.
     pub name: String,
 }
 
-/// The address is theirs.
+/// A person has shown that an address is theirs.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct SignUpConfirmed {
-    /// Stands for the address.
     #[tag(partition)]
     pub email_id: EmailId,
-    /// The one-time password.
     #[tag(partition, key = "otp")]
     pub otp: Otp,
-    /// Who it is.
     pub name: String,
 }

@@ -1,6 +1,6 @@
 //! InitiateSignUp: begins a sign-up with a one-time password.
 //!
-//! Who sends the message makes the password, so the command carries it.
+//! The sender of the message makes the password, so it is a field of the command.
 
 use crate::{EmailId, OTP_VALID_MS, Otp, PersonName, SignUpInitiated, Signups};
 use ringfence::prelude::*;
@@ -9,28 +9,22 @@ use serde::Serialize;
 /// Begins a sign-up.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct InitiateSignUp {
-    /// Stands for the address.
     #[tag(partition)]
     pub email_id: EmailId,
-    /// The one-time password.
     #[tag(partition, key = "otp")]
     pub otp: Otp,
-    /// Who it is.
     pub name: PersonName,
 }
 
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// The password was sent.
     SignUpInitiated {
-        /// To whom.
         name: String,
         /// When, in milliseconds since 1970.
         #[time]
         at_ms: u64,
     },
-    /// The password was used.
     SignUpConfirmed,
 }
 
@@ -40,9 +34,8 @@ pub enum State {
     /// It was never sent.
     #[default]
     New,
-    /// It was sent to someone of this name at this time, in milliseconds since 1970.
+    /// The name to which it was sent, and the time in milliseconds since 1970.
     Sent(String, u64),
-    /// It was used.
     Used,
 }
 
@@ -50,7 +43,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
 pub enum Rejection {
-    /// A password goes to an address once; whoever asks again gets another one.
+    /// A password is sent to an address once. A new message needs a new password.
     #[error("the OTP was sent to this email address before")]
     OtpSpent,
 }

@@ -1,50 +1,27 @@
-//! catalog-products: what the shop sells. One row a product.
+//! catalog-products: what the shop sells. One row for each product.
 
 use crate::{Money, ProductId};
 use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct CatalogProducts;
 
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A product can be sold.
-    ProductAdded {
-        product_id: ProductId,
-        /// What customers call it.
-        name: String,
-        /// What customers read of it.
-        description: String,
-        /// What one unit costs.
-        price: Money,
-    },
-    /// A product has another name.
-    ProductNameChanged {
-        product_id: ProductId,
-        /// The new name.
-        name: String,
-    },
-    /// A product has another price.
-    ProductPriceChanged {
-        product_id: ProductId,
-        /// The new price.
-        price: Money,
-    },
+    ProductAdded { product_id: ProductId, name: String, description: String, price: Money },
+    ProductNameChanged { product_id: ProductId, name: String },
+    ProductPriceChanged { product_id: ProductId, price: Money },
 }
 
 /// A product.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Product {
-    /// What customers call it.
     pub name: String,
-    /// What customers read of it.
     pub description: String,
-    /// What one unit costs.
     pub price: Money,
 }
 

@@ -1,20 +1,17 @@
-//! product-demand: how many orders ask for a product. One row a product.
+//! product-demand: how many orders ask for a product. One row for each product.
 
 use crate::ProductId;
 use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct ProductDemand;
 
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// An order asks for the product.
     ProductDemandRecorded { product_id: ProductId },
-    /// An order no longer asks for the product.
     ProductDemandRevoked { product_id: ProductId },
 }
 

@@ -1,6 +1,5 @@
-//! course-rosters: how full a course is, and who is in it. One row a course, and one a seat, named
-//! `<course>/<student>`: a course's row stays small however many take it, and its seats are listed
-//! by their prefix.
+//! course-rosters: how full a course is, and who is in it. One row for each course, and one for each
+//! seat, named `<course>/<student>`. So a course's row stays small, and a prefix lists its seats.
 
 use crate::{CourseId, StudentId};
 use ringfence::prelude::*;
@@ -8,51 +7,43 @@ use ringfence_dynamo::rfc3339;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct CourseRosters;
 
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A course is offered.
     CourseDefined {
         course_id: CourseId,
-        /// How many students it takes.
         capacity: u32,
     },
-    /// A course takes more or fewer students.
     CourseCapacityChanged {
         course_id: CourseId,
-        /// How many from now on.
         new_capacity: u32,
     },
-    /// A student takes a seat.
     StudentSubscribed {
         course_id: CourseId,
         student_id: StudentId,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// A student gives the seat back.
-    StudentUnsubscribed { course_id: CourseId, student_id: StudentId },
+    StudentUnsubscribed {
+        course_id: CourseId,
+        student_id: StudentId,
+    },
 }
 
 /// A course, or a seat in it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum Row {
-    /// A course.
     Course {
-        /// How many students it takes.
         capacity: u32,
-        /// How many take it.
+        /// How many students have a seat.
         subscribed: u32,
     },
-    /// A student's seat.
     Seat {
-        /// Since when: RFC 3339, UTC, milliseconds.
+        /// RFC 3339, UTC, milliseconds.
         subscribed_at: String,
     },
 }

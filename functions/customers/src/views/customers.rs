@@ -1,65 +1,45 @@
-//! customers: who is registered, how they are reached, and their points. One row a customer, from the
-//! streams of the aggregate log.
+//! customers: who is registered, how they are reached, and their points. One row for each customer,
+//! from the streams of the aggregate log.
 
 use crate::{CustomerId, Email};
 use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct Customers;
 
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A new customer.
     CustomerRegistered {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
-        /// What it is called.
         name: String,
-        /// Where it is reached.
         email: Email,
-        /// Its first points.
         points: u64,
     },
-    /// Another name.
     CustomerRenamed {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
-        /// From now on.
         name: String,
     },
-    /// Another address.
     EmailChanged {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
-        /// From now on.
         email: Email,
     },
-    /// Points went to somebody.
     PointsSent {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
-        /// How many.
         points: u64,
     },
-    /// Points came from somebody.
     PointsReceived {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
-        /// How many.
         points: u64,
     },
-    /// The end.
     CustomerDeactivated {
-        /// Its stream.
         #[stream]
         customer_id: CustomerId,
     },
@@ -69,13 +49,10 @@ pub enum Consumed {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Customer {
-    /// What it is called.
     pub name: String,
-    /// Where it is reached.
     pub email: Email,
-    /// Its loyalty points.
     pub points: u64,
-    /// Whether anything may still happen to it.
+    /// False once the customer is deactivated.
     pub active: bool,
 }
 
@@ -162,7 +139,7 @@ fn the_same_type_of_another_stream_is_none_of_its_events() {
     use ringfence_aggregate_log::{AggregateContext, Aggregates};
     use ringfence_views::kit::given;
 
-    /// A store that has a type of the same name.
+    /// Another store, with an event type of the same name.
     struct Others;
 
     impl Context for Others {

@@ -1,4 +1,4 @@
-//! customer-order-counts: how much a customer orders. One row a customer.
+//! customer-order-counts: how many orders a customer has placed. One row for each.
 
 use crate::CustomerId;
 use ringfence::prelude::*;
@@ -6,26 +6,19 @@ use ringfence_dynamo::rfc3339;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct CustomerOrderCounts;
 
 /// What the view reads: the events that say who orders. A cancellation does not.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A customer orders products.
     OrderPlaced {
-        /// Who.
         customer_id: CustomerId,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// A customer orders units of one product.
     ProductOrdered {
-        /// Who.
         customer_id: CustomerId,
-        /// When.
         #[time]
         at_ms: u64,
     },
@@ -35,9 +28,9 @@ pub enum Consumed {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// How many the customer placed, whatever became of them.
+    /// Orders that the customer placed, including those that were cancelled.
     pub orders: u64,
-    /// When the last one was: RFC 3339, UTC, milliseconds.
+    /// Time of the latest order: RFC 3339, UTC, milliseconds.
     pub last_at: String,
 }
 

@@ -1,4 +1,4 @@
-//! orders: what was ordered, by whom, and whether it still is. One row an order.
+//! orders: products, customer and status of each order. One row for each order.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -9,60 +9,43 @@ use ringfence_dynamo::rfc3339;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-/// The view.
 #[derive(Debug)]
 pub struct Orders;
 
-/// What the view reads: the ways to order, and to withdraw.
+/// What the view reads: every event that places or cancels an order.
 #[derive(Reads)]
 pub enum Consumed {
-    /// A customer orders products.
     OrderPlaced {
         order_id: OrderId,
-        /// Who orders.
         customer_id: CustomerId,
-        /// What is ordered.
         product_ids: Vec<ProductId>,
-        /// How many units, of products of which the order says so.
+        /// Only of products for which the order has a quantity.
         #[serde(default)]
         quantities: BTreeMap<ProductId, NonZeroU32>,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// A customer orders units of one product.
     ProductOrdered {
         order_id: OrderId,
-        /// Who orders.
         customer_id: CustomerId,
-        /// What is ordered.
         product_id: ProductId,
-        /// How many units.
         quantity: u32,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// A cart is ordered at the prices on display.
     ProductsOrdered {
         order_id: OrderId,
-        /// Its products and prices.
         lines: Vec<Line>,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// A form with an order is sent.
     OrderSubmitted {
         order_id: OrderId,
-        /// When.
         #[time]
         at_ms: u64,
     },
-    /// An order is withdrawn.
     OrderCancelled {
         order_id: OrderId,
-        /// When.
         #[time]
         at_ms: u64,
     },
@@ -73,21 +56,19 @@ pub enum Consumed {
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     pub product_id: ProductId,
-    /// How many units, where the event says so.
+    /// `None` if the event has no quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<u32>,
-    /// What one unit costs, where the event says so.
+    /// Of one unit; `None` if the event has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Money>,
 }
 
-/// Whether an order still stands.
+/// The status of an order.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It stands.
     Placed,
-    /// It is withdrawn.
     Cancelled,
 }
 
@@ -95,16 +76,14 @@ pub enum Status {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    /// Who ordered, if an event says so.
+    /// `None` if no event names the customer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer_id: Option<CustomerId>,
-    /// What was ordered.
     pub lines: Vec<Line>,
-    /// Whether it still stands.
     pub status: Status,
-    /// When it was placed: RFC 3339, UTC, milliseconds.
+    /// RFC 3339, UTC, milliseconds.
     pub placed_at: String,
-    /// When it was withdrawn, if it was.
+    /// `None` if the order is not cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_at: Option<String>,
 }
