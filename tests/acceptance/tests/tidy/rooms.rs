@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use ringfence_acceptance::{check_none, differences};
 use ringfence_local::workspace_root;
 
-use crate::{files, functions, name, production};
+use crate::{entries, files, functions, name, production};
 
 #[test]
 fn every_slice_has_a_binary_and_every_binary_is_of_a_function() {
@@ -29,6 +29,25 @@ fn every_slice_has_a_binary_and_every_binary_is_of_a_function() {
             format!(
                 "{path} is of no slice: the context's src/lib.rs lacks the slice's `pub mod` and its line \
                  `.slice::<…>()`"
+            )
+        },
+    ));
+}
+
+#[test]
+fn every_context_is_in_the_list_of_the_stack() {
+    let folders = entries(&workspace_root().join("functions"));
+    let folders = folders.iter().map(|folder| name(folder)).collect();
+    let contexts = stack::stack().contexts.into_iter().map(|context| context.name.to_owned());
+    let expected = contexts.chain(["stack", "tools"].map(str::to_owned)).collect();
+    check_none(&differences(
+        &folders,
+        &expected,
+        |name| format!("functions/{name} is missing, the crate of the context {name}"),
+        |name| {
+            format!(
+                "functions/stack/src/lib.rs lacks `.context::<…>()` of functions/{name}, and its Cargo.toml \
+                 `{name}.workspace = true`"
             )
         },
     ));
