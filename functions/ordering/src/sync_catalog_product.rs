@@ -31,7 +31,7 @@ pub struct State {
 impl Slice for SyncCatalogProduct {
     const NAME: &'static str = "sync-catalog-product";
     const REACTS_TO: &'static [Cause] =
-        &[Cause { context: ProductCatalog::NAME, event_type: ProductAdded::SCHEMA.name }];
+        &[Cause { context: ProductCatalog::NAME, event_type: ProductAdded::NAME }];
     type Context = Ordering;
     type State = State;
     type Writes = CatalogProductSynced;

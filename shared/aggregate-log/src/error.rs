@@ -9,11 +9,11 @@ use crate::{AggregateKey, KeyError, Version};
 
 /// An event is where another was to go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} has an event of version {version} already")]
+#[error("{key} has an event of version {version} already, seen {}", version - 1)]
 pub struct Conflict {
     /// The aggregate; of a group, the first that differs from what was expected.
     pub key: AggregateKey,
-    /// The version that was to be written.
+    /// The version that was to be written: the one after all that were seen.
     pub version: u64,
 }
 
@@ -21,8 +21,8 @@ pub struct Conflict {
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateError {
     /// Read again, and decide again.
-    #[error("conflict")]
-    Conflict(#[source] Conflict),
+    #[error("conflict: {0}")]
+    Conflict(Conflict),
     /// The versions between would be missing.
     #[error("version {version} of {key} would leave a gap: its newest is {}", newest.number())]
     Gap {

@@ -18,6 +18,7 @@ mod image;
 mod item;
 mod key;
 pub mod kit;
+mod layout;
 mod legacy;
 mod limits;
 mod list;
@@ -40,6 +41,7 @@ pub use event::{
 pub use image::event_of_image;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
+pub use layout::table_layout;
 pub use legacy::{Imported, LegacyTable};
 pub use limits::{EVENT_BYTES_MAX, GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use log::{AggregateLog, GetEvents, ListAggregateIds, PushEvent, PushEventGroup};

@@ -81,7 +81,8 @@ impl Table {
                 return Err(AggregateError::Conflict(conflict));
             }
             if !attempts.again().await {
-                return Err(StoreError::Contention { attempts: attempts.made() }.into());
+                let (attempts, over) = (attempts.made(), Some(conflict.into()));
+                return Err(StoreError::Contention { attempts, over }.into());
             }
         }
     }

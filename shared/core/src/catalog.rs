@@ -1,15 +1,17 @@
 //! The schema of the events, and what follows from it: where each event is filed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use crate::{BOUNDARY_BYTES_MAX, BoundaryId, EventSchema, NewEvent, Tag, TagSchema, tag::is_key};
+use crate::{
+    BOUNDARY_BYTES_MAX, BoundaryId, EventSchema, Name, NewEvent, Tag, TagSchema, tag::is_key,
+};
 
 /// Every event type of one or more contexts. A type name is unique in it and a tag key has one
 /// scope in it, so that writers and readers of all contexts file and look in the same places.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    types: BTreeMap<&'static str, (&'static str, EventSchema)>,
-    scopes: BTreeMap<&'static str, Scope>,
+    types: BTreeMap<Name, (Name, EventSchema)>,
+    scopes: BTreeMap<Name, Scope>,
 }
 
 /// By which events a tag key finds them, and how. A property of the key, in the whole stack.
@@ -30,11 +32,11 @@ pub enum CatalogError {
     #[error("event type {name} is declared by {first} and {second}; a type name is unique")]
     DuplicateType {
         /// The name.
-        name: &'static str,
+        name: Name,
         /// The context that declared it first.
-        first: &'static str,
+        first: Name,
         /// The other context.
-        second: &'static str,
+        second: Name,
     },
     /// A key is cross-partition, or read by index items, in one place and not in another.
     #[error(
@@ -44,32 +46,32 @@ pub enum CatalogError {
     )]
     ScopeDiffers {
         /// The tag key.
-        key: &'static str,
+        key: Name,
         /// The type at which it was noticed.
-        event_type: &'static str,
+        event_type: Name,
     },
     /// A key that can't be told from the marks of the table.
     #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
     InvalidKey {
         /// The tag key.
-        key: &'static str,
+        key: Name,
         /// The type that carries it.
-        event_type: &'static str,
+        event_type: Name,
     },
     /// A type without partition tag has tags.
     #[error("{0} has tags but no partition tag; mark the field with #[tag(partition)]")]
-    NoPartition(&'static str),
+    NoPartition(Name),
     /// A partition tag that an event may lack or have twice.
     #[error("partition tag {key} of {event_type} is a list or optional; it needs one value")]
     PartitionNotSingle {
         /// The tag key.
-        key: &'static str,
+        key: Name,
         /// The type that carries it.
-        event_type: &'static str,
+        event_type: Name,
     },
     /// A type read as a composite has a tag that an event may lack or have twice.
     #[error("{0} is read as a composite: each of its tags needs exactly one value")]
-    CompositeNotSingle(&'static str),
+    CompositeNotSingle(Name),
 }
 
 /// Where one event is stored and by which boundaries it can be read.
@@ -98,15 +100,15 @@ pub enum FilingError {
     #[error("{event_type} needs a value for its partition tag {key}")]
     NoPartitionValue {
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
         /// The tag key.
-        key: &'static str,
+        key: Name,
     },
     /// A tag that has one value an event has several.
     #[error("{event_type} has several values of the tag {key}, of which an event has one")]
     SeveralValues {
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
         /// The tag key.
         key: String,
     },
@@ -121,14 +123,18 @@ pub enum FilingError {
 }
 
 impl Catalog {
-    /// The catalog of one context.
-    pub fn new<const N: usize>(
-        context: &'static str,
-        schemas: [EventSchema; N],
+    /// The catalog of one context. Its schemas are those of derived types, or made at run time.
+    ///
+    /// # Errors
+    /// The schemas contradict each other.
+    pub fn new(
+        context: impl Into<Name>,
+        schemas: impl IntoIterator<Item = EventSchema>,
     ) -> Result<Self, CatalogError> {
+        let context = context.into();
         let mut catalog = Self { types: BTreeMap::new(), scopes: BTreeMap::new() };
         for schema in schemas {
-            catalog.add(context, schema)?;
+            catalog.add(context.clone(), schema)?;
         }
         Ok(catalog)
     }
@@ -140,26 +146,32 @@ impl Catalog {
             catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
             // A context that reads the events of another names that context's catalog as well.
-            if composed.types.get(schema.name) != Some(&(context, schema)) {
+            let declared = composed.types.get(&schema.name);
+            if declared.is_none_or(|(by, of)| (by, of) != (&context, &schema)) {
                 composed.add(context, schema)?;
             }
         }
         Ok(composed)
     }
 
-    fn add(&mut self, context: &'static str, schema: EventSchema) -> Result<(), CatalogError> {
+    fn add(&mut self, context: Name, schema: EventSchema) -> Result<(), CatalogError> {
         check(&schema)?;
-        for tag in schema.tags {
-            let scope = scope(&schema, tag);
-            if *self.scopes.entry(tag.key).or_insert(scope) != scope {
-                return Err(CatalogError::ScopeDiffers { key: tag.key, event_type: schema.name });
+        for tag in &*schema.tags {
+            let (key, scope) = (tag.key.clone(), scope(&schema, tag));
+            if *self.scopes.entry(key.clone()).or_insert(scope) != scope {
+                return Err(CatalogError::ScopeDiffers { key, event_type: schema.name });
             }
         }
-        match self.types.insert(schema.name, (context, schema)) {
-            None => Ok(()),
-            Some((first, _)) => {
-                Err(CatalogError::DuplicateType { name: schema.name, first, second: context })
+        match self.types.entry(schema.name.clone()) {
+            Entry::Vacant(new) => {
+                new.insert((context, schema));
+                Ok(())
             }
+            Entry::Occupied(declared) => Err(CatalogError::DuplicateType {
+                name: schema.name,
+                first: declared.get().0.clone(),
+                second: context,
+            }),
         }
     }
 
@@ -169,8 +181,8 @@ impl Catalog {
     }
 
     /// The context that declares a type.
-    pub fn context(&self, event_type: &str) -> Option<&'static str> {
-        self.types.get(event_type).map(|(context, _)| *context)
+    pub fn context(&self, event_type: &str) -> Option<&str> {
+        self.types.get(event_type).map(|(context, _)| &**context)
     }
 
     /// The schemas of all types.
@@ -206,16 +218,16 @@ impl Catalog {
     /// Those of [`Catalog::filing`], and several values.
     pub fn filing_of_new(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let filing = self.filing(event)?;
-        let event_type = event.event_type;
-        let schema = self.schema(event_type);
+        let schema = self.schema(&event.event_type);
         let many = |key: &str| {
-            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(s.tags, t));
+            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(&s.tags, t));
             schema.is_some_and(has)
         };
         let mut values: BTreeMap<&str, &str> = BTreeMap::new();
         for Tag { key, value } in &event.tags {
             if *values.entry(key).or_insert(value) != value && !many(key) {
-                return Err(FilingError::SeveralValues { event_type, key: key.to_string() });
+                let (event_type, key) = (event.event_type.clone(), key.to_string());
+                return Err(FilingError::SeveralValues { event_type, key });
             }
         }
         Ok(filing)
@@ -224,8 +236,8 @@ impl Catalog {
     /// Where `event` is filed: the same for decisions and imports, whoever wrote it.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let schema = self
-            .schema(event.event_type)
-            .ok_or_else(|| FilingError::UnknownType(event.event_type.to_owned()))?;
+            .schema(&event.event_type)
+            .ok_or_else(|| FilingError::UnknownType(event.event_type.to_string()))?;
         let partition = partition(schema, event)?;
         let in_scope = |scope| {
             let mut tags: Vec<Tag> = event.tags.clone();
@@ -237,7 +249,7 @@ impl Catalog {
         let items: BTreeSet<BoundaryId> = in_scope(Scope::IndexItems)
             .iter()
             .map(boundary)
-            .chain(schema.read_by_type.then(|| BoundaryId::event_type(schema.name)))
+            .chain(schema.read_by_type.then(|| BoundaryId::event_type(&schema.name)))
             .collect();
         // An empty value is no boundary, alone or with others.
         let named = event.tags.iter().all(|tag| !tag.value.is_empty());
@@ -269,9 +281,11 @@ fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, Filin
     let mut parts = Vec::new();
     for tag in schema.tags.iter().filter(|tag| tag.partition) {
         let value = event.tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
-        let value =
-            value.ok_or(FilingError::NoPartitionValue { event_type: schema.name, key: tag.key })?;
-        parts.push((tag.key, value.value.as_str()));
+        let value = value.ok_or_else(|| FilingError::NoPartitionValue {
+            event_type: schema.name.clone(),
+            key: tag.key.clone(),
+        })?;
+        parts.push((&*tag.key, value.value.as_str()));
     }
     Ok(match parts[..] {
         [] => BoundaryId::tagless(),
@@ -288,7 +302,7 @@ pub(crate) fn has_many(tags: &[TagSchema], tag: &TagSchema) -> bool {
 
 /// An attribute of the event holds one value, so what can have several is read by index items.
 fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
-    match (tag.cross_partition, tag.strong || has_many(schema.tags, tag)) {
+    match (tag.cross_partition, tag.strong || has_many(&schema.tags, tag)) {
         (false, _) => Scope::Partition,
         (true, false) => Scope::Index,
         (true, true) => Scope::IndexItems,
@@ -296,22 +310,22 @@ fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
 }
 
 fn check(schema: &EventSchema) -> Result<(), CatalogError> {
-    let event_type = schema.name;
-    let single = |tag: &TagSchema| tag.required && !has_many(schema.tags, tag);
-    for tag in schema.tags {
-        let key = tag.key;
-        if !is_key(key) {
-            return Err(CatalogError::InvalidKey { key, event_type });
+    let event_type = || schema.name.clone();
+    let single = |tag: &TagSchema| tag.required && !has_many(&schema.tags, tag);
+    for tag in &*schema.tags {
+        let key = || tag.key.clone();
+        if !is_key(&tag.key) {
+            return Err(CatalogError::InvalidKey { key: key(), event_type: event_type() });
         }
         if tag.partition && !single(tag) {
-            return Err(CatalogError::PartitionNotSingle { key, event_type });
+            return Err(CatalogError::PartitionNotSingle { key: key(), event_type: event_type() });
         }
     }
     if !schema.tags.is_empty() && !schema.tags.iter().any(|tag| tag.partition) {
-        return Err(CatalogError::NoPartition(event_type));
+        return Err(CatalogError::NoPartition(event_type()));
     }
     if schema.read_as_composite && !schema.tags.iter().all(single) {
-        return Err(CatalogError::CompositeNotSingle(event_type));
+        return Err(CatalogError::CompositeNotSingle(event_type()));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{CommandContext, Metadata, Position};
+use crate::{CommandContext, Metadata, Name, Position};
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Envelope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
     /// The slice; keys of different slices do not meet.
-    pub slice: &'static str,
+    pub slice: Name,
     /// The caller's idempotency key.
     pub key: String,
     /// The command in canonical JSON, which tells a repeat from another command.
@@ -37,8 +37,8 @@ pub struct CommandRecord {
 
 impl CommandRecord {
     /// The record of `command` under `key`.
-    pub fn new(slice: &'static str, key: &str, command: &impl Serialize) -> Self {
-        Self { slice, key: key.to_owned(), command: canonical_json(command) }
+    pub fn new(slice: impl Into<Name>, key: &str, command: &impl Serialize) -> Self {
+        Self { slice: slice.into(), key: key.to_owned(), command: canonical_json(command) }
     }
 
     /// SHA-256 of the command, in hexadecimal.
@@ -53,7 +53,7 @@ impl CommandRecord {
     pub fn marks(&self) -> [(&'static str, String); 3] {
         [
             (COMMAND_ID, self.key.clone()),
-            (SLICE, self.slice.to_owned()),
+            (SLICE, self.slice.to_string()),
             (COMMAND_SHA256, self.sha256()),
         ]
     }
@@ -64,7 +64,7 @@ impl CommandRecord {
     /// It is that of another command of the slice, under the same key.
     pub fn wrote(&self, metadata: &Value) -> Result<bool, KeyReused> {
         let is = |mark, value: &str| metadata.get(mark).and_then(Value::as_str) == Some(value);
-        if !is(COMMAND_ID, &self.key) || !is(SLICE, self.slice) {
+        if !is(COMMAND_ID, &self.key) || !is(SLICE, &self.slice) {
             return Ok(false);
         }
         match is(COMMAND_SHA256, &self.sha256()) {
@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn the_marks_of_a_command_tell_its_events_from_all_others() {
-        let record = |slice, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
+        let record =
+            |slice: &'static str, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
         let mine = record("rename", "k", 1);
         let check = |other: CommandRecord, expected| {
             let metadata: Value =

@@ -1,8 +1,8 @@
 //! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
 
 use crate::{
-    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, NewEvent, Place, Plan,
-    PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
+    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, Name, NewEvent, Place,
+    Plan, PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
 };
 
 /// Names the DCB log as the log of a context.
@@ -55,7 +55,7 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// event of a type although the command has one of its tags, writes its own. It has the tags and
     /// not the command, so that [`DcbSlice::check`] can plan, at the start, the query that will run.
     fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
-        Query::of_command(shape, tags, Self::Reads::TYPES, catalog)
+        Query::of_command(shape, tags, Self::Reads::TYPES.iter().copied(), catalog)
     }
 
     /// Checks, when a function starts, that command, events and catalog agree and that every
@@ -89,7 +89,7 @@ pub enum SliceError {
         /// The slice.
         slice: &'static str,
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
     },
     /// Command and catalog disagree on the scope of a key.
     #[error(
@@ -99,7 +99,7 @@ pub enum SliceError {
         /// The slice.
         slice: &'static str,
         /// The tag key.
-        key: &'static str,
+        key: Name,
         /// What the catalog says.
         catalog: &'static str,
         /// What to write.
@@ -121,7 +121,7 @@ pub enum SliceError {
         /// The slice.
         slice: &'static str,
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
     },
     /// No read returns a consumed type.
     #[error("{slice}: {source}")]
@@ -134,27 +134,35 @@ pub enum SliceError {
 }
 
 fn check_written<S: DcbSlice>(catalog: &Catalog) -> Result<(), SliceError> {
-    match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(written.name) != Some(*written)) {
+    match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(&written.name) != Some(*written))
+    {
         None => Ok(()),
-        Some(written) => Err(SliceError::Undeclared { slice: S::NAME, event_type: written.name }),
+        Some(written) => {
+            Err(SliceError::Undeclared { slice: S::NAME, event_type: written.name.clone() })
+        }
     }
 }
 
 fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |key, catalog, fix| SliceError::Scope { slice: S::NAME, key, catalog, fix };
+    let error = |key: &Name, catalog, fix| SliceError::Scope {
+        slice: S::NAME,
+        key: key.clone(),
+        catalog,
+        fix,
+    };
     for tag in shape {
-        match (tag.cross_partition, catalog.is_cross_partition(tag.key)) {
+        match (tag.cross_partition, catalog.is_cross_partition(&tag.key)) {
             (false, Some(true)) => {
                 let fix = "mark the field #[tag(cross_partition)]";
-                return Err(error(tag.key, "cross-partition", fix));
+                return Err(error(&tag.key, "cross-partition", fix));
             }
             (true, Some(false)) => {
                 let fix = "remove #[tag(cross_partition)] from the field";
-                return Err(error(tag.key, "partition-scoped", fix));
+                return Err(error(&tag.key, "partition-scoped", fix));
             }
             (_, None) => {
                 let fix = "mark the field #[tag(skip)], or tag an event with it";
-                return Err(error(tag.key, "no tag of any event", fix));
+                return Err(error(&tag.key, "no tag of any event", fix));
             }
             _ => {}
         }
@@ -162,7 +170,7 @@ fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(
             |written: &EventSchema| written.tags.iter().any(|t| t.partition && t.key == tag.key);
         if tag.partition && !S::Writes::SCHEMAS.iter().all(partitions) {
             let fix = "mark the field that partitions the written events #[tag(partition)]";
-            return Err(error(tag.key, "not the partition of what is written", fix));
+            return Err(error(&tag.key, "not the partition of what is written", fix));
         }
     }
     Ok(())
@@ -213,7 +221,7 @@ fn made_up<S: DcbSlice>(
     catalog: &Catalog,
 ) -> Result<Plan, PlanError> {
     let left = (0..shape.len()).filter(|n| !omitted.contains(n));
-    let tags = left.map(|n| Tag::new(shape[n].key, format!("any-{n}"))).collect();
+    let tags = left.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect();
     plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
 }
 
@@ -228,13 +236,13 @@ fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan
             // Such a command is refused to its caller.
             Err(PlanError::Nothing) => continue,
             planned => planned.map_err(|reason| {
-                let without: Vec<&str> = omitted.iter().map(|n| shape[*n].key).collect();
+                let without: Vec<&str> = omitted.iter().map(|n| &*shape[*n].key).collect();
                 SliceError::Omitted { slice, without: without.join(" and no "), reason }
             })?,
         };
-        let mut asked = plan.reads.iter().flat_map(|read| &read.types).copied();
-        if let Some(event_type) = asked.find(|asked| !S::Reads::TYPES.contains(asked)) {
-            return Err(SliceError::NotRead { slice, event_type });
+        let mut asked = plan.reads.iter().flat_map(|read| &read.types);
+        if let Some(event_type) = asked.find(|asked| !S::Reads::TYPES.contains(&&***asked)) {
+            return Err(SliceError::NotRead { slice, event_type: event_type.clone() });
         }
         plans.push(plan);
     }
@@ -251,7 +259,8 @@ fn check_routes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(
             return Err(error(PlanError::UnknownType(event_type.to_owned())));
         }
         if !plan.reads.iter().any(|read| read.types.contains(event_type)) {
-            let keys: Vec<&str> = shape.iter().map(|tag| tag.key).collect();
+            let keys: Vec<&str> = shape.iter().map(|tag| &*tag.key).collect();
+            let event_type = event_type.into();
             return Err(error(PlanError::NoRoute { event_type, keys: keys.join(" or ") }));
         }
     }

@@ -54,7 +54,7 @@ impl From<StoreError> for HandleError {
 ///
 /// A refusal is answered only after a snapshot of the fences shows the counts seen (rule 6); with
 /// an idempotency key no answer leaves before it is recorded (rule 10).
-pub async fn handle<S: DcbSlice, L: EventLog>(
+pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     log: &L,
     catalog: &Catalog,
     decisions: &Decisions<S>,
@@ -90,7 +90,8 @@ pub async fn handle<S: DcbSlice, L: EventLog>(
             Err(conflict) => behind = Some(conflict),
         }
         if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            return Err(StoreError::Contention { attempts }.into());
+            let over = behind.map(Into::into);
+            return Err(StoreError::Contention { attempts, over }.into());
         }
     }
     unreachable!("the last attempt returns")
@@ -117,11 +118,11 @@ fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
 }
 
 fn lags<S: DcbSlice>(conflict: &Conflict, model: &Model<S>) -> bool {
-    model.seen.count(&conflict.boundary, conflict.event_type) < conflict.found
+    model.seen.count(&conflict.boundary, &conflict.event_type) < conflict.found
 }
 
 /// What stays the same over the attempts of one command.
-struct Attempt<'a, S, L> {
+struct Attempt<'a, S, L: ?Sized> {
     log: &'a L,
     plan: &'a Plan,
     command: &'a S,
@@ -136,7 +137,7 @@ struct Decided<S: DcbSlice> {
     repeated: bool,
 }
 
-impl<S: DcbSlice, L: EventLog> Attempt<'_, S, L> {
+impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
             .read(self.plan, consistency, self.envelope)

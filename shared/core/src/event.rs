@@ -1,14 +1,16 @@
 //! Events: what a context declares, what a decision writes, what a log returns.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Place, Position, Sequence, Tag, unescape};
+use crate::{BoundaryId, Metadata, Name, Place, Position, Sequence, Tag, unescape};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
+    /// Type name, that of the schema.
+    const NAME: &'static str;
     /// Name, tags and scopes.
     const SCHEMA: EventSchema;
 
@@ -17,12 +19,12 @@ pub trait Event: Serialize + DeserializeOwned {
 }
 
 /// What the catalog knows of an event type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSchema {
     /// Type name, unique in the stack: `OrderPlaced`.
-    pub name: &'static str,
+    pub name: Name,
     /// Its tags, in the order of its fields.
-    pub tags: &'static [TagSchema],
+    pub tags: Cow<'static, [TagSchema]>,
     /// What joins the values of a composite partition: one of `/ | ~ ,`.
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
@@ -35,10 +37,10 @@ pub struct EventSchema {
 }
 
 /// One tag of an event type or a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagSchema {
     /// The key, in camelCase.
-    pub key: &'static str,
+    pub key: Name,
     /// Whether it is (part of) the partition tag.
     pub partition: bool,
     /// Whether decisions read every carrier of the tag, in whatever partition it is stored.
@@ -56,7 +58,7 @@ pub struct TagSchema {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
     /// Type name.
-    pub event_type: &'static str,
+    pub event_type: Name,
     /// What it is about.
     pub tags: Vec<Tag>,
     /// The payload.
@@ -68,7 +70,7 @@ pub struct NewEvent {
 #[error("an event of type {event_type} can't be read back from its JSON")]
 pub struct EventError {
     /// The event type.
-    pub event_type: &'static str,
+    pub event_type: Name,
     /// Why it can't be written as JSON, or its JSON not be read.
     pub source: serde_json::Error,
 }
@@ -80,14 +82,13 @@ impl NewEvent {
     /// # Errors
     /// The event can't be read back.
     pub fn new<E: Event>(event: &E) -> Result<Self, EventError> {
-        let event_type = E::SCHEMA.name;
-        let error = |source| EventError { event_type, source };
+        let error = |source| EventError { event_type: E::NAME.into(), source };
         let data = serde_json::to_value(event).map_err(error)?;
         E::deserialize(&data).map_err(error)?;
         let mut tags = event.tags();
         let mut seen = HashSet::new();
         tags.retain(|tag| seen.insert(tag.clone()));
-        Ok(Self { event_type, tags, data })
+        Ok(Self { event_type: E::NAME.into(), tags, data })
     }
 }
 

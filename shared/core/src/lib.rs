@@ -6,6 +6,90 @@
 //! argument why that is enough, and the rules that comments number, are in ARCHITECTURE.md, "The
 //! protocol".
 //!
+//! # Without the derive macros
+//!
+//! Event types that are known only at run time have schemas that own their names. A [`Plan`] says what a
+//! decision reads, [`EventLog::read_with_seen`] gives the events and the condition of the append, and a
+//! conflict names the boundary, the type, and both counts. References, boxes and `Arc`s of logs are logs.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use ringfence::{
+//!     Append, Catalog, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
+//!     Query, QueryItem, Tag, TagSchema,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # futures::executor::block_on(async {
+//! // As from a file: the name of a context, types of events, and the tag that partitions them.
+//! let (context, types, key) = ("rooms".to_owned(), ["Booked", "Left"].map(str::to_owned), "roomId".to_owned());
+//! let schemas: Vec<EventSchema> = types
+//!     .iter()
+//!     .map(|name| EventSchema {
+//!         name: name.clone().into(),
+//!         tags: vec![TagSchema {
+//!             key: key.clone().into(),
+//!             partition: true,
+//!             cross_partition: false,
+//!             strong: false,
+//!             many: false,
+//!             required: true,
+//!         }]
+//!         .into(),
+//!         separator: '/',
+//!         read_as_composite: false,
+//!         read_by_type: false,
+//!     })
+//!     .collect();
+//! let catalog = Catalog::new(context, schemas)?;
+//! let log: Arc<dyn EventLog> = Arc::new(MemoryLog::new(catalog.clone()));
+//!
+//! let tags = vec![Tag::new(key, "r1")];
+//! let types = types.map(Into::into).to_vec();
+//! let query = Query { items: vec![QueryItem { tags: tags.clone(), types }] };
+//! let plan = Plan::new(&query, &catalog)?;
+//! let envelope = Envelope::default();
+//! let (events, seen) = log.read_with_seen(&plan, Consistency::Eventual, &envelope).await?;
+//! assert!(events.is_empty());
+//!
+//! let data = serde_json::json!({ "roomId": "r1" });
+//! let booked = NewEvent { event_type: "Booked".into(), tags, data };
+//! let append = || Append {
+//!     events: vec![booked.clone()],
+//!     seen: Some(&seen),
+//!     record: None,
+//!     envelope: &envelope,
+//! };
+//! log.append(append()).await?;
+//! match log.append(append()).await {
+//!     Err(LogError::Conflict(conflict)) => {
+//!         assert_eq!(conflict.to_string(), "roomId:r1 holds 1 Booked, seen 0");
+//!         assert_eq!((conflict.seen, conflict.found), (0, 1));
+//!     }
+//!     other => panic!("nobody saw the first booking: {other:?}"),
+//! }
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! A limit has a kind, by which a program tells one from another:
+//!
+//! ```
+//! use ringfence::{LimitKind, LogError};
+//!
+//! fn advice(error: &LogError) -> Option<&'static str> {
+//!     match error {
+//!         LogError::Limit(limit) if limit.kind == LimitKind::Event => Some("store the picture elsewhere"),
+//!         LogError::Limit(limit) => Some(limit.advice),
+//!         _ => None,
+//!     }
+//! }
+//! # let limit = ringfence::LimitExceeded::check(LimitKind::Event, "Booked", "bytes", 2, 1, "use less");
+//! # assert_eq!(advice(&limit.unwrap_err().into()), Some("store the picture elsewhere"));
+//! ```
+//!
 //! Architecture invariant: nothing here reads a clock, makes a random number or does I/O.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
@@ -60,7 +144,7 @@ pub use slice::{
     Cause, Command, CommandContext, Context, EventOf, LogOf, Never, Rejection, Slice, TopicEvent,
 };
 pub use stream::{StateOf, StreamContext, StreamSlice};
-pub use tag::{Tag, TagValue};
+pub use tag::{Name, Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
 
 /// What a slice's and a context's file name.

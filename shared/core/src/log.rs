@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
-use futures::{future::BoxFuture, stream::BoxStream};
+use futures::{TryStreamExt, future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, NewEvent, Plan,
+    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, Name, NewEvent, Plan,
     Position, PositionError, Seen, SequencedEvent,
 };
 
@@ -77,6 +78,29 @@ pub trait EventLog: Send + Sync {
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>>;
 
+    /// The events that the plan asks for, and what an append under the condition of this read needs. Boundaries
+    /// hold events besides those; they are counted and left out.
+    ///
+    /// # Errors
+    /// As [`EventLog::read`].
+    fn read_with_seen<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<(Vec<SequencedEvent>, Seen), LogError>> {
+        Box::pin(async move {
+            let mut seen = Seen::nothing(plan);
+            let read = self.read(plan, consistency, envelope);
+            let asked = read.try_filter(|event| {
+                seen.observe(plan, event);
+                std::future::ready(plan.matches(event))
+            });
+            let events = asked.try_collect().await?;
+            Ok((events, seen))
+        })
+    }
+
     /// Appends all of the events or none, only if the counts are still those of `seen`.
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
 
@@ -99,6 +123,51 @@ pub trait EventLog: Send + Sync {
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
 }
 
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<L: EventLog + ?Sized> EventLog for $pointer {
+            fn read<'a>(
+                &'a self,
+                plan: &'a Plan,
+                consistency: Consistency,
+                envelope: &'a Envelope,
+            ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+                (**self).read(plan, consistency, envelope)
+            }
+
+            fn append<'a>(
+                &'a self,
+                append: Append<'a>,
+            ) -> BoxFuture<'a, Result<Appended, LogError>> {
+                (**self).append(append)
+            }
+
+            fn verify<'a>(
+                &'a self,
+                seen: &'a Seen,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+                (**self).verify(seen, envelope)
+            }
+
+            fn settle<'a>(
+                &'a self,
+                record: &'a CommandRecord,
+                outcome: &'a Outcome,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Settled, LogError>> {
+                (**self).settle(record, outcome, envelope)
+            }
+
+            fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+                (**self).pause(attempt, envelope)
+            }
+        }
+    )*};
+}
+
+forward!(&L, Box<L>, Arc<L>);
+
 /// Something that the decision read has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{boundary} holds {found} {event_type}, seen {seen}")]
@@ -106,7 +175,7 @@ pub struct Conflict {
     /// The boundary.
     pub boundary: BoundaryId,
     /// The event type.
-    pub event_type: &'static str,
+    pub event_type: Name,
     /// How many the decision has seen.
     pub seen: u64,
     /// How many the fence counts.
@@ -231,6 +300,10 @@ pub enum StoreError {
     Contention {
         /// How often it was tried.
         attempts: u32,
+        /// What had changed at the last attempt: the log's conflict. `None` where others held the items in
+        /// transactions of theirs.
+        #[source]
+        over: Option<Box<dyn Error + Send + Sync>>,
     },
     /// The store kept refusing for its load; nothing is written.
     #[error("throttled: gave up after {attempts} attempts")]
@@ -275,7 +348,7 @@ impl StoreError {
     #[must_use]
     pub fn attempts(&self) -> u32 {
         match self {
-            Self::Contention { attempts }
+            Self::Contention { attempts, .. }
             | Self::Throttled { attempts }
             | Self::Unavailable { attempts, .. }
             | Self::OutcomeUnknown { attempts, .. } => *attempts,
@@ -291,7 +364,7 @@ mod tests {
     #[test]
     fn a_conflict_says_what_changed() {
         let boundary = BoundaryId::tag("orderId", "o");
-        let conflict = Conflict { boundary, event_type: "Placed", seen: 2, found: 3 };
+        let conflict = Conflict { boundary, event_type: "Placed".into(), seen: 2, found: 3 };
         let error = LogError::Conflict(conflict.clone());
         assert_eq!(error.to_string(), "conflict: orderId:o holds 3 Placed, seen 2");
         let error = LogError::Corrupt(Conflict { found: 1, ..conflict });

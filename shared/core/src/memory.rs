@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, CommandRecord, Conflict, Consistency, Envelope,
-    EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Outcome, Page, Plan, Position,
+    EventLog, EventRef, Filing, KeyReused, LogError, Name, NewEvent, Outcome, Page, Plan, Position,
     Reading, Seen, SequencedEvent, Settled,
 };
 
@@ -29,8 +29,8 @@ pub struct MemoryLog {
 #[derive(Default)]
 struct State {
     events: Vec<SequencedEvent>,
-    counts: BTreeMap<BoundaryId, BTreeMap<&'static str, u64>>,
-    records: BTreeMap<(&'static str, String), (String, Outcome)>,
+    counts: BTreeMap<BoundaryId, BTreeMap<Name, u64>>,
+    records: BTreeMap<(Name, String), (String, Outcome)>,
     last_ms: u64,
     appends: u128,
 }
@@ -104,8 +104,8 @@ impl MemoryLog {
         SequencedEvent {
             position,
             partition: filing.partition,
-            event_type: event.event_type.to_owned(),
-            context: self.catalog.context(event.event_type).unwrap_or_default().to_owned(),
+            context: self.catalog.context(&event.event_type).unwrap_or_default().to_owned(),
+            event_type: event.event_type.into_owned(),
             tags: event.tags,
             data: event.data,
             metadata: envelope.metadata.clone(),
@@ -114,8 +114,8 @@ impl MemoryLog {
     }
 }
 
-fn record_key(record: &CommandRecord) -> (&'static str, String) {
-    (record.slice, record.key.clone())
+fn record_key(record: &CommandRecord) -> (Name, String) {
+    (record.slice.clone(), record.key.clone())
 }
 
 impl State {
@@ -129,11 +129,11 @@ impl State {
 
     fn differs(&self, seen: &Seen) -> Option<Conflict> {
         seen.iter().find_map(|(boundary, types)| {
-            types.iter().find_map(|(&event_type, &seen)| {
+            types.iter().find_map(|(event_type, &seen)| {
                 let found = self.counts.get(boundary).and_then(|counts| counts.get(event_type));
                 let found = found.copied().unwrap_or(0);
-                let conflict = Conflict { boundary: boundary.clone(), event_type, seen, found };
-                (found != seen).then_some(conflict)
+                let (boundary, event_type) = (boundary.clone(), event_type.clone());
+                (found != seen).then_some(Conflict { boundary, event_type, seen, found })
             })
         })
     }
@@ -150,7 +150,7 @@ impl State {
     fn count(&mut self, event: &NewEvent, filing: &Filing) {
         for boundary in &filing.boundaries {
             let counts = self.counts.entry(boundary.clone()).or_default();
-            *counts.entry(event.event_type).or_default() += 1;
+            *counts.entry(event.event_type.clone()).or_default() += 1;
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, EventSchema, FilingError, Query, QueryItem, Scope, SequencedEvent, Tag,
+    BoundaryId, Catalog, EventSchema, FilingError, Name, Query, QueryItem, Scope, SequencedEvent,
+    Tag,
     catalog::{check_length, has_many},
 };
 
@@ -23,7 +24,7 @@ pub struct Clause {
     /// Tags that a matching event carries.
     pub tags: Vec<Tag>,
     /// Types that a matching event has.
-    pub types: BTreeSet<&'static str>,
+    pub types: BTreeSet<Name>,
 }
 
 /// One physical read: all events of one boundary.
@@ -34,7 +35,7 @@ pub struct Read {
     /// How to reach it.
     pub access: Access,
     /// The types that the decision consumes from it. The read may return others.
-    pub types: BTreeSet<&'static str>,
+    pub types: BTreeSet<Name>,
 }
 
 /// How a boundary is read.
@@ -49,7 +50,7 @@ pub enum Access {
     /// Query of the table by the tag's index items.
     TagItems(Tag),
     /// Query of the table by the type's index items.
-    TypeItems(&'static str),
+    TypeItems(Name),
 }
 
 impl Access {
@@ -72,7 +73,7 @@ pub enum PlanError {
     )]
     NoRoute {
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
         /// The tags by which the command asks for it.
         keys: String,
     },
@@ -83,16 +84,16 @@ pub enum PlanError {
     )]
     SeveralValues {
         /// The event type.
-        event_type: &'static str,
+        event_type: Name,
         /// The tag key.
-        key: &'static str,
+        key: Name,
     },
     /// A type is read without any tag.
     #[error(
         "{0} is read by its type alone: declare it #[event(read_by_type)], which makes one fence \
          of all its events, or give the command a tag that the event carries"
     )]
-    TypeAlone(&'static str),
+    TypeAlone(Name),
     /// The command has no tag value, so nothing would be read and nothing conditioned.
     #[error("none of the command's tags has a value; the decision would depend on nothing")]
     Nothing,
@@ -115,7 +116,7 @@ impl Plan {
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut reads: BTreeMap<BoundaryId, Read> = BTreeMap::new();
-        let mut missing: BTreeMap<&'static str, &QueryItem> = BTreeMap::new();
+        let mut missing: BTreeMap<Name, &QueryItem> = BTreeMap::new();
         for item in &query.items {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
                 return Err(PlanError::EmptyValue(tag.key.to_string()));
@@ -124,30 +125,31 @@ impl Plan {
                 return Err(PlanError::NoType);
             }
             let mut types = BTreeSet::new();
-            for &event_type in &item.types {
+            for event_type in &item.types {
                 let schema = catalog
                     .schema(event_type)
-                    .ok_or_else(|| PlanError::UnknownType(event_type.to_owned()))?;
+                    .ok_or_else(|| PlanError::UnknownType(event_type.to_string()))?;
                 if item.tags.is_empty() && !schema.read_by_type {
-                    return Err(PlanError::TypeAlone(event_type));
+                    return Err(PlanError::TypeAlone(event_type.clone()));
                 }
                 if let Some(key) = contradiction(schema, &item.tags) {
+                    let event_type = event_type.clone();
                     return Err(PlanError::SeveralValues { event_type, key });
                 }
                 let Some((boundary, access)) = route(catalog, schema, &item.tags) else {
-                    missing.entry(event_type).or_insert(item);
+                    missing.entry(event_type.clone()).or_insert(item);
                     continue;
                 };
                 check_length(&boundary)?;
-                types.insert(event_type);
-                add(&mut reads, boundary, access, event_type);
+                types.insert(event_type.clone());
+                add(&mut reads, boundary, access, event_type.clone());
             }
             clauses.push(Clause { tags: item.tags.clone(), types });
         }
         for (event_type, item) in missing {
             // By a partition-scoped tag a clause asks for the events it partitions, and for no
             // other carrier: nothing to read, as long as another clause returns the type.
-            let read = reads.values().any(|read| read.types.contains(event_type));
+            let read = reads.values().any(|read| read.types.contains(&event_type));
             if !read || item.tags.len() > 1 {
                 let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
                 return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
@@ -171,7 +173,7 @@ impl Read {
         match &self.access {
             Access::Partition => event.partition == self.boundary,
             Access::TagIndex(tag) | Access::TagItems(tag) => event.tags.contains(tag),
-            Access::TypeItems(event_type) => event.event_type == *event_type,
+            Access::TypeItems(event_type) => *event_type == event.event_type,
             Access::CompositeIndex(tags) => {
                 event.tags.len() == tags.len() && tags.iter().all(|tag| event.tags.contains(tag))
             }
@@ -180,13 +182,13 @@ impl Read {
 }
 
 /// A key of which `tags` have two values and events of the type have one: no event carries both.
-fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<&'static str> {
-    let mut single = schema.tags.iter().filter(|tag| !has_many(schema.tags, tag));
+fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
+    let mut single = schema.tags.iter().filter(|tag| !has_many(&schema.tags, tag));
     let contradicts = |key: &str| {
         let mut values = tags.iter().filter(|tag| tag.key == key).map(|tag| &tag.value);
         values.next().is_some_and(|first| values.any(|value| value != first))
     };
-    single.find(|tag| contradicts(tag.key)).map(|tag| tag.key)
+    single.find(|tag| contradicts(&tag.key)).map(|tag| tag.key.clone())
 }
 
 /// Adds `event_type` to the boundary's read.
@@ -194,7 +196,7 @@ pub(crate) fn add(
     reads: &mut BTreeMap<BoundaryId, Read>,
     boundary: BoundaryId,
     access: Access,
-    event_type: &'static str,
+    event_type: Name,
 ) {
     let read = Read { boundary: boundary.clone(), access, types: BTreeSet::new() };
     reads.entry(boundary).or_insert(read).types.insert(event_type);
@@ -209,12 +211,13 @@ pub(crate) fn route(
     let partition: Vec<_> = schema.tags.iter().filter(|tag| tag.partition).collect();
     let value = |key: &str| tags.iter().find(|tag| tag.key == key).map(|tag| tag.value.as_str());
     if tags.is_empty() {
-        let items = (BoundaryId::event_type(schema.name), Access::TypeItems(schema.name));
-        return schema.read_by_type.then_some(items);
+        let items =
+            || (BoundaryId::event_type(&schema.name), Access::TypeItems(schema.name.clone()));
+        return schema.read_by_type.then(items);
     }
     if partition.len() > 1 {
         let parts: Option<Vec<_>> =
-            partition.iter().map(|part| Some((part.key, value(part.key)?))).collect();
+            partition.iter().map(|part| Some((&*part.key, value(&part.key)?))).collect();
         if let Some(parts) = parts {
             let id = BoundaryId::composite_partition(parts.into_iter(), schema.separator);
             return Some((id, Access::Partition));
@@ -225,9 +228,9 @@ pub(crate) fn route(
     }
     if let [part] = partition[..]
         && !part.cross_partition
-        && let Some(value) = value(part.key)
+        && let Some(value) = value(&part.key)
     {
-        return Some((BoundaryId::tag(part.key, value), Access::Partition));
+        return Some((BoundaryId::tag(&part.key, value), Access::Partition));
     }
     // A cross-partition key is read by its index, also for the types that it partitions.
     let in_scope = |scope| tags.iter().find(|tag| catalog.scope(&tag.key) == Some(scope));

@@ -1,6 +1,6 @@
 //! Queries: the DCB specification's, and how one follows from a command.
 
-use crate::{Catalog, Tag, TagSchema, catalog::has_many};
+use crate::{Catalog, Name, Tag, TagSchema, catalog::has_many};
 
 /// An OR of items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub struct QueryItem {
     /// Tags that an event carries, all of them, perhaps among others.
     pub tags: Vec<Tag>,
     /// Types, one of which the event has.
-    pub types: Vec<&'static str>,
+    pub types: Vec<Name>,
 }
 
 impl Query {
@@ -28,9 +28,10 @@ impl Query {
     pub fn of_command(
         shape: &[TagSchema],
         mut tags: Vec<Tag>,
-        consumed: &[&'static str],
+        consumed: impl IntoIterator<Item = impl Into<Name>>,
         catalog: &Catalog,
     ) -> Self {
+        let mut consumed: Vec<Name> = consumed.into_iter().map(Into::into).collect();
         tags.sort_unstable();
         tags.dedup();
         let several = shape.iter().any(|tag| has_many(shape, tag));
@@ -41,21 +42,17 @@ impl Query {
             clauses.push(together);
         }
         let items = clauses.into_iter().filter_map(|tags| {
-            let types: Vec<&'static str> = consumed
-                .iter()
-                .copied()
-                .filter(|event_type| can_carry(catalog, event_type, &tags))
-                .collect();
+            let can_carry = |event_type: &&Name| can_carry(catalog, event_type, &tags);
+            let types: Vec<Name> = consumed.iter().filter(can_carry).cloned().collect();
             (!types.is_empty()).then_some(QueryItem { tags, types })
         });
         let mut items: Vec<QueryItem> = items.collect();
-        let kept = |event_type: &str| items.iter().any(|item| item.types.contains(&event_type));
-        let mut alone = consumed.to_vec();
-        alone.retain(|event_type| {
+        let kept = |event_type: &Name| items.iter().any(|item| item.types.contains(event_type));
+        consumed.retain(|event_type| {
             !kept(event_type) && catalog.schema(event_type).is_some_and(|s| s.read_by_type)
         });
-        if !alone.is_empty() {
-            items.push(QueryItem { tags: Vec::new(), types: alone });
+        if !consumed.is_empty() {
+            items.push(QueryItem { tags: Vec::new(), types: consumed });
         }
         Self { items }
     }

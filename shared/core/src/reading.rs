@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, Clause, Plan, PlanError, Position, Query, Read, SequencedEvent,
+    BoundaryId, Catalog, Clause, Name, Plan, PlanError, Position, Query, Read, SequencedEvent,
     catalog::check_length,
     plan::{add, route},
     query::can_carry,
@@ -42,38 +42,38 @@ impl Reading {
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut scan = query.items.is_empty();
         if scan {
-            let types = catalog.schemas().map(|schema| schema.name).collect();
+            let types = catalog.schemas().map(|schema| schema.name.clone()).collect();
             clauses.push(Clause { tags: Vec::new(), types });
         }
         for item in &query.items {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
                 return Err(PlanError::EmptyValue(tag.key.to_string()));
             }
-            let any: Vec<&str> = match item.types[..] {
-                [] => catalog.schemas().map(|schema| schema.name).collect(),
-                _ => item.types.clone(),
+            let any: Vec<&Name> = match item.types[..] {
+                [] => catalog.schemas().map(|schema| &schema.name).collect(),
+                _ => item.types.iter().collect(),
             };
             let mut types = BTreeSet::new();
             for event_type in any {
                 let schema = catalog
                     .schema(event_type)
-                    .ok_or_else(|| PlanError::UnknownType(event_type.to_owned()))?;
+                    .ok_or_else(|| PlanError::UnknownType(event_type.to_string()))?;
                 if !can_carry(catalog, event_type, &item.tags) {
                     continue;
                 }
                 if let Some((boundary, access)) = route(catalog, schema, &item.tags) {
                     check_length(&boundary)?;
-                    add(&mut reads, boundary, access, schema.name);
+                    add(&mut reads, boundary, access, schema.name.clone());
                 } else if item.tags.is_empty() {
                     scan = true;
                 } else {
                     continue;
                 }
-                types.insert(schema.name);
+                types.insert(schema.name.clone());
             }
             if types.is_empty() {
                 let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
-                let event_type = item.types.first().copied().unwrap_or("an event");
+                let event_type = item.types.first().cloned().unwrap_or(Name::Borrowed("an event"));
                 return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
             }
             clauses.push(Clause { tags: item.tags.clone(), types });

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::{BoundaryId, Plan, Position, SequencedEvent};
+use crate::{BoundaryId, Name, Plan, Position, SequencedEvent};
 
 /// For each (boundary, event type) of a decision, how many events it has read. Events are never
 /// deleted and each adds one to its fence in its own transaction, so equal counts mean that the
 /// decision has read exactly what is committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    counts: BTreeMap<BoundaryId, BTreeMap<&'static str, u64>>,
+    counts: BTreeMap<BoundaryId, BTreeMap<Name, u64>>,
     newest: Option<Position>,
 }
 
@@ -17,7 +17,10 @@ impl Seen {
     /// Nothing seen yet: every (boundary, type) of the plan is conditioned on, at 0.
     pub fn nothing(plan: &Plan) -> Self {
         let counts = plan.reads.iter().map(|read| {
-            (read.boundary.clone(), read.types.iter().map(|event_type| (*event_type, 0)).collect())
+            (
+                read.boundary.clone(),
+                read.types.iter().map(|event_type| (event_type.clone(), 0)).collect(),
+            )
         });
         Self { counts: counts.collect(), newest: None }
     }
@@ -37,12 +40,12 @@ impl Seen {
     }
 
     /// The counts by boundary and type.
-    pub fn iter(&self) -> impl Iterator<Item = (&BoundaryId, &BTreeMap<&'static str, u64>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&BoundaryId, &BTreeMap<Name, u64>)> {
         self.counts.iter()
     }
 
     /// The counts of one boundary; `None` when the decision does not depend on it.
-    pub fn boundary(&self, boundary: &BoundaryId) -> Option<&BTreeMap<&'static str, u64>> {
+    pub fn boundary(&self, boundary: &BoundaryId) -> Option<&BTreeMap<Name, u64>> {
         self.counts.get(boundary)
     }
 

@@ -4,19 +4,23 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+/// A name of the schema: of an event type, a tag key, a context. Derived types have theirs in the
+/// program; a schema that is made at run time owns it.
+pub type Name = Cow<'static, str>;
+
 /// `key:value`. Keys match `[a-z][A-Za-z0-9]*` (the [`Catalog`](crate::Catalog) refuses others);
 /// a value is any text. An empty value is kept, but is no boundary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tag {
     /// What kind of thing: `orderId`.
-    pub key: Cow<'static, str>,
+    pub key: Name,
     /// Which one: `ord-123`, unescaped.
     pub value: String,
 }
 
 impl Tag {
     /// The tag `key:value`.
-    pub fn new(key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+    pub fn new(key: impl Into<Name>, value: impl Into<String>) -> Self {
         Self { key: key.into(), value: value.into() }
     }
 }

@@ -57,7 +57,9 @@ pub(crate) async fn commit(
             Verdict::Recorded(item) => return Ok(End::Recorded(item)),
             Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
             Verdict::Behind(ms) if attempts.at_once() => raise = ms,
-            Verdict::Behind(_) => return Err(StoreError::Contention { attempts: made }.into()),
+            Verdict::Behind(_) => {
+                return Err(StoreError::Contention { attempts: made, over: None }.into());
+            }
             Verdict::Failed(failure) => {
                 let gave_up = GaveUp { failure, attempts: made, unknown };
                 return Err(gave_up.writing("appending").into());

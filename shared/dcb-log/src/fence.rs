@@ -1,6 +1,6 @@
 //! Fences: where they are, and what they say now.
 
-use ringfence::{BoundaryId, Conflict, Envelope, LogError, Seen, StoreError};
+use ringfence::{BoundaryId, Conflict, Envelope, LogError, Name, Seen, StoreError};
 use ringfence_dynamo::{Item, Retry};
 
 use crate::get::{get_committed, get_together};
@@ -24,18 +24,21 @@ pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
 /// [`LogError::Corrupt`] when the fence counts fewer events than were seen: none is ever deleted.
 pub(crate) fn difference<'a>(
     boundary: &BoundaryId,
-    seen: impl IntoIterator<Item = (&'a &'static str, &'a u64)>,
+    seen: impl IntoIterator<Item = (&'a Name, &'a u64)>,
     fence: Option<&Item>,
 ) -> Result<Option<Conflict>, LogError> {
     let mut conflict = None;
-    for (&event_type, &seen) in seen {
+    for (event_type, &seen) in seen {
         let found = count(fence, event_type);
-        let differs = Conflict { boundary: boundary.clone(), event_type, seen, found };
+        let differs = || {
+            let (boundary, event_type) = (boundary.clone(), event_type.clone());
+            Conflict { boundary, event_type, seen, found }
+        };
         if found < seen {
-            return Err(LogError::Corrupt(differs));
+            return Err(LogError::Corrupt(differs()));
         }
         if found > seen && conflict.is_none() {
-            conflict = Some(differs);
+            conflict = Some(differs());
         }
     }
     Ok(conflict)

@@ -19,7 +19,7 @@ const INDEX_OF: &str = "indexOf";
 const PARTITION: &str = "partition";
 const CONTEXT: &str = "context";
 pub(crate) const DATA: &str = "data";
-const TAGS: &str = "tags";
+pub(crate) const TAGS: &str = "tags";
 pub(crate) const RECORDED_AT: &str = "recordedAt";
 /// The id that an imported event had in its first log.
 pub(crate) const EVENT_ID: &str = "eventId";

@@ -6,6 +6,20 @@
 //! counts mean that the decision read exactly what is committed, whatever the clocks, the
 //! consistency of the reads or the order of arrival.
 //!
+//! A program makes the table from the catalog of its events:
+//!
+//! ```no_run
+//! use ringfence::{Catalog, StoreError};
+//! use ringfence_dcb_log::{DcbLog, table_layout};
+//! use ringfence_dynamo::{Clock, client_from_env};
+//!
+//! async fn make(catalog: Catalog) -> Result<DcbLog, StoreError> {
+//!     let client = client_from_env().await;
+//!     table_layout(&catalog).create(&client, "events").await?;
+//!     Ok(DcbLog::new(client, "events", catalog, Clock::system()))
+//! }
+//! ```
+//!
 //! Architecture invariant: only the modules `item`, `fence`, `compare` and `record` name the
 //! attributes of the table's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
@@ -18,6 +32,7 @@ mod get;
 mod image;
 mod import;
 mod item;
+mod layout;
 mod limits;
 mod log;
 mod mend;
@@ -35,6 +50,7 @@ mod verify;
 pub use compare::{Difference, Wrong};
 pub use image::{ImageError, event_of_image};
 pub use import::Imported;
+pub use layout::table_layout;
 pub use limits::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 pub use log::DcbLog;
 pub use news::{Counts, Mark, News, NewsError, Progress};

@@ -348,7 +348,7 @@ fn stored_here(catalog: &Catalog, partition: &BoundaryId, event_type: &str) -> b
     let (Some(schema), Some(boundary)) = (catalog.schema(event_type), partition.decode()) else {
         return true;
     };
-    let keys = schema.tags.iter().filter(|tag| tag.partition).map(|tag| tag.key);
+    let keys = schema.tags.iter().filter(|tag| tag.partition).map(|tag| &*tag.key);
     match boundary {
         Boundary::Tag(tag) => keys.eq([&*tag.key]),
         Boundary::CompositePartition(tags, _) => keys.eq(tags.iter().map(|tag| &*tag.key)),

@@ -80,8 +80,9 @@ mod tests {
 
     /// An event, a command item, a fence that was seen at 2 and one that was never seen.
     fn transaction() -> Transaction {
-        let fence =
-            |id: &str, seen| Action::Fence(BoundaryId::tag("a", id), BTreeMap::from([("T", seen)]));
+        let fence = |id: &str, seen| {
+            Action::Fence(BoundaryId::tag("a", id), BTreeMap::from([("T".into(), seen)]))
+        };
         Transaction {
             token: String::new(),
             actions: vec![Action::Event, Action::Command, fence("1", 2), fence("2", 0)],

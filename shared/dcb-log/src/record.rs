@@ -21,7 +21,7 @@ const COMMAND: &str = "COMMAND";
 const COMMAND_HASH: &str = "commandHash";
 const OUTCOME: &str = "outcome";
 /// Seconds since 1970; the table's TTL attribute, on command items only.
-const EXPIRES_AT: &str = "expiresAt";
+pub(crate) const EXPIRES_AT: &str = "expiresAt";
 /// TTL deletes late, so an item that is past its time counts as deleted.
 const CONDITION: &str = "attribute_not_exists(#id) OR #expiresAt < :now";
 const OPERATION: &str = "recording the outcome of a command";

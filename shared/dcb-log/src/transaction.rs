@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use ringfence::{
-    BoundaryId, Catalog, CommandRecord, EventRef, Filing, LogError, Metadata, NewEvent, Outcome,
-    Position, Seen, SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, EventRef, Filing, LogError, Metadata, Name, NewEvent,
+    Outcome, Position, Seen, SequencedEvent,
 };
 use ringfence_dynamo::{Item, item_bytes, rfc3339};
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub(crate) enum Action {
     /// Puts the marker of an imported event.
     Import,
     /// Checks or advances the fence of a boundary; with the counts that it requires.
-    Fence(BoundaryId, BTreeMap<&'static str, u64>),
+    Fence(BoundaryId, BTreeMap<Name, u64>),
 }
 
 /// One transaction, to be sent as it is until its outcome is known.
@@ -43,7 +43,7 @@ pub(crate) struct Transaction {
 /// What is appended, before it has positions.
 pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
-    pub(crate) events: Vec<(NewEvent, Filing, &'static str)>,
+    pub(crate) events: Vec<(NewEvent, Filing, &'a str)>,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
     pub(crate) metadata: &'a Metadata,
@@ -64,9 +64,9 @@ pub(crate) struct Mint {
 /// What the transaction does to one fence.
 #[derive(Default)]
 struct Fence {
-    requires: BTreeMap<&'static str, u64>,
+    requires: BTreeMap<Name, u64>,
     /// By type: how many events, and the position of the last.
-    adds: BTreeMap<&'static str, (u64, Position)>,
+    adds: BTreeMap<Name, (u64, Position)>,
     head: Option<Position>,
 }
 
@@ -74,13 +74,13 @@ impl<'a> Draft<'a> {
     /// Files the events.
     pub(crate) fn new(
         table: &'a str,
-        catalog: &Catalog,
+        catalog: &'a Catalog,
         events: Vec<NewEvent>,
         metadata: &'a Metadata,
     ) -> Result<Self, LogError> {
         let file = |event: NewEvent| {
             let filing = catalog.filing_of_new(&event)?;
-            let context = catalog.context(event.event_type).unwrap_or_default();
+            let context = catalog.context(&event.event_type).unwrap_or_default();
             Ok::<_, LogError>((event, filing, context))
         };
         let events = events.into_iter().map(file).collect::<Result<_, _>>()?;
@@ -149,7 +149,7 @@ impl<'a> Draft<'a> {
         SequencedEvent {
             position,
             partition: filing.partition.clone(),
-            event_type: event.event_type.to_owned(),
+            event_type: event.event_type.clone().into_owned(),
             context: context.to_owned(),
             tags: event.tags.clone(),
             data: event.data.clone(),
@@ -170,7 +170,7 @@ impl<'a> Draft<'a> {
             for boundary in &filing.boundaries {
                 let fence = fences.entry(boundary.clone()).or_default();
                 let (count, last) =
-                    fence.adds.entry(event.event_type).or_insert((0, position.clone()));
+                    fence.adds.entry(event.event_type.clone()).or_insert((0, position.clone()));
                 *count += 1;
                 *last = position.clone();
                 fence.head = Some(position.clone());
@@ -204,7 +204,7 @@ struct Terms {
 impl Fence {
     fn terms(&self, first: &Position) -> Terms {
         let mut terms = Terms::default();
-        let types: BTreeSet<_> = self.requires.keys().chain(self.adds.keys()).copied().collect();
+        let types: BTreeSet<_> = self.requires.keys().chain(self.adds.keys()).collect();
         for (n, event_type) in types.into_iter().enumerate() {
             terms.names.insert(format!("#c{n}"), count_name(event_type));
             match self.requires.get(event_type) {

@@ -76,7 +76,7 @@ use std::hash::{Hash, Hasher};
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
-use ringfence::{BoundaryId, Catalog, Filing, FilingError, LogError, NewEvent, Position};
+use ringfence::{BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, Position};
 use ringfence_dynamo::Item;
 
 use crate::compare::{Counts, Difference, Found, Unfiled};
@@ -299,7 +299,7 @@ impl<'a> Check<'a> {
 
 /// An event that a scan found, and where the catalog files it.
 struct Filed {
-    event_type: &'static str,
+    event_type: Name,
     position: Position,
     filing: Filing,
     /// Whether its payload can be read.
@@ -310,10 +310,11 @@ impl Filed {
     fn new(catalog: &Catalog, item: Item, is_whole: bool) -> Result<Self, LogError> {
         let event = decode_named(catalog, item)?;
         let schema = catalog.schema(&event.event_type);
-        let event_type = schema.ok_or(FilingError::UnknownType(event.event_type))?.name;
+        let event_type = schema.ok_or(FilingError::UnknownType(event.event_type))?.name.clone();
         let position = event.position;
         let event = NewEvent { event_type, tags: event.tags, data: event.data };
-        Ok(Self { event_type, position, filing: catalog.filing(&event)?, is_whole })
+        let filing = catalog.filing(&event)?;
+        Ok(Self { event_type: event.event_type, position, filing, is_whole })
     }
 }
 
@@ -327,7 +328,7 @@ fn count(
     let none = Counts::default();
     for boundary in event.filing.boundaries.iter().filter(|boundary| is_due(boundary)) {
         let before = before.get(boundary).unwrap_or(&none);
-        found.entry(boundary.clone()).or_default().add(event.event_type, &event.position, before);
+        found.entry(boundary.clone()).or_default().add(&event.event_type, &event.position, before);
     }
 }
 

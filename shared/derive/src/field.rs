@@ -152,7 +152,7 @@ impl TagField {
         let Self { key, partition, cross_partition, strong, many, required } = self;
         quote! {
             ::ringfence::TagSchema {
-                key: #key,
+                key: ::std::borrow::Cow::Borrowed(#key),
                 partition: #partition,
                 cross_partition: #cross_partition,
                 strong: #strong,

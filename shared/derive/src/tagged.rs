@@ -53,9 +53,13 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
     Ok(quote! {
         impl ::ringfence::Event for #name {
+            const NAME: &'static str = #text;
             const SCHEMA: ::ringfence::EventSchema = ::ringfence::EventSchema {
-                name: #text,
-                tags: &[#(#schemas),*],
+                name: ::std::borrow::Cow::Borrowed(#text),
+                tags: ::std::borrow::Cow::Borrowed({
+                    const TAGS: &[::ringfence::TagSchema] = &[#(#schemas),*];
+                    TAGS
+                }),
                 separator: #separator,
                 read_as_composite: #read_as_composite,
                 read_by_type: #read_by_type,

@@ -9,8 +9,8 @@ use crate::cache::{Cache, Loaded};
 use crate::codec::{encode, types};
 use crate::once::Search;
 use crate::{
-    Access, Append, Appended, Batch, DocumentContext, DocumentError, DocumentLog, Recorded, Store,
-    StreamName, StreamNameError,
+    Access, Append, Appended, Batch, Conflict, DocumentContext, DocumentError, DocumentLog,
+    Recorded, Store, StreamName, StreamNameError,
 };
 
 /// The streams of one category.
@@ -200,7 +200,10 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
                         Synced::Conflict(found) => found,
                     };
                     if !attempts.again().await {
-                        return Err(StoreError::Contention { attempts: attempts.made() }.into());
+                        let (seen, found) = (loaded.version(), found.map(|found| found.version));
+                        let over = Some(Conflict { stream, seen, found }.into());
+                        let attempts = attempts.made();
+                        return Err(StoreError::Contention { attempts, over }.into());
                     }
                     loaded = self
                         .fetch(&stream, Some(&loaded), Consistency::Strong, found, envelope)

@@ -5,11 +5,12 @@ use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, StreamViewType, TransactWriteItem,
+    Update,
 };
 use futures::future::BoxFuture;
 use ringfence::Consistency;
-use ringfence_dynamo::{Failure, Item, Meter, Table};
+use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, text_key};
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
@@ -18,6 +19,17 @@ use crate::{
 
 /// What every condition asks for: the Tip as it was found, so that a conflict needs no read.
 const FOUND: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
+
+/// The table for the streams of any categories.
+#[must_use]
+pub fn table_layout() -> TableLayout {
+    TableLayout {
+        keys: [text_key("p"), number_key("i")],
+        indexes: Vec::new(),
+        stream: StreamViewType::NewImage,
+        expires_at: None,
+    }
+}
 
 /// Streams in one DynamoDB table: key `p` (S) and `i` (N).
 #[derive(Clone, Debug)]

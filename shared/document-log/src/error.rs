@@ -4,6 +4,22 @@ use ringfence::{KeyReused, LimitExceeded, StoreError};
 
 use crate::{BodyError, StreamName, StreamNameError};
 
+/// Others wrote to the stream after it was read: what [`StoreError::Contention`] is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{stream} was written after its version {seen} was read{}", now(*found))]
+pub struct Conflict {
+    /// The stream.
+    pub stream: StreamName,
+    /// How many events the decision has seen.
+    pub seen: u64,
+    /// How many the stream has, if the refusal said so. As many as were seen where an unfold was replaced.
+    pub found: Option<u64>,
+}
+
+fn now(found: Option<u64>) -> String {
+    found.map_or_else(String::new, |found| format!("; it is at version {found}"))
+}
+
 /// Why the log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {

@@ -59,7 +59,8 @@ impl<S: Store> DocumentLog<S> {
                 }
             }
             if !attempts.again().await {
-                return Err(StoreError::Contention { attempts: attempts.made() }.into());
+                let attempts = attempts.made();
+                return Err(StoreError::Contention { attempts, over: None }.into());
             }
         }
     }

@@ -6,6 +6,7 @@ mod client;
 mod clock;
 mod codec;
 mod error;
+mod layout;
 mod meter;
 #[cfg(feature = "test-util")]
 mod random;
@@ -21,6 +22,7 @@ pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339, rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, to_attribute};
 pub use error::{Failure, Reason};
+pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};
 #[cfg(feature = "test-util")]
 pub use random::Random;

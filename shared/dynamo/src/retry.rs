@@ -148,8 +148,10 @@ impl GaveUp {
         let Self { failure, attempts, .. } = self;
         match failure {
             Failure::Throttled { .. } => StoreError::Throttled { attempts },
-            Failure::Contended { .. } => StoreError::Contention { attempts },
-            Failure::Cancelled(_) if failure.is_transient() => StoreError::Contention { attempts },
+            Failure::Contended { .. } => StoreError::Contention { attempts, over: None },
+            Failure::Cancelled(_) if failure.is_transient() => {
+                StoreError::Contention { attempts, over: None }
+            }
             Failure::Unknown { .. } => {
                 StoreError::Unavailable { operation, attempts, source: failure.into() }
             }

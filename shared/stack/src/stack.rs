@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Slice};
+use ringfence::{Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Slice};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice};
 use ringfence_views::{Definition, View};
@@ -38,7 +38,7 @@ pub struct ContextInfo {
     /// The log that it is on.
     pub log: Log,
     /// The names of its event types.
-    pub event_types: Vec<&'static str>,
+    pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
     /// Its views.
@@ -79,8 +79,8 @@ impl Stack {
 
     /// The names of all event types.
     #[must_use]
-    pub fn event_types(&self) -> BTreeSet<&'static str> {
-        self.contexts.iter().flat_map(|context| &context.event_types).copied().collect()
+    pub fn event_types(&self) -> BTreeSet<&str> {
+        self.contexts.iter().flat_map(|context| &context.event_types).map(|name| &**name).collect()
     }
 
     /// The context of this name.
@@ -96,7 +96,7 @@ struct Found {
 }
 
 impl Found {
-    fn context<C: Context>(&mut self, log: Log, event_types: Vec<&'static str>) {
+    fn context<C: Context>(&mut self, log: Log, event_types: Vec<Name>) {
         let (slices, views) = (Vec::new(), Vec::new());
         self.contexts.push(ContextInfo { name: C::NAME, log, event_types, slices, views });
     }
@@ -114,8 +114,8 @@ impl Visitor for Found {
     fn dcb_context<C: DcbContext>(&mut self) {
         let catalog = C::catalog();
         let own = catalog.iter().flat_map(|catalog| {
-            let own = |name: &&'static str| catalog.context(name) == Some(C::NAME);
-            catalog.schemas().map(|schema| schema.name).filter(own).collect::<Vec<_>>()
+            let own = |name: &&Name| catalog.context(name) == Some(C::NAME);
+            catalog.schemas().map(|schema| &schema.name).filter(own).cloned().collect::<Vec<_>>()
         });
         let own = own.collect();
         self.context::<C>(Log::Dcb, own);
@@ -123,11 +123,17 @@ impl Visitor for Found {
     }
 
     fn aggregate_context<C: AggregateContext>(&mut self) {
-        self.context::<C>(Log::Aggregate, names::<C::Event>().to_vec());
+        self.context::<C>(
+            Log::Aggregate,
+            names::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
+        );
     }
 
     fn document_context<C: DocumentContext>(&mut self) {
-        self.context::<C>(Log::Document, names::<C::Event>().to_vec());
+        self.context::<C>(
+            Log::Document,
+            names::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
+        );
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {

@@ -91,7 +91,7 @@ pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> FedEvent {
     FedEvent {
         position: position.parse().expect("13 digits and a hyphen"),
         partition: BoundaryId::tagless(),
-        event_type: event.event_type.to_owned(),
+        event_type: event.event_type.into_owned(),
         context: "case".to_owned(),
         tags: event.tags,
         data: event.data,

@@ -200,7 +200,7 @@ impl Run<'_> {
         for commit in &self.history.commits[..commits] {
             let events = commit.positions.iter().filter_map(|p| self.events.get(p)).map(|event| {
                 let schema = self.world.catalog.schema(&event.event_type);
-                let event_type = schema.expect("a declared type").name;
+                let event_type = schema.expect("a declared type").name.clone();
                 NewEvent { event_type, tags: event.tags.clone(), data: event.data.clone() }
             });
             let append =

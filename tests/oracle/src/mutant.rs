@@ -111,8 +111,9 @@ impl<L: EventLog> EventLog for Broken<L> {
             let envelope = if hurries { &hurried } else { append.envelope };
             let conflict = append.seen.and_then(|seen| {
                 let (boundary, types) = seen.iter().next()?;
-                let (&event_type, &seen) = types.iter().next()?;
-                Some(Conflict { boundary: boundary.clone(), event_type, seen, found: seen })
+                let (event_type, &seen) = types.iter().next()?;
+                let (boundary, event_type) = (boundary.clone(), event_type.clone());
+                Some(Conflict { boundary, event_type, seen, found: seen })
             });
             match (self.log.append(Append { seen, record, envelope, ..append }).await, conflict) {
                 (Err(LogError::Store(StoreError::OutcomeUnknown { .. })), Some(conflict))

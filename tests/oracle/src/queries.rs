@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use ringfence::{
-    Append, Appended, Catalog, Consistency, Envelope, EventLog, LogError, MemoryLog, NewEvent,
-    Page, Plan, PlanError, Position, Query, QueryItem, Reading, Seen, SequencedEvent, Tag,
+    Append, Appended, Catalog, Consistency, Envelope, EventLog, LogError, MemoryLog, Name,
+    NewEvent, Page, Plan, PlanError, Position, Query, QueryItem, Reading, Seen, SequencedEvent,
+    Tag,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
@@ -37,7 +38,7 @@ pub fn check(seed: u64) -> Result<(), String> {
         .build()
         .expect("a runtime without input and output");
     runtime.block_on(async {
-        for (n, world) in (0..).zip(&WORLDS) {
+        for (n, world) in (0..).zip(&*WORLDS) {
             let mut random = Draw(Random::new(&[seed, n]));
             let mut logs = Logs::start(world);
             let events = (0..EVENTS).map(|n| random.event(world, n)).collect();
@@ -78,14 +79,14 @@ impl Draw {
     }
 
     fn event(&mut self, world: &World, n: u64) -> NewEvent {
-        let schema = self.of(world.schemas);
+        let schema = self.of(&world.schemas);
         let mut tags: Vec<Tag> = Vec::new();
-        for tag in schema.tags {
+        for tag in &*schema.tags {
             let values = if tag.required { 1 } else { self.below(if tag.many { 4 } else { 2 }) };
             for _ in 0..values {
                 let empty = !tag.required && self.below(8) == 0;
                 let value = if empty { String::new() } else { self.value() };
-                tags.push(Tag::new(tag.key, value));
+                tags.push(Tag::new(tag.key.clone(), value));
             }
         }
         let mut once = BTreeSet::new();
@@ -105,9 +106,9 @@ impl Draw {
         tags.sort();
         tags.dedup();
         let mut types = vec![like.event_type];
-        for schema in world.schemas {
+        for schema in &world.schemas {
             if self.below(3) == 0 && !types.contains(&schema.name) {
-                types.push(schema.name);
+                types.push(schema.name.clone());
             }
         }
         if self.below(4) == 0 {
@@ -243,7 +244,7 @@ impl<'w> Logs<'w> {
         let memory: Vec<_> = memory.await.map_err(|error| format!("{query:?}: {error:?}"))?;
         // A read of an index returns other types too, as many as the index happens to hold.
         let asked = |event: &SequencedEvent| {
-            let of_type = |types: &BTreeSet<&str>| types.contains(&*event.event_type);
+            let of_type = |types: &BTreeSet<Name>| types.contains(&event.event_type[..]);
             plan.reads.iter().any(|read| of_type(&read.types) && read.holds(event))
         };
         let reads = [&dcb, &memory]

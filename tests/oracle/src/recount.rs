@@ -11,7 +11,7 @@ use crate::world::TABLE;
 fn filing(catalog: &Catalog, event: &SequencedEvent) -> Filing {
     let schema = catalog.schema(&event.event_type).expect("a declared type");
     let (tags, data) = (event.tags.clone(), event.data.clone());
-    catalog.filing(&NewEvent { event_type: schema.name, tags, data }).expect("it was filed")
+    catalog.filing(&NewEvent { event_type: schema.name.clone(), tags, data }).expect("it was filed")
 }
 
 /// The ids of the fences that count `event`.

@@ -1,82 +1,104 @@
 //! The DCB specification narrowed by scope, stated here once more without plan or boundary: which
 //! events a query asks for.
 
+use std::sync::LazyLock;
+
 use ringfence::{Catalog, EventSchema, NewEvent, Query, QueryItem, TagSchema};
 
-const fn tag(key: &'static str) -> TagSchema {
+fn tag(key: &'static str) -> TagSchema {
     let partition = false;
-    TagSchema { key, partition, cross_partition: false, strong: false, many: false, required: true }
+    TagSchema {
+        key: key.into(),
+        partition,
+        cross_partition: false,
+        strong: false,
+        many: false,
+        required: true,
+    }
 }
 
-const fn partition(tag: TagSchema) -> TagSchema {
+fn partition(tag: TagSchema) -> TagSchema {
     TagSchema { partition: true, ..tag }
 }
 
-const fn across(tag: TagSchema) -> TagSchema {
+fn across(tag: TagSchema) -> TagSchema {
     TagSchema { cross_partition: true, ..tag }
 }
 
-const fn strong(tag: TagSchema) -> TagSchema {
+fn strong(tag: TagSchema) -> TagSchema {
     TagSchema { strong: true, ..across(tag) }
 }
 
-const fn optional(tag: TagSchema) -> TagSchema {
+fn optional(tag: TagSchema) -> TagSchema {
     TagSchema { required: false, ..tag }
 }
 
-const fn many(tag: TagSchema) -> TagSchema {
+fn many(tag: TagSchema) -> TagSchema {
     TagSchema { many: true, ..optional(tag) }
 }
 
-const fn schema(name: &'static str, tags: &'static [TagSchema]) -> EventSchema {
+fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSchema {
+    let (name, tags) = (name.into(), tags.to_vec().into());
     EventSchema { name, tags, separator: '|', read_as_composite: false, read_by_type: false }
 }
 
 /// Every scope: `b` is cross-partition by an index, `e` by index items, the others are not.
-const NARROW: [EventSchema; 7] = [
-    schema("A", &[partition(tag("a")), optional(across(tag("b"))), optional(tag("c"))]),
-    schema("B", &[partition(across(tag("b"))), many(tag("c"))]),
-    schema("C", &[partition(tag("a")), partition(tag("d")), many(strong(tag("e")))]),
-    EventSchema { read_as_composite: true, ..schema("D", &[partition(tag("a")), tag("f")]) },
-    EventSchema { read_by_type: true, ..schema("E", &[]) },
-    EventSchema {
-        read_by_type: true,
-        ..schema("F", &[partition(strong(tag("e"))), many(tag("c")), optional(tag("f"))])
-    },
-    schema("G", &[]),
-];
+fn narrow() -> Vec<EventSchema> {
+    vec![
+        schema("A", [partition(tag("a")), optional(across(tag("b"))), optional(tag("c"))]),
+        schema("B", [partition(across(tag("b"))), many(tag("c"))]),
+        schema("C", [partition(tag("a")), partition(tag("d")), many(strong(tag("e")))]),
+        EventSchema { read_as_composite: true, ..schema("D", [partition(tag("a")), tag("f")]) },
+        EventSchema { read_by_type: true, ..schema("E", []) },
+        EventSchema {
+            read_by_type: true,
+            ..schema("F", [partition(strong(tag("e"))), many(tag("c")), optional(tag("f"))])
+        },
+        schema("G", []),
+    ]
+}
 
 /// Every key is cross-partition, so this is the specification as it stands.
-const PLAIN: [EventSchema; 4] = [
-    schema("A", &[partition(across(tag("a"))), many(strong(tag("b"))), optional(across(tag("c")))]),
-    EventSchema {
-        read_by_type: true,
-        ..schema("B", &[partition(strong(tag("b"))), optional(across(tag("c")))])
-    },
-    schema("C", &[partition(across(tag("c"))), many(strong(tag("b"))), optional(across(tag("a")))]),
-    schema("D", &[]),
-];
+fn plain() -> Vec<EventSchema> {
+    vec![
+        schema(
+            "A",
+            [partition(across(tag("a"))), many(strong(tag("b"))), optional(across(tag("c")))],
+        ),
+        EventSchema {
+            read_by_type: true,
+            ..schema("B", [partition(strong(tag("b"))), optional(across(tag("c")))])
+        },
+        schema(
+            "C",
+            [partition(across(tag("c"))), many(strong(tag("b"))), optional(across(tag("a")))],
+        ),
+        schema("D", []),
+    ]
+}
 
 /// What the model knows of a world.
 pub(crate) struct World {
-    pub(crate) schemas: &'static [EventSchema],
+    pub(crate) schemas: Vec<EventSchema>,
     /// Keys by which every carrier is found.
     across: &'static [&'static str],
 }
 
-pub(crate) const WORLDS: [World; 2] = [
-    World { schemas: &NARROW, across: &["b", "e"] },
-    World { schemas: &PLAIN, across: &["a", "b", "c"] },
-];
+pub(crate) static WORLDS: LazyLock<[World; 2]> = LazyLock::new(|| {
+    [
+        World { schemas: narrow(), across: &["b", "e"] },
+        World { schemas: plain(), across: &["a", "b", "c"] },
+    ]
+});
 
 impl World {
     pub(crate) fn catalog(&self) -> Catalog {
-        let one = self.schemas.iter().map(|schema| Catalog::new("world", [*schema]));
+        let one = self.schemas.iter().map(|schema| Catalog::new("world", [schema.clone()]));
         let one = one.map(|catalog| catalog.expect("free of contradictions"));
         Catalog::compose(one.collect::<Vec<_>>()).expect("free of contradictions")
     }
 
-    fn schema(&self, name: &str) -> &'static EventSchema {
+    fn schema(&self, name: &str) -> &EventSchema {
         self.schemas.iter().find(|schema| schema.name == name).expect("a type of this world")
     }
 
@@ -93,8 +115,8 @@ impl World {
 
     /// Whether the event's scopes let it be found by the clause's tags, all of which it has.
     fn reaches(&self, item: &QueryItem, event: &NewEvent) -> bool {
-        let schema = self.schema(event.event_type);
-        let mut parts = schema.tags.iter().filter(|tag| tag.partition).map(|tag| tag.key);
+        let schema = self.schema(&event.event_type);
+        let mut parts = schema.tags.iter().filter(|tag| tag.partition).map(|tag| &*tag.key);
         let asked = |key: &str| item.tags.iter().any(|tag| tag.key == key);
         item.tags.is_empty()
             || item.tags.iter().any(|tag| self.across.contains(&&*tag.key))

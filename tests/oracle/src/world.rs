@@ -10,7 +10,7 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Random, seed_thread};
 use ringfence_local::engine::Engine;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::commands::{Caches, Delivery, Job, WRITERS};
@@ -197,26 +197,11 @@ fn metadata(job: &Job) -> Metadata {
 }
 
 pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
-    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
-    let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
-    let projection = match keys_only {
-        true => json!({ "ProjectionType": "KEYS_ONLY" }),
-        false => json!({
-            "ProjectionType": "INCLUDE", "NonKeyAttributes": ["event", "data", "tags"],
-        }),
-    };
-    let names = catalog.indexes();
-    let indexes = names.iter().map(|name| {
-        let keys = [key(name, "HASH"), key("position", "RANGE")];
-        json!({ "IndexName": name, "KeySchema": keys, "Projection": projection })
-    });
-    let attributes = [text("id"), text("position")].into_iter();
-    let attributes = attributes.chain(names.iter().map(|name| text(name)));
-    json!({
-        "KeySchema": [key("id", "HASH"), key("position", "RANGE")],
-        "AttributeDefinitions": attributes.collect::<Vec<_>>(),
-        "GlobalSecondaryIndexes": indexes.collect::<Vec<_>>(),
-    })
+    let mut layout = ringfence_dcb_log::table_layout(catalog);
+    if keys_only {
+        layout.indexes.iter_mut().for_each(|index| index.attributes.clear());
+    }
+    layout.properties()
 }
 
 fn count(tally: &mut Tally, ends: &[End]) {

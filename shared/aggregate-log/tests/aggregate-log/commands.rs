@@ -127,7 +127,10 @@ async fn a_command_that_always_loses_ends_with_the_conflict() {
     assert_eq!((executed.attempts, executed.repeated), (3, false));
     match executed.outcome {
         Err(CommandError::Log(AggregateError::Conflict(conflict))) => {
-            assert_eq!(conflict.to_string(), "CUSTOMERS#ada has an event of version 4 already");
+            assert_eq!(
+                conflict.to_string(),
+                "CUSTOMERS#ada has an event of version 4 already, seen 3"
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -6,12 +6,13 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, Conflict, GetEvents, NewEvent, Range, StoredEvent, Table,
+    table_layout,
 };
 use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Item};
+use ringfence_dynamo::{Clock, Item, TableLayout, number_key};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) const TABLE: &str = "aggregates";
 pub(crate) const LEGACY: &str = "legacy";
@@ -30,8 +31,8 @@ pub(crate) struct Stack {
 impl Stack {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
-        dynamo.create_table(&table("eventStoreId", "S"), TABLE).expect("the table");
-        dynamo.create_table(&table("isInitialEvent", "N"), LEGACY).expect("the legacy table");
+        dynamo.create_table(&table_layout().properties(), TABLE).expect("the table");
+        dynamo.create_table(&legacy().properties(), LEGACY).expect("the legacy table");
         let wire = Wire::default();
         let client = wire.client(dynamo.endpoint());
         Self { dynamo, wire, client, clock: Clock::fixed(NOW_MS) }
@@ -70,30 +71,17 @@ impl Stack {
 /// A table whose requests take no time, for tests that stop the clock.
 pub(crate) fn in_process() -> Table {
     let engine = Engine::memory().expect("an engine");
-    engine.create_table(&table("eventStoreId", "S"), TABLE).expect("the table");
+    engine.create_table(&table_layout().properties(), TABLE).expect("the table");
     let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
     let client = Wire::default().client_of(Arc::new(call));
     Table::new(client, TABLE, Clock::fixed(NOW_MS))
 }
 
-fn table(index_key: &str, index_kind: &str) -> Value {
-    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
-    let attribute = |name: &str, kind| json!({ "AttributeName": name, "AttributeType": kind });
-    json!({
-        "KeySchema": [key("aggregateId", "HASH"), key("version", "RANGE")],
-        "AttributeDefinitions": [
-            attribute("aggregateId", "S"),
-            attribute("version", "N"),
-            attribute(index_key, index_kind),
-            attribute("timestamp", "S"),
-        ],
-        "GlobalSecondaryIndexes": [{
-            "IndexName": "initialEvents",
-            "KeySchema": [key(index_key, "HASH"), key("timestamp", "RANGE")],
-            "Projection": { "ProjectionType": "KEYS_ONLY" },
-        }],
-        "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
-    })
+/// Castore's older layout: each store has a table, and first events have a number as their key.
+fn legacy() -> TableLayout {
+    let mut layout = table_layout();
+    layout.indexes[0].keys[0] = number_key("isInitialEvent");
+    layout
 }
 
 pub(crate) fn key(store: &str, id: &str) -> AggregateKey {

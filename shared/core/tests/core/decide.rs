@@ -163,13 +163,12 @@ fn who_always_loses_gives_up_and_says_so() {
     *log.stale_reads.lock().unwrap() = ATTEMPTS_MAX;
     log.intruders.lock().unwrap().extend(others);
     let error = run(&log, &book("r1", "g1"), None).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            HandleError::Log(LogError::Store(StoreError::Contention { attempts: ATTEMPTS_MAX }))
-        ),
-        "{error:?}"
-    );
+    let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(attempts, ATTEMPTS_MAX);
+    let conflict = over.unwrap().downcast::<Conflict>().unwrap();
+    assert_eq!(conflict.to_string(), "guestId:g1 holds 1 Booked, seen 0");
     assert!(log.log.events().iter().all(|event| event.tags[0].value != "r1"));
 }
 

@@ -13,21 +13,26 @@ fn compile_errors_name_the_fix() {
 #[test]
 fn fields_named_id_are_tags() {
     let single = TagSchema {
-        key: "roomId",
+        key: "roomId".into(),
         partition: true,
         cross_partition: false,
         strong: false,
         many: false,
         required: true,
     };
-    let guest = TagSchema { key: "guestId", partition: false, cross_partition: true, ..single };
-    assert_eq!(Booked::SCHEMA.tags, [single, guest]);
-    let list = TagSchema { partition: false, many: true, required: false, ..single };
-    let helpers = TagSchema { key: "helperId", ..list };
-    let shift = TagSchema { key: "shiftId", many: false, ..list };
-    assert_eq!(Cleaned::SCHEMA.tags, [single, helpers, shift]);
-    let night = TagSchema { key: "night", ..single };
-    assert_eq!((Priced::SCHEMA.tags, Priced::SCHEMA.separator), (&[single, night][..], '|'));
+    let guest = TagSchema {
+        key: "guestId".into(),
+        partition: false,
+        cross_partition: true,
+        ..single.clone()
+    };
+    assert_eq!(*Booked::SCHEMA.tags, [single.clone(), guest]);
+    let list = TagSchema { partition: false, many: true, required: false, ..single.clone() };
+    let helpers = TagSchema { key: "helperId".into(), ..list.clone() };
+    let shift = TagSchema { key: "shiftId".into(), many: false, ..list };
+    assert_eq!(*Cleaned::SCHEMA.tags, [single.clone(), helpers, shift]);
+    let night = TagSchema { key: "night".into(), ..single.clone() };
+    assert_eq!((&*Priced::SCHEMA.tags, Priced::SCHEMA.separator), (&[single, night][..], '|'));
 }
 
 #[test]
@@ -37,7 +42,7 @@ fn an_event_is_camel_case_with_each_tag_once() {
     let tags = [("roomId", "r1"), ("helperId", "h1"), ("helperId", "h2"), ("shiftId", "3")];
     assert_eq!(event.tags, tags.map(|(key, value)| Tag::new(key, value)));
     let data = json!({ "roomId": "r1", "helperIds": ["h1", "h2", "h1"], "shiftId": 3 });
-    assert_eq!((event.event_type, event.data), ("Cleaned", data));
+    assert_eq!((&*event.event_type, event.data), ("Cleaned", data));
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]

@@ -181,7 +181,7 @@ fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
     let error = Withdraw::check(&catalog().unwrap()).unwrap_err();
     let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
     let keys = "reviewId".to_owned();
-    assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated", keys });
+    assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated".into(), keys });
     assert_eq!(without, "roomId");
     assert!(error.to_string().starts_with("withdraw, when a command has no roomId: no read"));
 }

@@ -49,7 +49,7 @@ fn moved(from: &str, to: &str, drivers: &[&str]) -> Moved {
 
 fn item(tags: &[(&'static str, &str)], types: &[&'static str]) -> QueryItem {
     let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
-    QueryItem { tags, types: types.to_vec() }
+    QueryItem { tags, types: types.iter().copied().map(Into::into).collect() }
 }
 
 fn plan(items: Vec<QueryItem>) -> Result<Plan, PlanError> {
@@ -102,7 +102,7 @@ fn tags_and_types_are_read_by_their_index_items() {
     check(item(&[("depot", "x")], &["Arrived", "Moved"]), "depot:x", depot);
     let driver = Access::TagItems(Tag::new("driverId", "d"));
     check(item(&[("driverId", "d")], &["Moved"]), "driverId:d", driver);
-    check(item(&[], &["Numbered"]), "$type:Numbered", Access::TypeItems("Numbered"));
+    check(item(&[], &["Numbered"]), "$type:Numbered", Access::TypeItems("Numbered".into()));
     let error = plan(vec![item(&[], &["Noted"])]).unwrap_err().to_string();
     assert!(error.contains("declare it #[event(read_by_type)]"), "{error}");
 }
@@ -120,7 +120,10 @@ fn a_key_is_read_by_index_items_everywhere_or_nowhere() {
     assert_eq!(left.tags().len(), 2);
     let other = Catalog::new("others", [Left::SCHEMA]).unwrap();
     let error = Catalog::compose([catalog(), other]).unwrap_err();
-    assert_eq!(error, CatalogError::ScopeDiffers { key: "depot", event_type: "Left" });
+    assert_eq!(
+        error,
+        CatalogError::ScopeDiffers { key: "depot".into(), event_type: "Left".into() }
+    );
     assert!(error.to_string().contains("#[tag(cross_partition, strong)] at each"), "{error}");
 }
 
@@ -136,12 +139,17 @@ fn an_event_has_one_value_of_its_partition() {
     let swapped = Swapped { one: "1".to_owned(), other: "2".to_owned() };
     assert_eq!(swapped.tags().len(), 2);
     let error = Catalog::new("seats", [Swapped::SCHEMA]).unwrap_err();
-    assert_eq!(error, CatalogError::PartitionNotSingle { key: "seat", event_type: "Swapped" });
+    assert_eq!(
+        error,
+        CatalogError::PartitionNotSingle { key: "seat".into(), event_type: "Swapped".into() }
+    );
 }
 
 #[test]
 fn a_command_reads_a_type_alone_when_no_tag_finds_it() {
-    let query = |tags: Vec<Tag>, consumed| Query::of_command(&[], tags, consumed, &catalog()).items;
+    let query = |tags: Vec<Tag>, consumed: &[&'static str]| {
+        Query::of_command(&[], tags, consumed.iter().copied(), &catalog()).items
+    };
     let alone = item(&[], &["Numbered"]);
     assert_eq!(query(vec![], &["Numbered"]), std::slice::from_ref(&alone));
     let depot = [("depot", "x")];

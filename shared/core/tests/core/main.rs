@@ -6,6 +6,7 @@ mod derive;
 mod filtered;
 mod items;
 mod plan;
+mod pointers;
 mod queries;
 mod shop;
 mod written;

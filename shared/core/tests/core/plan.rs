@@ -9,7 +9,7 @@ use crate::shop::{Book, Booked, Priced, Rated, booked, catalog};
 
 fn item(tags: &[(&'static str, &str)], types: &[&'static str]) -> QueryItem {
     let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
-    QueryItem { tags, types: types.to_vec() }
+    QueryItem { tags, types: types.iter().copied().map(Into::into).collect() }
 }
 
 fn plan(items: &[QueryItem]) -> Result<Plan, PlanError> {
@@ -125,18 +125,21 @@ fn an_empty_partition_value_is_refused() {
 #[test]
 fn a_key_has_one_scope_in_a_stack() {
     let partition = TagSchema {
-        key: "guestId",
+        key: "guestId".into(),
         partition: true,
         cross_partition: false,
         strong: false,
         many: false,
         required: true,
     };
-    let tags: &'static [TagSchema] = Box::leak(Box::new([partition]));
-    let greeted = ringfence::EventSchema { name: "Greeted", tags, ..Booked::SCHEMA };
+    let (name, tags) = ("Greeted".into(), vec![partition].into());
+    let greeted = ringfence::EventSchema { name, tags, ..Booked::SCHEMA };
     let lobby = Catalog::new("lobby", [greeted]).unwrap();
     let error = Catalog::compose([catalog().unwrap(), lobby]).unwrap_err();
-    assert_eq!(error, CatalogError::ScopeDiffers { key: "guestId", event_type: "Greeted" });
+    assert_eq!(
+        error,
+        CatalogError::ScopeDiffers { key: "guestId".into(), event_type: "Greeted".into() }
+    );
     // A context that reads the events of another names them too.
     assert!(Catalog::compose([catalog().unwrap(), catalog().unwrap()]).is_ok());
     let other = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
@@ -147,13 +150,11 @@ fn a_key_has_one_scope_in_a_stack() {
 #[test]
 fn a_slice_that_disagrees_with_its_catalog_does_not_start() {
     assert_eq!(Book::check(&catalog().unwrap()), Ok(()));
-    let tags: &'static [TagSchema] = Box::leak(
-        Booked::SCHEMA.tags.iter().map(|t| TagSchema { cross_partition: false, ..*t }).collect(),
-    );
-    let changed = ringfence::EventSchema { tags, ..Booked::SCHEMA };
+    let mut changed = Booked::SCHEMA;
+    changed.tags.to_mut().iter_mut().for_each(|tag| tag.cross_partition = false);
     let narrow = Catalog::new("rooms", [changed]).unwrap();
     let error = Book::check(&narrow).unwrap_err();
-    assert_eq!(error, SliceError::Undeclared { slice: "book", event_type: "Booked" });
+    assert_eq!(error, SliceError::Undeclared { slice: "book", event_type: "Booked".into() });
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn opened(account_id: &str) -> Opened {
 
 /// A clause of each tag, for events of one type.
 fn clause(tag: &Tag, event_type: &'static str) -> QueryItem {
-    QueryItem { tags: vec![tag.clone()], types: vec![event_type] }
+    QueryItem { tags: vec![tag.clone()], types: vec![event_type.into()] }
 }
 
 /// Two accounts, both of which must be new.
@@ -147,9 +147,12 @@ fn each_value_of_two_fields_with_one_key_is_read() {
 #[test]
 fn a_clause_that_no_event_can_match_is_refused() {
     let tags = ["a", "b"].map(|value| Tag::new("accountId", value)).to_vec();
-    let query = Query { items: vec![QueryItem { tags, types: vec!["Opened"] }] };
+    let query = Query { items: vec![QueryItem { tags, types: vec!["Opened".into()] }] };
     let error = Plan::new(&query, &catalog().unwrap()).unwrap_err();
-    assert_eq!(error, PlanError::SeveralValues { event_type: "Opened", key: "accountId" });
+    assert_eq!(
+        error,
+        PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() }
+    );
     let fix = "write a clause for each value";
     assert!(error.to_string().ends_with(fix), "{error}");
 }
@@ -211,19 +214,19 @@ struct AsksForBoth {
 
 slice!(
     AsksForBoth reads Accounts, writes |it: &AsksForBoth| vec![opened(&it.first)],
-    query |tags: Vec<Tag>| vec![QueryItem { tags, types: vec!["Opened"] }]
+    query |tags: Vec<Tag>| vec![QueryItem { tags, types: vec!["Opened".into()] }]
 );
 
 #[test]
 fn a_slice_does_not_start_whose_own_query_is_wrong() {
     let catalog = catalog().unwrap();
     let keys = "accountId".to_owned();
-    let source = PlanError::NoRoute { event_type: "Stocked", keys };
+    let source = PlanError::NoRoute { event_type: "Stocked".into(), keys };
     let error = SliceError::Route { slice: "Forgets", source };
     assert_eq!(Forgets::check(&catalog), Err(error));
-    let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked" };
+    let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked".into() };
     assert_eq!(AsksForMore::check(&catalog), Err(error));
-    let source = PlanError::SeveralValues { event_type: "Opened", key: "accountId" };
+    let source = PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() };
     let error = SliceError::Route { slice: "AsksForBoth", source };
     assert_eq!(AsksForBoth::check(&catalog), Err(error));
 }
@@ -258,8 +261,8 @@ fn a_command_without_a_value_is_planned_unless_it_is_refused() {
         let plans = S::plans(&catalog).unwrap();
         plans.into_iter().flat_map(|plan| plan.reads).map(|read| read.access).collect()
     }
-    assert_eq!(accesses::<AuditAll>(), [Access::TypeItems("Audited")]);
-    assert_eq!(accesses::<Audit>(), [Access::Partition, Access::TypeItems("Audited")]);
+    assert_eq!(accesses::<AuditAll>(), [Access::TypeItems("Audited".into())]);
+    assert_eq!(accesses::<Audit>(), [Access::Partition, Access::TypeItems("Audited".into())]);
     assert_eq!(accesses::<Reopen>(), [Access::Partition]);
 }
 
@@ -302,13 +305,13 @@ slice!(
     AsksForMoreWithout reads Accounts, writes |_: &AsksForMoreWithout| vec![],
     query |tags: Vec<Tag>| match tags.first() {
         Some(tag) => vec![clause(tag, "Opened")],
-        None => vec![QueryItem { tags, types: vec!["Audited"] }],
+        None => vec![QueryItem { tags, types: vec!["Audited".into()] }],
     }
 );
 
 #[test]
 fn a_slice_does_not_start_whose_own_query_is_wrong_without_a_value() {
     let slice = "AsksForMoreWithout";
-    let error = SliceError::NotRead { slice, event_type: "Audited" };
+    let error = SliceError::NotRead { slice, event_type: "Audited".into() };
     assert_eq!(AsksForMoreWithout::check(&catalog().unwrap()), Err(error));
 }

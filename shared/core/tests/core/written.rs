@@ -158,7 +158,8 @@ fn a_tag_with_one_value_has_one() {
     for (key, value) in [("roomId", "r2"), ("guestId", "g2")] {
         let error = append(booked(), key, value).unwrap_err();
         let LogError::Filing(error) = error else { panic!("{error:?}") };
-        let several = FilingError::SeveralValues { event_type: "Booked", key: key.to_owned() };
+        let several =
+            FilingError::SeveralValues { event_type: "Booked".into(), key: key.to_owned() };
         assert_eq!(error, several);
         // What is in a log already is filed as it was.
         let mut stored = booked();

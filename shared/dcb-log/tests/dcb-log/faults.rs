@@ -96,7 +96,7 @@ async fn exhaustion_says_what_is_known() {
         fails(once_lost, None),
     );
     assert!(
-        matches!(contention, (LogError::Store(StoreError::Contention { attempts: 8 }), 8)),
+        matches!(contention, (LogError::Store(StoreError::Contention { attempts: 8, .. }), 8)),
         "{contention:?}"
     );
     assert!(
@@ -133,7 +133,7 @@ async fn no_wait_crosses_the_deadline_of_a_command() {
     let conflict = Fault::cancelled(&["TransactionConflict"]);
     let failed = fails(vec![conflict], Some(NOW_MS)).await;
     assert!(
-        matches!(failed, (LogError::Store(StoreError::Contention { attempts: 1 }), 1)),
+        matches!(failed, (LogError::Store(StoreError::Contention { attempts: 1, .. }), 1)),
         "{failed:?}"
     );
     let failed = fails(vec![Fault::LostBefore], Some(NOW_MS)).await;

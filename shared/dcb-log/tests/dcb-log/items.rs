@@ -33,7 +33,7 @@ pub(crate) fn moved(parcel: &str, from: &str, to: &str) -> NewEvent {
 
 pub(crate) fn plan(stack: &Stack, tags: &[(&'static str, &str)]) -> Plan {
     let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
-    let items = vec![QueryItem { tags, types: vec!["Moved"] }];
+    let items = vec![QueryItem { tags, types: vec!["Moved".into()] }];
     Plan::new(&Query { items }, &stack.catalog).expect("a route")
 }
 

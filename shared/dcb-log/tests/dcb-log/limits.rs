@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, Envelope, Event, EventLog,
-    EventSchema, LogError, NewEvent, Outcome, Plan, Query, QueryItem, Settled, Tag, events,
+    EventSchema, LogError, Name, NewEvent, Outcome, Plan, Query, QueryItem, Settled, Tag, events,
 };
 use ringfence_dcb_log::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 use ringfence_dynamo::item_bytes;
@@ -153,23 +153,25 @@ async fn bytes_of_a_transaction_include_the_index_items() {
 }
 
 /// A catalog of this many types, read by one tag.
-fn types<const N: usize>() -> (Catalog, [&'static str; N]) {
-    let names = std::array::from_fn(|n| &*String::leak(format!("T{n:03}")));
-    let schema = |name| EventSchema { name, ..Written::SCHEMA };
-    (Catalog::new("library", names.map(schema)).expect("free of contradictions"), names)
+fn types(count: usize) -> (Catalog, Vec<Name>) {
+    let names: Vec<Name> = (0..count).map(|n| format!("T{n:03}").into()).collect();
+    let schema = |name: &Name| EventSchema { name: name.clone(), ..Written::SCHEMA };
+    let catalog = Catalog::new("library", names.iter().map(schema));
+    (catalog.expect("free of contradictions"), names)
 }
 
 #[tokio::test]
 async fn operators_and_bytes_of_the_condition_on_one_boundary() {
-    let (catalog, names) = types::<151>();
+    let (catalog, names) = types(151);
     let stack = Stack::start(Ok(catalog)).await;
-    let event = |page: &str, name| NewEvent { event_type: name, ..written(page, 1).into() };
+    let event =
+        |page: &str, name: &Name| NewEvent { event_type: name.clone(), ..written(page, 1).into() };
     let mut there = Vec::new();
     for names in names.chunks(90) {
         there.extend(stack.seed(names.iter().map(|name| event("p", name)).collect()).await);
     }
     let _ = stack.wire.take();
-    let append = async |page: &str, types: &[&'static str]| {
+    let append = async |page: &str, types: &[Name]| {
         let tags = vec![Tag::new("pageId", page)];
         let items = vec![QueryItem { tags, types: types.to_vec() }];
         let plan = Plan::new(&Query { items }, &stack.catalog).expect("a route");
@@ -179,7 +181,7 @@ async fn operators_and_bytes_of_the_condition_on_one_boundary() {
             .cloned()
             .collect();
         let seen = seen(&plan, &of_page);
-        let events = vec![event("other", names[0])];
+        let events = vec![event("other", &names[0])];
         let envelope = envelope();
         let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
         stack.log().append(append).await.map_err(|error| error.to_string())
@@ -197,12 +199,12 @@ async fn operators_and_bytes_of_the_condition_on_one_boundary() {
 
 #[tokio::test]
 async fn a_type_with_a_long_name_is_read_and_conditioned_on() {
-    let name: &'static str = String::leak("T".repeat(255));
-    let schema = EventSchema { name, read_by_type: true, ..Written::SCHEMA };
+    let name: Name = "T".repeat(255).into();
+    let schema = EventSchema { name: name.clone(), read_by_type: true, ..Written::SCHEMA };
     let stack = Stack::start(Catalog::new("library", [schema])).await;
-    let event = || NewEvent { event_type: name, ..written("p", 1).into() };
+    let event = || NewEvent { event_type: name.clone(), ..written("p", 1).into() };
     let appended = stack.seed(vec![event()]).await;
-    let items = vec![QueryItem { tags: vec![], types: vec![name] }];
+    let items = vec![QueryItem { tags: vec![], types: vec![name.clone()] }];
     let plan = Plan::new(&Query { items }, &stack.catalog).expect("it is declared");
     let (log, envelope) = (stack.log(), envelope());
     let conditional = |seen| Append {

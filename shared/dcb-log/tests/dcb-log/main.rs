@@ -8,6 +8,7 @@ mod declared;
 mod examples;
 mod faults;
 mod items;
+mod layout;
 mod limits;
 mod permissions;
 mod races;

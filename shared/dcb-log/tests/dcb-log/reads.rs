@@ -32,11 +32,15 @@ pub(crate) fn noted(book: &str, reader: &str, note: &str) -> Noted {
 
 /// A clause per list of tags.
 pub(crate) fn plan(stack: &Stack, clauses: &[&[(&'static str, &str)]]) -> Plan {
+    plan_of(&stack.catalog, clauses)
+}
+
+pub(crate) fn plan_of(catalog: &Catalog, clauses: &[&[(&'static str, &str)]]) -> Plan {
     let items = clauses.iter().map(|tags| QueryItem {
         tags: tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect(),
-        types: vec!["Noted"],
+        types: vec!["Noted".into()],
     });
-    Plan::new(&Query { items: items.collect() }, &stack.catalog).expect("a route for each clause")
+    Plan::new(&Query { items: items.collect() }, catalog).expect("a route for each clause")
 }
 
 pub(crate) async fn read(stack: &Stack, plan: &Plan) -> Result<Vec<SequencedEvent>, LogError> {
@@ -168,8 +172,10 @@ async fn of_two_copies_the_tables_is_kept_also_when_the_index_is_named_first() {
     let stack = Stack::start(Catalog::new("library", [Shelved::SCHEMA])).await;
     let shelved = Shelved { shelf_id: "s".to_owned(), book_id: "b".to_owned() };
     let appended = stack.seed(events![shelved]).await;
-    let items = [("bookId", "b"), ("shelfId", "s")]
-        .map(|(key, value)| QueryItem { tags: vec![Tag::new(key, value)], types: vec!["Shelved"] });
+    let items = [("bookId", "b"), ("shelfId", "s")].map(|(key, value)| QueryItem {
+        tags: vec![Tag::new(key, value)],
+        types: vec!["Shelved".into()],
+    });
     let plan = Plan::new(&Query { items: items.to_vec() }, &stack.catalog).expect("two routes");
     assert!(!plan.reads[0].access.is_of_table());
     assert_eq!(read(&stack, &plan).await.expect("a read"), appended);

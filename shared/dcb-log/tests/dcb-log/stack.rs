@@ -13,7 +13,7 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Exchange, Wire};
 use ringfence_dynamo::{Clock, Item};
 use ringfence_local::embedded::Embedded;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) const TABLE: &str = "events";
 /// The time of every fixed clock: 2024-06-23T00:00:00Z.
@@ -31,11 +31,11 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Indexes carry `event`, `data` and `tags`, as in the template.
+    /// With the table that the catalog needs.
     pub(crate) async fn start(catalog: Result<Catalog, CatalogError>) -> Self {
-        let include = ["event", "data", "tags"];
-        let projection = json!({ "ProjectionType": "INCLUDE", "NonKeyAttributes": include });
-        Self::projecting(catalog, &projection).await
+        let catalog = catalog.expect("the catalog is free of contradictions");
+        let properties = ringfence_dcb_log::table_layout(&catalog).properties();
+        Self::on(catalog, &properties).await
     }
 
     pub(crate) async fn projecting(
@@ -43,8 +43,13 @@ impl Stack {
         projection: &Value,
     ) -> Self {
         let catalog = catalog.expect("the catalog is free of contradictions");
+        let properties = table(&catalog, projection);
+        Self::on(catalog, &properties).await
+    }
+
+    async fn on(catalog: Catalog, properties: &Value) -> Self {
         let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
-        dynamo.create_table(&table(&catalog, projection), TABLE).expect("the table");
+        dynamo.create_table(properties, TABLE).expect("the table");
         let wire = Wire::default();
         let client = wire.client(dynamo.endpoint());
         let clock = Clock::fixed(NOW_MS);
@@ -122,14 +127,16 @@ impl Stack {
         let mut index_items: BTreeSet<(String, String)> = BTreeSet::new();
         let events: Vec<_> = self.log().scan().try_collect().await.expect("every event");
         for SequencedEvent { event_type, tags, data, position, .. } in events {
-            let event_type = self.catalog.schema(&event_type).expect("a declared type").name;
-            let filing = self.catalog.filing(&NewEvent { event_type, tags, data });
+            let event_type =
+                self.catalog.schema(&event_type).expect("a declared type").name.clone();
+            let filing =
+                self.catalog.filing(&NewEvent { event_type: event_type.clone(), tags, data });
             let filing = filing.expect("it was filed");
             let copies = filing.items.iter();
             index_items.extend(copies.map(|id| (format!("tag#{id}"), position.to_string())));
             for boundary in filing.boundaries {
                 let fence = expected.entry(format!("fence#{boundary}")).or_default();
-                let (count, newest) = fence.entry(event_type.to_owned()).or_default();
+                let (count, newest) = fence.entry(event_type.to_string()).or_default();
                 *count += 1;
                 *newest = position.as_str().max(newest.as_str()).to_owned();
             }
@@ -170,27 +177,11 @@ fn counts(fence: &Item) -> Fence {
     counts
 }
 
+/// The table of the catalog's events, with indexes that carry other attributes.
 pub(crate) fn table(catalog: &Catalog, projection: &Value) -> Value {
-    let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
-    let text = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
-    let names: Vec<String> = catalog.indexes().into_iter().collect();
-    let index = |name: &String| {
-        json!({
-            "IndexName": name,
-            "KeySchema": [key(name, "HASH"), key("position", "RANGE")],
-            "Projection": projection,
-        })
-    };
-    let mut attributes = vec![text("id"), text("position")];
-    attributes.extend(names.iter().map(|name| text(name)));
-    let mut table = json!({
-        "KeySchema": [key("id", "HASH"), key("position", "RANGE")],
-        "AttributeDefinitions": attributes,
-        "TimeToLiveSpecification": { "AttributeName": "expiresAt", "Enabled": true },
-    });
-    if !names.is_empty() {
-        table["GlobalSecondaryIndexes"] = names.iter().map(index).collect();
-    }
+    let mut table = ringfence_dcb_log::table_layout(catalog).properties();
+    let indexes = table["GlobalSecondaryIndexes"].as_array_mut().into_iter().flatten();
+    indexes.for_each(|index| index["Projection"] = projection.clone());
     table
 }
 

@@ -121,7 +121,10 @@ async fn a_store_that_keeps_refusing_ends_the_attempts_with_its_reason() {
     repeat(&|| Fault::error("ThrottlingException"));
     assert!(matches!(again().await, DocumentError::Store(StoreError::Throttled { attempts: 8 })));
     repeat(&|| Fault::error("TransactionConflictException"));
-    assert!(matches!(again().await, DocumentError::Store(StoreError::Contention { attempts: 8 })));
+    assert!(matches!(
+        again().await,
+        DocumentError::Store(StoreError::Contention { attempts: 8, .. })
+    ));
     repeat(&|| Fault::LostBefore);
     assert!(matches!(
         again().await,

@@ -2,11 +2,12 @@
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{Envelope, Metadata};
-use ringfence_document_log::{DocumentLog, DynamoStore, Store, StreamName, TipLimits};
+use ringfence_document_log::{
+    DocumentLog, DynamoStore, Store, StreamName, TipLimits, table_layout,
+};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Exchange, Wire};
 use ringfence_local::embedded::{Embedded, StreamReader};
-use serde_json::json;
 
 pub(crate) const TABLE: &str = "documents";
 /// The time of every fixed clock: 2024-06-23T00:00:00Z.
@@ -22,14 +23,7 @@ pub(crate) struct Stack {
 impl Stack {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
-        let key = |name: &str, kind| json!({ "AttributeName": name, "KeyType": kind });
-        let typed = |name: &str, kind| json!({ "AttributeName": name, "AttributeType": kind });
-        let table = json!({
-            "KeySchema": [key("p", "HASH"), key("i", "RANGE")],
-            "AttributeDefinitions": [typed("p", "S"), typed("i", "N")],
-            "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
-        });
-        dynamo.create_table(&table, TABLE).expect("the table");
+        dynamo.create_table(&table_layout().properties(), TABLE).expect("the table");
         let wire = Wire::default();
         let client = wire.client(dynamo.endpoint());
         Self { dynamo, wire, client }

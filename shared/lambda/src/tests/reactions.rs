@@ -38,7 +38,7 @@ impl EventLog for Contended {
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
         let product = *self.product.lock().unwrap_or_else(PoisonError::into_inner);
         if append.events.iter().any(|event| event.data["productId"] == product) {
-            return ready(Err(StoreError::Contention { attempts: 8 }.into())).boxed();
+            return ready(Err(StoreError::Contention { attempts: 8, over: None }.into())).boxed();
         }
         self.log.append(append)
     }

@@ -161,7 +161,8 @@ fn a_slice_reacts_to_types_that_exist() {
     for (_, slice) in stack.slices() {
         for Cause { context, event_type } in slice.reacts_to {
             let publisher = stack.context(context);
-            let exists = publisher.is_some_and(|context| context.event_types.contains(event_type));
+            let exists = publisher
+                .is_some_and(|context| context.event_types.iter().any(|name| name == event_type));
             assert!(
                 exists,
                 "{} reacts to {event_type} of {context}, which is not there",

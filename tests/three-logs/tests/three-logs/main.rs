@@ -2,6 +2,7 @@
 //! page that shows both.
 
 mod costs;
+mod nested;
 mod page;
 mod same;
 mod stack;

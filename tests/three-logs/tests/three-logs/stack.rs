@@ -10,7 +10,6 @@ use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 use ringfence_three_logs::account::Account;
 use ringfence_three_logs::{dcb, document};
-use serde_json::{Value, json};
 
 pub(crate) struct Stack {
     _dynamo: Embedded,
@@ -21,13 +20,14 @@ pub(crate) struct Stack {
 impl Stack {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+        let catalog = dcb::Accounts::catalog().expect("free of contradictions");
         let tables = [
-            ("events", table(["id", "position"], ["S", "S"])),
-            ("aggregates", aggregates()),
-            ("documents", table(["p", "i"], ["S", "N"])),
+            ("events", ringfence_dcb_log::table_layout(&catalog)),
+            ("aggregates", ringfence_aggregate_log::table_layout()),
+            ("documents", ringfence_document_log::table_layout()),
         ];
-        for (name, properties) in tables {
-            dynamo.create_table(&properties, name).expect("the table");
+        for (name, layout) in tables {
+            dynamo.create_table(&layout.properties(), name).expect("the table");
         }
         let client = Wire::default().client(dynamo.endpoint());
         Self { _dynamo: dynamo, client, clock: Clock::fixed(ringfence::kit::BEGIN_MS) }
@@ -50,28 +50,4 @@ impl Stack {
         let log = DocumentLog::new(store, self.clock.clone());
         Category::new(log, document::Accounts::access(), cache).expect("the events are an enum")
     }
-}
-
-fn table(keys: [&str; 2], types: [&str; 2]) -> Value {
-    let key = |name, kind| json!({ "AttributeName": name, "KeyType": kind });
-    let typed = |n: usize| json!({ "AttributeName": keys[n], "AttributeType": types[n] });
-    json!({
-        "KeySchema": [key(keys[0], "HASH"), key(keys[1], "RANGE")],
-        "AttributeDefinitions": [typed(0), typed(1)],
-    })
-}
-
-fn aggregates() -> Value {
-    let mut properties = table(["aggregateId", "version"], ["S", "N"]);
-    let definitions = properties["AttributeDefinitions"].as_array_mut().expect("a list");
-    for name in ["eventStoreId", "timestamp"] {
-        definitions.push(json!({ "AttributeName": name, "AttributeType": "S" }));
-    }
-    let index = table(["eventStoreId", "timestamp"], ["S", "S"]);
-    properties["GlobalSecondaryIndexes"] = json!([{
-        "IndexName": "initialEvents",
-        "KeySchema": index["KeySchema"],
-        "Projection": { "ProjectionType": "KEYS_ONLY" },
-    }]);
-    properties
 }

@@ -1,0 +1,25 @@
+//! What the table of the events has to be.
+
+use aws_sdk_dynamodb::types::StreamViewType;
+use ringfence::Catalog;
+use ringfence_dynamo::{IndexLayout, TableLayout, text_key};
+
+use crate::item::{DATA, EVENT, ID, POSITION, TAGS};
+use crate::record::EXPIRES_AT;
+
+/// The table for the events of a catalog: an index for each cross-partition tag key that is read by one, and
+/// one if a type is read as a composite. An index has what a fold needs, so a read is one request.
+#[must_use]
+pub fn table_layout(catalog: &Catalog) -> TableLayout {
+    let index = |name: String| IndexLayout {
+        keys: [text_key(&name), text_key(POSITION)],
+        name,
+        attributes: vec![EVENT, DATA, TAGS],
+    };
+    TableLayout {
+        keys: [text_key(ID), text_key(POSITION)],
+        indexes: catalog.indexes().into_iter().map(index).collect(),
+        stream: StreamViewType::NewImage,
+        expires_at: Some(EXPIRES_AT),
+    }
+}

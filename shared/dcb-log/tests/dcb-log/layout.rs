@@ -1,0 +1,53 @@
+//! Tables that a program makes.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{Catalog, Envelope, EventLog, StoreError, events};
+use ringfence_dcb_log::{DcbLog, table_layout};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::Wire;
+use ringfence_local::embedded::Embedded;
+
+use crate::reads::{catalog, noted, plan_of};
+use crate::stack::{NOW_MS, append, committed};
+
+fn layout_catalog() -> Catalog {
+    catalog().expect("free of contradictions")
+}
+
+#[tokio::test]
+async fn a_table_that_a_program_makes_serves_every_read_of_its_catalog() {
+    let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+    let client = Wire::default().client(dynamo.endpoint());
+    let layout = table_layout(&layout_catalog());
+    layout.create(&client, "made").await.expect("the table");
+    let log = DcbLog::new(client.clone(), "made", layout_catalog(), Clock::fixed(NOW_MS));
+    let envelope = Envelope::default();
+    committed(append(&log, events![noted("b", "r", "x")], &envelope).await);
+    for tags in [&[("bookId", "b")][..], &[("readerId", "r")]] {
+        let plan = plan_of(&layout_catalog(), &[tags]);
+        let read = log.read_with_seen(&plan, ringfence::Consistency::Eventual, &envelope).await;
+        let (events, seen) = read.expect("a read");
+        assert_eq!(events.len(), 1, "{tags:?}");
+        assert_eq!(seen.count(&plan.reads[0].boundary, "Noted"), 1, "{tags:?}");
+    }
+    let described = client.describe_time_to_live().table_name("made").send().await;
+    let described = described.expect("a description").time_to_live_description;
+    let attribute = described.and_then(|of| of.attribute_name);
+    assert_eq!(attribute.as_deref(), Some("expiresAt"));
+}
+
+#[tokio::test]
+async fn a_table_that_is_there_is_not_made_anew() {
+    let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
+    let client = Wire::default().client(dynamo.endpoint());
+    let layout = table_layout(&layout_catalog());
+    layout.create(&client, "made").await.expect("the table");
+    let item = [("id", "a"), ("position", "b")]
+        .map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned())));
+    let put = client.put_item().table_name("made").set_item(Some(item.into()));
+    put.send().await.expect("a put");
+    let error = layout.create(&client, "made").await.expect_err("there is one");
+    assert!(matches!(error, StoreError::Failed { operation: "CreateTable", .. }), "{error:?}");
+    let found = client.scan().table_name("made").send().await.expect("a scan");
+    assert_eq!(found.count, 1);
+}

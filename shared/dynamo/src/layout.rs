@@ -1,0 +1,170 @@
+//! What a table has to be for a log, and the requests that make it.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::client::Waiters;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
+    TimeToLiveSpecification,
+};
+use ringfence::StoreError;
+use serde_json::{Value, json};
+
+/// How long DynamoDB may take to make a table with its indexes.
+const MADE_WITHIN: Duration = Duration::from_secs(300);
+
+/// A key attribute: its name, and `S` for a text or `N` for a number.
+pub type Key = (String, ScalarAttributeType);
+
+/// The keys, the indexes and the stream of a table. Each log says what its own table needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableLayout {
+    /// The partition key and the sort key.
+    pub keys: [Key; 2],
+    /// The global secondary indexes.
+    pub indexes: Vec<IndexLayout>,
+    /// What the table's stream shows of a change.
+    pub stream: StreamViewType,
+    /// The attribute with the time, in seconds since 1970, after which DynamoDB deletes an item.
+    pub expires_at: Option<&'static str>,
+}
+
+/// One global secondary index of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexLayout {
+    /// Its name.
+    pub name: String,
+    /// The partition key and the sort key.
+    pub keys: [Key; 2],
+    /// The attributes that it has besides the keys; empty for the keys alone.
+    pub attributes: Vec<&'static str>,
+}
+
+/// A key attribute that holds a text.
+pub fn text_key(name: impl Into<String>) -> Key {
+    (name.into(), ScalarAttributeType::S)
+}
+
+/// A key attribute that holds a number.
+pub fn number_key(name: impl Into<String>) -> Key {
+    (name.into(), ScalarAttributeType::N)
+}
+
+impl TableLayout {
+    /// The properties of an `AWS::DynamoDB::Table`, as a template has them.
+    #[must_use]
+    pub fn properties(&self) -> Value {
+        let typed = |(name, kind): (&str, &ScalarAttributeType)| json!({ "AttributeName": name, "AttributeType": kind.as_str() });
+        let schema = |[hash, range]: &[Key; 2]| {
+            json!([
+                { "AttributeName": hash.0, "KeyType": "HASH" },
+                { "AttributeName": range.0, "KeyType": "RANGE" },
+            ])
+        };
+        let index = |index: &IndexLayout| {
+            let projection = match index.attributes[..] {
+                [] => json!({ "ProjectionType": "KEYS_ONLY" }),
+                _ => json!({
+                    "ProjectionType": "INCLUDE", "NonKeyAttributes": index.attributes,
+                }),
+            };
+            let keys = schema(&index.keys);
+            json!({ "IndexName": index.name, "KeySchema": keys, "Projection": projection })
+        };
+        let mut properties = json!({
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": schema(&self.keys),
+            "AttributeDefinitions": self.attributes().into_iter().map(typed).collect::<Vec<_>>(),
+            "StreamSpecification": { "StreamViewType": self.stream.as_str() },
+        });
+        if !self.indexes.is_empty() {
+            properties["GlobalSecondaryIndexes"] = self.indexes.iter().map(index).collect();
+        }
+        if let Some(attribute) = self.expires_at {
+            let specification = json!({ "AttributeName": attribute, "Enabled": true });
+            properties["TimeToLiveSpecification"] = specification;
+        }
+        properties
+    }
+
+    /// Makes the table `name`, paid by the request, and waits until it can be used.
+    ///
+    /// # Errors
+    /// There is a table of this name, the role lacks `dynamodb:CreateTable`, `dynamodb:DescribeTable` or
+    /// `dynamodb:UpdateTimeToLive`, or DynamoDB does not make it within five minutes. What was made stays.
+    pub async fn create(&self, client: &Client, name: &str) -> Result<(), StoreError> {
+        let indexes: Vec<_> = self.indexes.iter().map(IndexLayout::request).collect();
+        let stream = StreamSpecification::builder()
+            .stream_enabled(true)
+            .stream_view_type(self.stream.clone())
+            .build();
+        let request = client
+            .create_table()
+            .table_name(name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .set_key_schema(Some(schema(&self.keys)))
+            .set_attribute_definitions(Some(self.definitions()))
+            .set_global_secondary_indexes((!indexes.is_empty()).then_some(indexes))
+            .stream_specification(stream.expect("it says whether there is a stream"));
+        request.send().await.map_err(|error| failed("CreateTable", error))?;
+        let exists = client.wait_until_table_exists().table_name(name).wait(MADE_WITHIN).await;
+        exists.map_err(|error| failed("waiting for the table", error))?;
+        let Some(attribute) = self.expires_at else { return Ok(()) };
+        let specification =
+            TimeToLiveSpecification::builder().attribute_name(attribute).enabled(true).build();
+        let request = client
+            .update_time_to_live()
+            .table_name(name)
+            .time_to_live_specification(specification.expect("it has both fields"));
+        request.send().await.map_err(|error| failed("UpdateTimeToLive", error))?;
+        Ok(())
+    }
+
+    /// Every key attribute of the table and its indexes, each once, as DynamoDB demands.
+    fn attributes(&self) -> BTreeMap<&str, &ScalarAttributeType> {
+        let of_indexes = self.indexes.iter().flat_map(|index| &index.keys);
+        self.keys.iter().chain(of_indexes).map(|(name, kind)| (name.as_str(), kind)).collect()
+    }
+
+    fn definitions(&self) -> Vec<AttributeDefinition> {
+        let definition = |(name, kind): (&str, &ScalarAttributeType)| {
+            let definition = AttributeDefinition::builder().attribute_name(name);
+            definition.attribute_type(kind.clone()).build().expect("name and type are set")
+        };
+        self.attributes().into_iter().map(definition).collect()
+    }
+}
+
+impl IndexLayout {
+    fn request(&self) -> GlobalSecondaryIndex {
+        let projection = match self.attributes[..] {
+            [] => Projection::builder().projection_type(ProjectionType::KeysOnly),
+            _ => Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(
+                    self.attributes.iter().map(|name| (*name).to_owned()).collect(),
+                )),
+        };
+        let index = GlobalSecondaryIndex::builder()
+            .index_name(&self.name)
+            .set_key_schema(Some(schema(&self.keys)))
+            .projection(projection.build());
+        index.build().expect("name and keys are set")
+    }
+}
+
+fn schema([hash, range]: &[Key; 2]) -> Vec<KeySchemaElement> {
+    let element = |(name, _): &Key, kind| {
+        let element = KeySchemaElement::builder().attribute_name(name).key_type(kind);
+        element.build().expect("name and kind are set")
+    };
+    vec![element(hash, KeyType::Hash), element(range, KeyType::Range)]
+}
+
+fn failed(operation: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+    StoreError::Failed { operation, source: source.into() }
+}

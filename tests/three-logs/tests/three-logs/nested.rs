@@ -1,0 +1,48 @@
+//! A program awaits commands on all logs from within futures of its own.
+
+use ringfence::kit::id;
+use ringfence::{DcbContext, Decisions, Envelope, Outcome, handle};
+use ringfence_aggregate_log as aggregates;
+use ringfence_document_log::{self as documents, Cache};
+use ringfence_dynamo::Retry;
+use ringfence_three_logs::{aggregate, dcb, document};
+
+use crate::stack::Stack;
+
+/// Opens an account on each log.
+async fn open_on_each(stack: &Stack) {
+    let envelope = Envelope::default();
+    let on_dcb = async {
+        let (log, catalog) = (stack.dcb(), dcb::Accounts::catalog().expect("no contradiction"));
+        let open = dcb::open::Open { account_id: id("ada") };
+        handle(&log, &catalog, &Decisions::new(0), &open, &envelope).await.expect("an answer")
+    };
+    let on_aggregates = async {
+        let open = aggregate::open::Open { account_id: id("ada") };
+        let log = stack.aggregates();
+        aggregates::handle(&log, &open, &envelope, Retry::default()).await.outcome.expect("events")
+    };
+    let on_documents = async {
+        let open = document::open::Open { account_id: id("ada") };
+        let category = stack.documents(Cache::none());
+        documents::handle(&category, &open, &envelope).await.expect("an answer")
+    };
+    let on_dcb = on_dcb.await.outcome;
+    assert!(matches!(&on_dcb, Outcome::Accepted(events) if events.len() == 1), "{on_dcb:?}");
+    assert_eq!(on_aggregates.await.len(), 1);
+    let on_documents = on_documents.await.outcome;
+    assert!(matches!(&on_documents, Outcome::Accepted(events) if events.len() == 1));
+}
+
+/// The compiler proves that what is spawned can be sent, layer by layer, and stops at 128 layers: an
+/// application that stays below it by itself must not need a `recursion_limit` for the logs' futures.
+#[tokio::test]
+async fn a_spawned_task_awaits_commands_on_all_logs_in_nested_blocks() {
+    let stack = Stack::start().await;
+    let task = async move {
+        let four = async { async { async { open_on_each(&stack).await }.await }.await };
+        let eight = async { async { async { four.await }.await }.await };
+        async { eight.await }.await
+    };
+    tokio::spawn(task).await.expect("an account is opened on each log");
+}
