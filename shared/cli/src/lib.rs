@@ -10,6 +10,7 @@ mod index;
 mod kept;
 mod layout;
 mod letter;
+mod new;
 mod parked;
 mod place;
 mod progress;
@@ -51,6 +52,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
+    NewContext(new::NewContext),
+    /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
+    /// written.
+    NewSlice(new::NewSlice),
     /// Compares every fence with the events. Status 0: all agree, 1: some differ, 2: error.
     Verify(fences::Arguments),
     /// Mends the fences that differ; writers may go on. Status 0: all agree now, 1: not all, 2: error.
@@ -153,6 +159,8 @@ async fn carry_out() -> ExitCode {
     let command = arguments.command;
     // Boxed: together they nest deeper than the compiler computes layouts.
     let ended = match &command {
+        Command::NewContext(arguments) => new::context(arguments).boxed_local(),
+        Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
         Command::Aggregates(Aggregates::Verify(arguments)) => {

@@ -1,0 +1,87 @@
+//! `ringfence new-context` and `new-slice`: what is to be written everywhere for a context or a slice.
+//!
+//! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
+//! there is left as it is, and a part that is missing is written.
+
+mod context;
+mod edit;
+mod names;
+mod plan;
+mod slice;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use self::context::Log;
+use self::plan::Plan;
+
+#[derive(Args)]
+pub(crate) struct NewContext {
+    /// Its name, in kebab case: the name of its crate and the first part of its paths.
+    name: String,
+    /// The log that its events are on.
+    #[arg(long, value_enum)]
+    log: Log,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct NewSlice {
+    /// Its context and its name, such as orders/cancel-order.
+    #[arg(value_name = "CONTEXT/SLICE")]
+    slice: String,
+    /// The event that it reacts to, such as carts/CheckedOut.
+    #[arg(long, value_name = "CONTEXT/EVENT")]
+    on: Option<String>,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+/// The root of the repository that the command is called in.
+fn root() -> Result<PathBuf> {
+    let here = env::current_dir().context("there is no working directory")?;
+    let is_stack = |folder: &&Path| {
+        ["template.yaml", "Cargo.toml", "functions/stack/src/lib.rs"]
+            .iter()
+            .all(|file| folder.join(file).is_file())
+    };
+    here.ancestors().find(is_stack).map(Path::to_owned).with_context(|| {
+        format!(
+            "neither {} nor a folder above it is a stack, with template.yaml and functions/stack: change into one",
+            here.display()
+        )
+    })
+}
+
+/// Adds a context.
+pub(crate) async fn context(arguments: &NewContext) -> Result<ExitCode> {
+    let NewContext { name, log, allow_dirty } = arguments;
+    let mut plan = Plan::new(root()?);
+    context::add(&mut plan, name, *log)?;
+    plan.write(*allow_dirty)?;
+    println!("\nNext: `cargo ringfence new-slice {name}/<slice>`.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds a slice.
+pub(crate) async fn slice(arguments: &NewSlice) -> Result<ExitCode> {
+    let NewSlice { slice, on, allow_dirty } = arguments;
+    let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
+    let (context, name) = slice.split_once('/').with_context(form)?;
+    let mut plan = Plan::new(root()?);
+    slice::add(&mut plan, context, name, on.as_deref())?;
+    plan.write(*allow_dirty)?;
+    let file = format!("functions/{context}/src/{}.rs", names::snake(name));
+    println!("\nNext: write its rules and their cases in {file}, and run `cargo test`.");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! Adds a context: its crate, its line in the stack, its source on the EventTopic.
+
+use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
+
+use super::edit::{add_dependency, add_entry, add_member, add_to_list};
+use super::names::{check, check_crate, pascal, snake};
+use super::plan::{Plan, fill};
+
+/// One of the three logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Log {
+    /// Decisions may concern several things.
+    Dcb,
+    /// One stream of events an aggregate, for decisions that concern one thing.
+    Aggregate,
+    /// One document a stream, with its state beside its newest events.
+    Document,
+}
+
+impl Log {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Dcb => "dcb",
+            Self::Aggregate => "aggregate",
+            Self::Document => "document",
+        }
+    }
+}
+
+/// A context that is there.
+pub(super) struct Found {
+    /// Its crate's folder.
+    pub(super) folder: String,
+    /// Its type.
+    pub(super) name: String,
+    pub(super) log: Log,
+    /// The type of its events.
+    pub(super) event: String,
+}
+
+/// What stands between two texts, within one line.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let begin = text.find(before)? + before.len();
+    text[begin..].lines().next()?.split_once(after).map(|(found, _)| found)
+}
+
+/// The context of this name, if it is there.
+pub(super) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
+    let folder = format!("functions/{context}");
+    let lib = format!("{folder}/src/lib.rs");
+    if !plan.has(&lib) {
+        return Ok(None);
+    }
+    let text = plan.read(&lib)?;
+    let Some(name) = between(&text, "impl Context for ", " {") else {
+        bail!("{lib} has no `impl Context for …`, so {context} is not a context");
+    };
+    let log = match between(&text, "type Log = ", ";") {
+        Some("Dcb") => Log::Dcb,
+        Some("Aggregates") => Log::Aggregate,
+        Some("Documents") => Log::Document,
+        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents"),
+    };
+    let event = between(&text, "type Event = ", ";").unwrap_or_default().to_owned();
+    Ok(Some(Found { folder, name: name.to_owned(), log, event }))
+}
+
+/// Plans a context.
+pub(super) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
+    check("the context", context)?;
+    check_crate(context)?;
+    if let Some(found) = find(plan, context)? {
+        ensure!(
+            found.log == log,
+            "the context {context} is there, on the {} log: choose another name, or leave it there",
+            found.log.name()
+        );
+    } else {
+        let path = format!("functions/{context}");
+        ensure!(!plan.has(&path), "{path} is there, but is not a context: choose another name");
+        let taken = format!("\n{context} = ");
+        ensure!(
+            !plan.read("Cargo.toml")?.contains(&taken),
+            "Cargo.toml has a dependency {context} already: choose another name for the context"
+        );
+        write_crate(plan, context, log)?;
+    }
+    let name = match find(plan, context)? {
+        Some(found) => found.name,
+        None => bail!("functions/{context} was not planned"),
+    };
+    let entry = format!("{context} = {{ path = \"functions/{context}\" }}");
+    plan.edit("Cargo.toml", |text| add_entry(text, "[workspace.dependencies]", &entry))?;
+    plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, context))?;
+    let member = format!("{}::{name}", snake(context));
+    plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))?;
+    plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
+}
+
+fn write_crate(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
+    let name = pascal(context);
+    let events = format!("{name}Event");
+    let pascal_log = pascal(log.name());
+    let values = [
+        ("name", context),
+        ("Context", &name),
+        ("Events", &events),
+        ("log", log.name()),
+        ("Log", &pascal_log),
+    ];
+    let manifest = format!("functions/{context}/Cargo.toml");
+    plan.create(&manifest, &fill(include_str!("files/context.toml"), &values));
+    let (lib, events) = match log {
+        Log::Dcb => (include_str!("files/dcb_context.rs"), include_str!("files/dcb_events.rs")),
+        Log::Aggregate => {
+            (include_str!("files/stream_context.rs"), include_str!("files/aggregate_events.rs"))
+        }
+        Log::Document => {
+            (include_str!("files/stream_context.rs"), include_str!("files/document_events.rs"))
+        }
+    };
+    if log != Log::Dcb {
+        let library = format!("ringfence-{}-log", log.name());
+        plan.edit(&manifest, |text| add_dependency(text, &library))?;
+    }
+    plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
+    plan.create(&format!("functions/{context}/src/events.rs"), &fill(events, &values));
+    Ok(())
+}

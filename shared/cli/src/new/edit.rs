@@ -1,0 +1,136 @@
+//! Changes to the text of files. What a person wrote around them stays as it is.
+
+use anyhow::{Context, Result, bail};
+
+/// Inserts a line before the first of `lines` that sorts after it, else after the last of them. `key` says by
+/// what a line is sorted, and is `None` for a line of another kind.
+fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let own = key(line)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let keys: Vec<_> = lines.iter().map(|line| key(line)).collect();
+    let later = keys.iter().position(|key| key.as_ref().is_some_and(|key| *key > own));
+    let after_last = || keys.iter().rposition(Option::is_some).map(|last| last + 1);
+    let at = later.or_else(after_last)?;
+    let lines = [&lines[..at], &[line], &lines[at..]].concat();
+    Some(lines.join("\n") + "\n")
+}
+
+/// Adds `pub mod <module>;` to the modules of a crate.
+pub(super) fn add_module(text: &str, module: &str) -> Result<String> {
+    let line = format!("pub mod {module};");
+    if text.lines().any(|found| found == line) {
+        return Ok(text.to_owned());
+    }
+    let key = |line: &str| {
+        let module = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
+        module.strip_suffix(';').map(str::to_owned)
+    };
+    insert_sorted(text, &line, key).with_context(|| format!("finds no modules: write `{line}`"))
+}
+
+/// Adds a member, such as `.slice::<x::X>()`, to the list of a context or of the stack, after its last of that kind.
+pub(super) fn add_member(text: &str, kind: &str, member: &str) -> Result<String> {
+    let call = format!(".{kind}::<{member}>()");
+    if text.contains(&call) {
+        return Ok(text.to_owned());
+    }
+    let begin = format!(".{kind}::<");
+    if let Some(last) = text.rfind(&begin) {
+        let end = text[last..].find("()").context("a member of the list has no `()`")?;
+        let (before, after) = text.split_at(last + end + 2);
+        return Ok(format!("{before}\n            {call}{after}"));
+    }
+    let empty = "fn list(_list: &mut List<impl Visitor>) {}";
+    if text.contains(empty) {
+        let body =
+            format!("fn list(list: &mut List<impl Visitor>) {{\n        list{call};\n    }}");
+        return Ok(text.replacen(empty, &body, 1));
+    }
+    match text.contains("list.view::<") {
+        true => Ok(text.replacen("list.", &format!("list{call}\n            ."), 1)),
+        false => bail!("finds no list: write `{call}` into `fn list`"),
+    }
+}
+
+/// Adds a dependency, which the workspace has, to the manifest of a crate.
+pub(super) fn add_dependency(text: &str, name: &str) -> Result<String> {
+    add_entry(text, "[dependencies]", &format!("{name}.workspace = true"))
+}
+
+/// Adds `<name> = …` to a section of a manifest, in the order of names of its paragraph.
+pub(super) fn add_entry(text: &str, section: &str, line: &str) -> Result<String> {
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
+    let missing = || format!("lacks {section}: write `{line}` there");
+    let begin = text.find(&format!("{section}\n")).with_context(missing)? + section.len() + 1;
+    let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
+    let entries = &text[begin..end];
+    if entries.lines().any(|found| name(found) == name(line)) {
+        return Ok(text.to_owned());
+    }
+    // Entries of the same kind: paths below the same folder, or all of them.
+    let alike = |found: &str| {
+        let is_entry = found.contains('=') && !found.starts_with(['#', ' ']);
+        let same = !line.contains("path = \"functions/") || found.contains("path = \"functions/");
+        (is_entry && same).then(|| name(found))
+    };
+    let own = |found: &str| alike(found);
+    let entries = insert_sorted(entries, line, own)
+        .unwrap_or_else(|| format!("{line}\n{}", entries.trim_start_matches('\n')));
+    Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
+}
+
+/// Adds a variant to an enum of events, or an arm to the `match event` of its fold.
+pub(super) fn add_variant(text: &str, name: &str, variant: &str) -> Result<String> {
+    let missing = || format!("finds no `pub enum {name}`: write `{variant}` into it");
+    let begin = text.find(&format!("pub enum {name} {{")).with_context(missing)?;
+    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
+    let before = text[..end].trim_end();
+    Ok(format!("{before}\n    {variant}\n{}", &text[end..]))
+}
+
+/// Adds an arm for an event that changes nothing to the `match event` in `fn evolve`.
+pub(super) fn add_arm(text: &str, pattern: &str) -> Result<String> {
+    let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
+    let evolve = text.find("fn evolve(").with_context(missing)?;
+    let parameter = text[evolve + "fn evolve(".len()..].split(':').next().unwrap_or_default();
+    let parameter = parameter.trim().trim_start_matches("mut ");
+    let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
+    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
+    // Where the parameter is given back after the match, arms change it and have no value.
+    let rest = text[end + 1..].trim_start();
+    let value = if rest.starts_with(parameter) { "{}" } else { parameter };
+    let comma = if value == "{}" { "" } else { "," };
+    let before = text[..end].trim_end();
+    let arm = format!("            {pattern} => {value}{comma}\n        ");
+    Ok(format!("{before}\n{arm}{}", &text[end..]))
+}
+
+/// Where the first block of the text ends, at its closing brace.
+fn end_of_block(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Adds an entry to the list in brackets that begins after `before`; sorted, if the list is.
+pub(super) fn add_to_list(text: &str, before: &str, entry: &str, sorted: bool) -> Result<String> {
+    let missing = || format!("finds no list after `{before}`: write `{entry}` there");
+    let begin = text.find(before).with_context(missing)? + before.len();
+    let open = begin + text[begin..].find('[').with_context(missing)? + 1;
+    let close = open + text[open..].find(']').with_context(missing)?;
+    let entries = text[open..close].split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let mut entries: Vec<&str> = entries.collect();
+    if entries.contains(&entry) {
+        return Ok(text.to_owned());
+    }
+    let at = entries.iter().position(|other| sorted && *other > entry);
+    entries.insert(at.unwrap_or(entries.len()), entry);
+    Ok(format!("{}{}{}", &text[..open], entries.join(", "), &text[close..]))
+}

@@ -1,0 +1,27 @@
+//! The context __name__, on the DCB log.
+
+mod events;
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct __Context__;
+
+impl Context for __Context__ {
+    const NAME: &'static str = "__name__";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for __Context__ {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [])
+    }
+}
+
+impl Members for __Context__ {
+    fn list(_list: &mut List<impl Visitor>) {}
+}

@@ -1,0 +1,1 @@
+//! The events and the value types.

@@ -1,0 +1,12 @@
+//! The events and the value types.
+
+use serde::{Deserialize, Serialize};
+
+/// What happens to a document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all_fields = "camelCase")]
+pub enum __Events__ {}
+
+/// What the events of a document amount to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct __Context__State {}

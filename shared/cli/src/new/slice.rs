@@ -1,0 +1,241 @@
+//! Adds a slice: its file with its cases, its binary, its line in the context, its function, its samples.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::context::{self, Found, Log};
+use super::edit::{add_arm, add_dependency, add_member, add_module, add_to_list, add_variant};
+use super::names::{Deed, camel, check, pascal, snake};
+use super::plan::{Plan, fill};
+use super::template;
+
+/// An event that a slice reacts to.
+struct Cause {
+    context: String,
+    event_type: String,
+    /// The field of the event that names what the command is about.
+    field: String,
+    /// The partition of the event in the sample.
+    partition: String,
+}
+
+/// Plans a slice.
+pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>) -> Result<()> {
+    check("the context", context)?;
+    check("the slice", slice)?;
+    let Some(found) = context::find(plan, context)? else {
+        bail!(
+            "there is no context {context} in functions/: make it first, with \
+             `cargo ringfence new-context {context} --log dcb`, or with another log"
+        );
+    };
+    let (name, module) = (pascal(slice), snake(slice));
+    let deed = Deed::of(context, slice);
+    let id = snake(&format!("{}-id", deed.noun));
+    let id_type = pascal(&format!("{}-id", deed.noun));
+    let cause = on.map(|on| cause(plan, on, &id)).transpose()?;
+    let values = [
+        ("name", context),
+        ("slice", slice),
+        ("Slice", &*name),
+        ("module", &*module),
+        ("context", &*snake(context)),
+        ("Context", &*found.name),
+        ("Events", &*found.event),
+        ("Event", &*deed.event),
+        ("id", &*id),
+        ("Id", &*id_type),
+        ("idJson", &*camel(&id)),
+        ("summary", &*format!("{}.", slice.replace('-', " "))),
+    ];
+
+    let file = format!("{}/src/{module}.rs", found.folder);
+    if plan.has(&file) {
+        let is_it = plan.read(&file)?.contains(&format!("= \"{slice}\";"));
+        ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
+    } else {
+        check_binary(plan, context, slice)?;
+        write_source(plan, &found, &deed, &values, cause.as_ref(), &file)?;
+    }
+    let lib = format!("{}/src/lib.rs", found.folder);
+    let binary = format!("{}/src/bin/{slice}.rs", found.folder);
+    plan.create(&binary, &fill(include_str!("files/binary.rs"), &values));
+    plan.edit(&lib, |text| add_module(text, &module))?;
+    plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
+    write_function(plan, &found, context, slice, &values, cause.as_ref())?;
+    write_samples(plan, slice, &values, cause.as_ref());
+    Ok(())
+}
+
+/// A binary is built once, so no other context may have one of this name.
+fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
+    let text = plan.read("template.yaml")?;
+    ensure!(
+        !template::is_of_binary(&text, slice),
+        "template.yaml has a function of a binary {slice}, which {context} does not have: names of binaries are \
+         unique in a stack, so choose another name"
+    );
+    Ok(())
+}
+
+/// The event `<context>/<Type>`, as its context declares it.
+fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
+    let form = || format!("--on {on}: an event is <context>/<Type>, such as carts/CheckedOut");
+    let (context, event_type) = on.split_once('/').with_context(form)?;
+    check("the context", context)?;
+    let found = context::find(plan, context)?;
+    let found = found.with_context(|| format!("--on {on}: there is no context {context}"))?;
+    let file = format!("{}/src/events.rs", found.folder);
+    let text = plan.read(&file)?;
+    let declared = |prefix: &str| text.find(&format!("{prefix}{event_type}"));
+    let at = declared("pub struct ").or_else(|| declared("    "));
+    let at = at.filter(|_| names(&text, event_type) && !event_type.is_empty());
+    let at = at.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
+    let body = text[at..].split('}').next().unwrap_or_default();
+    let fields = body.lines().filter_map(|line| line.split(':').next());
+    let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
+    let field = camel(fields.find(|field| field.ends_with("_id")).unwrap_or(id));
+    let partition = match found.log {
+        Log::Dcb => format!("{field}:one"),
+        Log::Aggregate => format!("{context}#one"),
+        Log::Document => format!("{context}-one"),
+    };
+    let (context, event_type) = (context.to_owned(), event_type.to_owned());
+    Ok(Cause { context, event_type, field, partition })
+}
+
+/// Whether the text has this name, and not only as a part of others.
+fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+}
+
+/// Plans the slice's own file and its event.
+fn write_source(
+    plan: &mut Plan,
+    found: &Found,
+    deed: &Deed,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+    file: &str,
+) -> Result<()> {
+    let events = format!("{}/src/events.rs", found.folder);
+    let text = plan.read(&events)?;
+    ensure!(
+        !names(&text, &deed.event),
+        "{events} has {} already, which is the name that new-slice gives the slice's event: choose another name \
+         for the slice",
+        deed.event
+    );
+    if !names(&text, value(values, "Id")) {
+        let id = "\nringfence::id_type!(__Id__, \"names the thing it is about\");\n";
+        plan.edit(&events, |text| Ok(append(text, &fill(id, values))))?;
+    }
+    let lib = format!("{}/src/lib.rs", found.folder);
+    let source = if found.log == Log::Dcb {
+        let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
+                     #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
+        plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
+        let schema = format!("{}::SCHEMA", deed.event);
+        plan.edit(&lib, |text| add_to_list(text, "Catalog::new(", &schema, false))?;
+        include_str!("files/dcb_slice.rs")
+    } else {
+        let variant = fill("__Event__ { __id__: __Id__ },", values);
+        plan.edit(&events, |text| add_variant(text, &found.event, &variant))?;
+        let pattern = fill("__Events__::__Event__ { .. }", values);
+        plan.edit(&lib, |text| add_arm(text, &pattern))?;
+        include_str!("files/stream_slice.rs")
+    };
+    let (mut reacts, mut react, mut declared) = (String::new(), String::new(), String::new());
+    if let Some(Cause { context, event_type, field, .. }) = cause {
+        reacts = format!(
+            "    const REACTS_TO: &'static [Cause] =\n        \
+             &[Cause {{ context: \"{context}\", event_type: \"{event_type}\" }}];"
+        );
+        react = "\n    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {\n        \
+                 let Heard { __id__ } = Heard::deserialize(&event.data)?;\n        \
+                 Ok(vec![Self { __id__ }])\n    }"
+            .to_owned();
+        declared = format!(
+            "\n/// What this context reads of {event_type}.\n#[derive(Deserialize)]\nstruct Heard {{\n    \
+             #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
+        );
+        let manifest = format!("{}/Cargo.toml", found.folder);
+        plan.edit(&manifest, |text| add_dependency(text, "serde"))?;
+        plan.edit(&manifest, |text| add_dependency(text, "serde_json"))?;
+    }
+    let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };
+    let pieces =
+        [("use_serde", uses), ("reacts_to", &*reacts), ("react", &*react), ("cause", &*declared)];
+    plan.create(file, &fill(&fill(source, &pieces), values));
+    Ok(())
+}
+
+fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
+    values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// The text with more at its end, before its tests.
+fn append(text: &str, more: &str) -> String {
+    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
+    format!("{}{more}{}", &text[..end], &text[end..])
+}
+
+/// Plans the function in the template, and the role of a context with streams.
+fn write_function(
+    plan: &mut Plan,
+    found: &Found,
+    context: &str,
+    slice: &str,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+) -> Result<()> {
+    let own = format!("{}Role", pascal(context));
+    let (role, table, actions, key) = match found.log {
+        Log::Dcb => ("DcbLogRole", "", "", String::new()),
+        Log::Aggregate => {
+            (&*own, "AggregateTable", "dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
+        }
+        Log::Document => {
+            let actions = "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query, dynamodb:UpdateItem";
+            (&*own, "DocumentTable", actions, format!("{context}-"))
+        }
+    };
+    let of_role = [
+        ("Role", role),
+        ("Table", table),
+        ("actions", actions),
+        ("key", &*key),
+        ("log", found.log.name()),
+        ("Cause", cause.map_or("", |cause| &*cause.event_type)),
+        ("source", cause.map_or("", |cause| &*cause.context)),
+    ];
+    let filled = |text: &str| fill(&fill(text, &of_role), values);
+    if found.log != Log::Dcb {
+        let section = filled(include_str!("files/role.yaml"));
+        plan.edit("template.yaml", |text| template::add_role(text, role, &section))?;
+    }
+    if cause.is_some() {
+        plan.edit("template.yaml", |text| template::allow_letters(text, role))?;
+    }
+    let block = match cause {
+        Some(_) => filled(include_str!("files/automation.yaml")),
+        None => filled(include_str!("files/slice.yaml")),
+    };
+    plan.edit("template.yaml", |text| template::add_function(text, slice, role, &block))
+}
+
+fn write_samples(plan: &mut Plan, slice: &str, values: &[(&str, &str)], cause: Option<&Cause>) {
+    let folder = format!("events/{slice}");
+    let direct = "{\n  \"__idJson__\": \"one\"\n}\n";
+    plan.create(&format!("{folder}/direct.json"), &fill(direct, values));
+    plan.create(&format!("{folder}/http.json"), &fill(include_str!("files/http.json"), values));
+    if let Some(Cause { context, event_type, field, partition }) = cause {
+        let values = [
+            ("Cause", &**event_type),
+            ("source", &**context),
+            ("field", &**field),
+            ("partition", &**partition),
+        ];
+        let sample = fill(include_str!("files/eventbridge.json"), &values);
+        plan.create(&format!("{folder}/eventbridge.json"), &sample);
+    }
+}

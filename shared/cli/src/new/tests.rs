@@ -1,0 +1,157 @@
+//! In a copy of this repository, and of what a person made of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use super::context::{self, Log};
+use super::plan::Plan;
+use super::slice;
+
+/// Copies what the commands read and change.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+fn repository() -> TempDir {
+    let root = ringfence_local::workspace_root();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["functions", "events"] {
+        copy(&root.join(name), &folder.path().join(name));
+    }
+    for name in ["Cargo.toml", "template.yaml"] {
+        fs::copy(root.join(name), folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+/// Every file with its text.
+fn files(folder: &std::path::Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => {
+                found.insert(path.display().to_string(), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn run(folder: &TempDir, add: impl FnOnce(&mut Plan) -> Result<()>) -> Result<()> {
+    let mut plan = Plan::new(folder.path().to_owned());
+    add(&mut plan)?;
+    plan.write(true)
+}
+
+#[test]
+fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_what_is_there() {
+    let folder = repository();
+    let before = files(folder.path());
+    let add_all = || {
+        for (name, log) in
+            [("rooms", Log::Dcb), ("parcels", Log::Aggregate), ("wishes", Log::Document)]
+        {
+            run(&folder, |plan| context::add(plan, name, log)).unwrap();
+            run(&folder, |plan| slice::add(plan, name, &format!("open-{name}"), None)).unwrap();
+            let on = Some("carts/CheckedOut");
+            run(&folder, |plan| slice::add(plan, name, &format!("close-{name}"), on)).unwrap();
+        }
+        for context in ["carts", "customers", "catalog", "accounts"] {
+            let slice = format!("audit-{context}");
+            run(&folder, |plan| slice::add(plan, context, &slice, None)).unwrap();
+        }
+    };
+    add_all();
+    let after = files(folder.path());
+    for (path, text) in &before {
+        // Lines may be joined to others, so letters are compared, and they keep their order.
+        let mut letters = after[path].chars().filter(|c| !c.is_whitespace() && *c != ',');
+        let kept = text.chars().filter(|c| !c.is_whitespace() && *c != ',');
+        let lost = path.ends_with("lib.rs");
+        let all_kept = kept.into_iter().all(|c| letters.any(|found| found == c));
+        assert!(all_kept || lost, "{path}");
+    }
+    add_all();
+    assert_eq!(files(folder.path()), after, "a second run changes nothing");
+    let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
+    let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
+    for name in ["open-rooms", "close-parcels", "close-wishes", "audit-carts"] {
+        assert!(model.functions.iter().any(|function| function.binary == name), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
+    let folder = repository();
+    let before = files(folder.path());
+    let slices = [
+        ("rooms", "book-room", None, "cargo ringfence new-context rooms"),
+        ("carts", "BookRoom", None, "is not in kebab case"),
+        ("carts", "move", None, "is a keyword of Rust"),
+        ("carts", "place-order", None, "names of binaries are unique"),
+        ("carts", "facts", None, "is not the slice facts"),
+        ("carts", "book", Some("CheckedOut"), "such as carts/CheckedOut"),
+        ("carts", "book", Some("rooms/Booked"), "there is no context rooms"),
+        ("carts", "book", Some("carts/Booked"), "has no event Booked"),
+        ("carts", "add-item", None, "has ItemAdded already"),
+        ("carts", "event-table", None, "has a resource EventTable already"),
+    ];
+    for (context, name, on, said) in slices {
+        let refused = run(&folder, |plan| slice::add(plan, context, name, on));
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{context}/{name}: {error}");
+    }
+    for (name, said) in [
+        ("carts", "is there, on the document log"),
+        ("stack", "is not a context"),
+        ("serde", "has a dependency serde already"),
+        ("core", "a crate of the name core"),
+        ("my_rooms", "is not in kebab case"),
+    ] {
+        let refused = run(&folder, |plan| context::add(plan, name, Log::Dcb));
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{name}: {error}");
+    }
+    assert_eq!(files(folder.path()), before);
+}
+
+#[test]
+fn a_git_tree_with_changes_is_left_alone() {
+    let folder = repository();
+    let git = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let ended = git.args(identity).args(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "all"]);
+    let add = |allow_dirty| {
+        let mut plan = Plan::new(folder.path().to_owned());
+        context::add(&mut plan, "rooms", Log::Dcb).unwrap();
+        plan.write(allow_dirty)
+    };
+    fs::write(folder.path().join("note.txt"), "mine").unwrap();
+    let error = add(false).unwrap_err().to_string();
+    assert!(error.contains("note.txt") && error.contains("--allow-dirty"), "{error}");
+    assert!(!folder.path().join("functions/rooms").exists());
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "note"]);
+    add(false).unwrap();
+    assert!(folder.path().join("functions/rooms/src/lib.rs").exists());
+    add(false).unwrap();
+}
