@@ -52,6 +52,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Writes a stack of one's own, with one context as an example. Status 0: it is there, 2: error, and nothing
+    /// is written.
+    New(new::New),
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
     NewContext(new::NewContext),
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
@@ -143,6 +146,21 @@ pub async fn run(stack: Stack) -> ExitCode {
     carry_out().await
 }
 
+#[derive(Parser)]
+#[command(name = "ringfence-new", version)]
+/// Writes a stack of one's own, with one context as an example.
+struct NewArguments {
+    #[command(flatten)]
+    new: new::New,
+}
+
+/// Does what the command line of `ringfence-new` asks for, where there is no stack yet.
+#[tokio::main]
+pub async fn run_new() -> ExitCode {
+    let NewArguments { new } = NewArguments::parse();
+    new::stack(&new).await.unwrap_or_else(|error| failed(&error))
+}
+
 fn members() -> &'static Stack {
     STACK.get().expect("`run` sets it first")
 }
@@ -159,6 +177,7 @@ async fn carry_out() -> ExitCode {
     let command = arguments.command;
     // Boxed: together they nest deeper than the compiler computes layouts.
     let ended = match &command {
+        Command::New(arguments) => new::stack(arguments).boxed_local(),
         Command::NewContext(arguments) => new::context(arguments).boxed_local(),
         Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),

@@ -1,4 +1,5 @@
-//! `ringfence new-context` and `new-slice`: what is to be written everywhere for a context or a slice.
+//! `ringfence new`, `new-context` and `new-slice`: what is to be written everywhere for a stack, a context or a
+//! slice.
 //!
 //! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
 //! there is left as it is, and a part that is missing is written.
@@ -8,19 +9,30 @@ mod edit;
 mod names;
 mod plan;
 mod slice;
+mod stack;
 mod template;
 #[cfg(test)]
 mod tests;
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
 use self::context::Log;
 use self::plan::Plan;
+
+#[derive(Args)]
+pub(crate) struct New {
+    /// Its name, in kebab case: the name of its folder, and the beginning of its stacks' names on AWS.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    source: stack::Source,
+}
 
 #[derive(Args)]
 pub(crate) struct NewContext {
@@ -61,6 +73,23 @@ fn root() -> Result<PathBuf> {
             here.display()
         )
     })
+}
+
+/// Writes a stack into a new folder.
+pub(crate) async fn stack(arguments: &New) -> Result<ExitCode> {
+    let New { folder, source } = arguments;
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    ensure!(
+        !folder.exists() || (folder.is_dir() && is_empty),
+        "{} is there already: name a folder that is not there, or an empty one",
+        folder.display()
+    );
+    let mut plan = Plan::new(folder.clone());
+    stack::add(&mut plan, name, source)?;
+    plan.write(true)?;
+    println!("\nNext: `cd {}`, and `cargo test` or `cargo local`.", folder.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Adds a context.

@@ -1,5 +1,6 @@
 //! The cases of every slice, in memory and on DynamoDB.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -15,7 +16,7 @@ use ringfence_document_log::{
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::Exchange;
-use ringfence_local::template::Template;
+use ringfence_local::template::{Template, excess};
 use ringfence_stack::{List, Log, Members, Visitor};
 use serde_json::{Value, json};
 
@@ -36,6 +37,25 @@ pub struct Ran {
     /// Operations and requests, in their order: those of its cases, and the queries of commands that no
     /// case has. Tables are named by their logical ids.
     pub requests: Vec<(String, Value)>,
+}
+
+/// Runs the cases of every slice that `M` lists, in memory and on an embedded DynamoDB, and compares their requests
+/// with the roles in `template.yaml`. Panics with the place of a case that fails, with a request that a role does not
+/// allow, and with everything that a role allows and no case needs.
+pub async fn check_cases<M: Members>() {
+    let template = Template::of_workspace().unwrap_or_else(|error| panic!("{error}"));
+    let tables = [EVENTS, AGGREGATES, DOCUMENTS].map(|table| (table, table));
+    let of_role = |Ran { slice, requests, .. }: Ran| {
+        let role = template.role(slice, &tables).unwrap_or_else(|error| panic!("{error}"));
+        let mut needed = BTreeSet::new();
+        for (operation, request) in requests {
+            let allowed = role.allow(&operation, &request);
+            needed.extend(allowed.unwrap_or_else(|refused| panic!("{slice}: {refused}")));
+        }
+        (role, needed)
+    };
+    let all: Vec<_> = Cases::run::<M>(&template).await.into_iter().map(of_role).collect();
+    assert_eq!(excess(&all), BTreeSet::new());
 }
 
 /// The cases of a stack.

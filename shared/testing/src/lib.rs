@@ -1,13 +1,20 @@
 //! For the tests of a stack.
 //!
 //! [`Cases`] runs every case of every slice in memory and on an embedded DynamoDB with the tables of the
-//! template, and records the requests. [`Dynamo`] is that DynamoDB alone.
+//! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`check_cases`], [`check_bad_input`],
+//! [`check_functions`] and [`check_roles`] are the tests that every stack has.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;
 mod dynamo;
+mod functions;
 mod payloads;
+mod reactions;
+mod roles;
+pub mod template;
 
-pub use cases::{Cases, Ran};
+pub use cases::{Cases, Ran, check_cases};
 pub use dynamo::Dynamo;
+pub use functions::check_functions;
 pub use payloads::check_bad_input;
+pub use roles::check_roles;

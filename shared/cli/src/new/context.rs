@@ -84,7 +84,12 @@ pub(super) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
             !plan.read("Cargo.toml")?.contains(&taken),
             "Cargo.toml has a dependency {context} already: choose another name for the context"
         );
-        write_crate(plan, context, log)?;
+        write_source(plan, context, log);
+    }
+    let manifest = fill(include_str!("files/context.toml"), &[("name", context)]);
+    plan.create(&format!("functions/{context}/Cargo.toml"), &manifest);
+    if log != Log::Dcb {
+        depend(plan, context, &format!("ringfence-{}-log", log.name()))?;
     }
     let name = match find(plan, context)? {
         Some(found) => found.name,
@@ -98,33 +103,25 @@ pub(super) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
 }
 
-fn write_crate(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
+fn write_source(plan: &mut Plan, context: &str, log: Log) {
     let name = pascal(context);
     let events = format!("{name}Event");
-    let pascal_log = pascal(log.name());
-    let values = [
-        ("name", context),
-        ("Context", &name),
-        ("Events", &events),
-        ("log", log.name()),
-        ("Log", &pascal_log),
-    ];
-    let manifest = format!("functions/{context}/Cargo.toml");
-    plan.create(&manifest, &fill(include_str!("files/context.toml"), &values));
+    let values = [("name", context), ("Context", &name), ("Events", &events)];
     let (lib, events) = match log {
         Log::Dcb => (include_str!("files/dcb_context.rs"), include_str!("files/dcb_events.rs")),
         Log::Aggregate => {
-            (include_str!("files/stream_context.rs"), include_str!("files/aggregate_events.rs"))
+            (include_str!("files/aggregate_context.rs"), include_str!("files/aggregate_events.rs"))
         }
         Log::Document => {
-            (include_str!("files/stream_context.rs"), include_str!("files/document_events.rs"))
+            (include_str!("files/document_context.rs"), include_str!("files/document_events.rs"))
         }
     };
-    if log != Log::Dcb {
-        let library = format!("ringfence-{}-log", log.name());
-        plan.edit(&manifest, |text| add_dependency(text, &library))?;
-    }
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
     plan.create(&format!("functions/{context}/src/events.rs"), &fill(events, &values));
-    Ok(())
+}
+
+/// Lets a context's crate depend on a library of the workspace.
+pub(super) fn depend(plan: &mut Plan, context: &str, library: &str) -> Result<()> {
+    let manifest = format!("functions/{context}/Cargo.toml");
+    plan.edit(&manifest, |text| add_dependency(text, library))
 }

@@ -1,6 +1,7 @@
 //! Adds a slice: its file with its cases, its binary, its line in the context, its function, its samples.
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
 use super::edit::{add_arm, add_dependency, add_member, add_module, add_to_list, add_variant};
@@ -45,7 +46,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
         ("id", &*id),
         ("Id", &*id_type),
         ("idJson", &*camel(&id)),
-        ("summary", &*format!("{}.", slice.replace('-', " "))),
+        ("summary", &*slice.replace('-', " ")),
     ];
 
     let file = format!("{}/src/{module}.rs", found.folder);
@@ -62,8 +63,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
     plan.edit(&lib, |text| add_module(text, &module))?;
     plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
     write_function(plan, &found, context, slice, &values, cause.as_ref())?;
-    write_samples(plan, slice, &values, cause.as_ref());
-    Ok(())
+    write_samples(plan, slice, &values, cause.as_ref())
 }
 
 /// A binary is built once, so no other context may have one of this name.
@@ -158,9 +158,10 @@ fn write_source(
             "\n/// What this context reads of {event_type}.\n#[derive(Deserialize)]\nstruct Heard {{\n    \
              #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
         );
-        let manifest = format!("{}/Cargo.toml", found.folder);
-        plan.edit(&manifest, |text| add_dependency(text, "serde"))?;
-        plan.edit(&manifest, |text| add_dependency(text, "serde_json"))?;
+        for library in ["serde", "serde_json"] {
+            let manifest = format!("{}/Cargo.toml", found.folder);
+            plan.edit(&manifest, |text| add_dependency(text, library))?;
+        }
     }
     let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };
     let pieces =
@@ -223,11 +224,20 @@ fn write_function(
     plan.edit("template.yaml", |text| template::add_function(text, slice, role, &block))
 }
 
-fn write_samples(plan: &mut Plan, slice: &str, values: &[(&str, &str)], cause: Option<&Cause>) {
+/// Plans the samples; the body over HTTP is the command that is invoked directly.
+fn write_samples(
+    plan: &mut Plan,
+    slice: &str,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+) -> Result<()> {
     let folder = format!("events/{slice}");
-    let direct = "{\n  \"__idJson__\": \"one\"\n}\n";
-    plan.create(&format!("{folder}/direct.json"), &fill(direct, values));
-    plan.create(&format!("{folder}/http.json"), &fill(include_str!("files/http.json"), values));
+    let direct = format!("{folder}/direct.json");
+    plan.create(&direct, &fill("{\n  \"__idJson__\": \"one\"\n}\n", values));
+    let command: Value = serde_json::from_str(&plan.read(&direct)?).context(direct)?;
+    let body = json!(command.to_string()).to_string();
+    let http = fill(include_str!("files/http.json"), &[("body", &*body)]);
+    plan.create(&format!("{folder}/http.json"), &fill(&http, values));
     if let Some(Cause { context, event_type, field, partition }) = cause {
         let values = [
             ("Cause", &**event_type),
@@ -238,4 +248,5 @@ fn write_samples(plan: &mut Plan, slice: &str, values: &[(&str, &str)], cause: O
         let sample = fill(include_str!("files/eventbridge.json"), &values);
         plan.create(&format!("{folder}/eventbridge.json"), &sample);
     }
+    Ok(())
 }

@@ -89,3 +89,54 @@ pub(super) fn allow_letters(text: &str, role: &str) -> Result<String> {
     let at = begin + text[*begin..*end].trim_end().len() + 1;
     Ok(format!("{}{statement}{}", &text[..at], &text[at..]))
 }
+
+/// The template without an application: what serves all contexts stays, functions of slices, roles of contexts and
+/// indexes for their tags go.
+pub(super) fn without_contexts(text: &str) -> String {
+    let mut bare = String::new();
+    let mut at = 0;
+    for (_, begin, end) in resources(text) {
+        bare += &without_headings(&text[at..begin]);
+        let block = &text[begin..end];
+        let is_slice = block.contains("Binary: ") && block.contains("Method: POST");
+        if !is_slice && !block.contains("Sid: OwnStreams") {
+            bare += &without_tags(block);
+        }
+        at = end;
+    }
+    bare + &text[at..]
+}
+
+fn without_headings(comments: &str) -> String {
+    let lines: Vec<&str> = comments.split_inclusive("\n\n").collect();
+    let kept = lines.into_iter().filter(|part| !part.contains(" context, on the "));
+    kept.map(without_pages).collect()
+}
+
+/// A heading without the pages of Ringfence that it leads to.
+fn without_pages(heading: &str) -> String {
+    match heading.split_once(": ") {
+        Some((title, rest)) if heading.starts_with("  # ---- ") && rest.contains(".md") => {
+            let after = rest.split_once(" ----\n").map(|(_, after)| after).unwrap_or_default();
+            format!("{title} ----\n{after}")
+        }
+        _ => heading.to_owned(),
+    }
+}
+
+/// A resource without what it has for the tags and the names of contexts.
+fn without_tags(block: &str) -> String {
+    let (mut bare, mut inside) = (String::new(), false);
+    for line in block.split_inclusive('\n') {
+        inside |= line.starts_with("      # One index for each cross-partition tag key");
+        inside &= !line.starts_with("      StreamSpecification:");
+        if inside || line.contains("AttributeName: tag_") || line.contains("/index/tag_") {
+            continue;
+        }
+        match line.split_once("events:source: [") {
+            Some((before, _)) => bare += &format!("{before}events:source: []\n"),
+            None => bare += line,
+        }
+    }
+    bare
+}

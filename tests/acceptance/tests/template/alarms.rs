@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use ringfence_acceptance::{check_none, differences};
 use ringfence_local::workspace_root;
 use serde_json::{Value, json};
 
-use crate::{mappings, resources, template};
+use ringfence_testing::template::{check_none, differences, mappings, resources, template};
 
 /// An alarm on one metric of several functions or mappings.
 struct Together {

@@ -2,45 +2,25 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod alarms;
-mod reactions;
-mod roles;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
+use std::collections::BTreeSet;
+
+use ringfence_testing::template::{
+    AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
 };
-
-use ringfence_acceptance::check_none;
-use ringfence_local::workspace_root;
+use ringfence_testing::{check_functions, check_roles};
 use serde_json::{Value, json};
+use stack::Shop;
 
-/// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
-fn template() -> Value {
-    let text = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
-    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
-    serde_json::to_value(yaml).unwrap()
+#[test]
+fn every_role_allows_what_its_functions_need_and_no_more() {
+    check_roles::<Shop>();
 }
 
-fn resources(template: &Value, kind: &str) -> BTreeMap<String, Value> {
-    let all = template["Resources"].as_object().unwrap().iter();
-    let of_kind = all.filter(|(_, resource)| resource["Type"] == kind);
-    of_kind.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+#[test]
+fn every_function_has_its_part_of_the_template_and_its_samples() {
+    check_functions::<Shop>();
 }
-
-/// The event source mappings of a function, by the names of its events.
-fn mappings(function: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let events = function["Events"].as_object().into_iter().flatten();
-    events
-        .filter(|(_, event)| event["Type"] == "DynamoDB")
-        .map(|(name, event)| (name, &event["Properties"]))
-}
-
-fn arn(resource: &str) -> Value {
-    json!({ "!GetAtt": format!("{resource}.Arn") })
-}
-
-/// Where events go that an automation could not handle.
-const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
 
 /// The tables of the three logs.
 const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];

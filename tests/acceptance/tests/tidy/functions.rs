@@ -2,93 +2,10 @@
 
 use std::{collections::BTreeSet, env, fs};
 
-use ringfence_acceptance::{check_none, differences};
 use ringfence_local::workspace_root;
-use serde_json::Value;
+use ringfence_testing::template::{check_none, differences};
 
-use crate::{Function, entries, files, functions, model, name, production};
-
-#[test]
-fn every_function_has_its_template_entry_and_nothing_else_has_one() {
-    let folders: Vec<String> = functions().into_iter().map(|function| function.name).collect();
-    let unique: BTreeSet<String> = folders.iter().cloned().collect();
-    assert_eq!(unique.len(), folders.len(), "a binary is built once: names must be unique");
-    let template: BTreeSet<String> = model().functions.into_iter().map(|f| f.binary).collect();
-    check_none(&differences(
-        &template,
-        &unique,
-        |name| {
-            format!(
-                "template.yaml has no function `Binary: {name}`: copy a neighbour's block and change the \
-                 names"
-            )
-        },
-        |name| {
-            format!(
-                "template.yaml has a function `Binary: {name}`, but no context lists a slice of that name"
-            )
-        },
-    ));
-}
-
-#[test]
-fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get() {
-    let route = |method: &str, path: &str, function: &Function| {
-        (method.to_owned(), path.to_owned(), function.name.clone())
-    };
-    let routes_of = |function: &Function| match &*function.name {
-        "query-views" => {
-            ["/{view}", "/{view}/{id+}"].map(|path| route("GET", path, function)).into()
-        }
-        _ if function.is_slice() => vec![route("POST", &function.path(), function)],
-        _ => Vec::new(),
-    };
-    let expected: BTreeSet<_> = functions().iter().flat_map(routes_of).collect();
-    let routes: BTreeSet<_> = model()
-        .routes
-        .into_iter()
-        .map(|route| (route.method, route.path, route.function))
-        .collect();
-    check_none(&differences(
-        &routes,
-        &expected,
-        |(method, path, name)| {
-            format!(
-                "template.yaml: the Events of {name} lack \
-                 `Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: {method}, Path: {path} }} }}`"
-            )
-        },
-        |(method, path, name)| {
-            format!("template.yaml: {name} answers {method} {path}, but should not")
-        },
-    ));
-}
-
-#[test]
-fn every_function_has_sample_payloads_that_parse() {
-    let events = workspace_root().join("events");
-    let folders: BTreeSet<String> = entries(&events).iter().map(|path| name(path)).collect();
-    let names = functions().iter().map(|function| function.name.clone()).collect();
-    let none = |name: &String| format!("events/{name} is missing: copy a neighbour's folder");
-    let extra = |name: &String| format!("events/{name} has samples of no function");
-    check_none(&differences(&folders, &names, none, extra));
-    for function in functions() {
-        let folder = events.join(&function.name);
-        for sample in function.samples() {
-            let sample = folder.join(sample);
-            assert!(sample.exists(), "{} is missing: copy a neighbour's", sample.display());
-        }
-        for sample in files(&folder, "json") {
-            let text = fs::read_to_string(&sample).unwrap();
-            let json: Value = serde_json::from_str(&text)
-                .unwrap_or_else(|error| panic!("{}: {error}", sample.display()));
-            if name(&sample) == "http.json" && function.is_slice() {
-                let path = json["requestContext"]["http"]["path"].as_str();
-                assert_eq!(path, Some(&*function.path()), "{}", sample.display());
-            }
-        }
-    }
-}
+use crate::{Function, functions, model, production};
 
 #[test]
 fn the_page_of_slices_lists_the_functions() {
@@ -139,28 +56,6 @@ fn check_table(name: &str, columns: &str, rows: String) {
         let write = "`UPDATE=1 cargo test --test tidy` writes the table";
         assert!(page[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
     }
-}
-
-#[test]
-fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has() {
-    let catalog = stack::stack().catalog;
-    let model = model();
-    let table = &model.table("EventTable").unwrap().properties;
-    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap().iter();
-    let names: BTreeSet<String> =
-        indexes.map(|index| index["IndexName"].as_str().unwrap().to_owned()).collect();
-    check_none(&differences(
-        &names,
-        &catalog.indexes(),
-        |name| {
-            format!(
-                "template.yaml: EventTable lacks an index: copy a neighbour's entries in \
-                 GlobalSecondaryIndexes and AttributeDefinitions, with `IndexName: {name}` and \
-                 `AttributeName: {name}`"
-            )
-        },
-        |name| format!("template.yaml: EventTable has the index {name}, which no tag key needs"),
-    ));
 }
 
 /// Names in calls such as `required("NAME")` of code that is no test.

@@ -11,13 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringfence::Cause;
-use ringfence_acceptance::differences;
 use ringfence_local::{
     template::{Model, Template},
     workspace_root,
 };
 use ringfence_stack::Log;
+use ringfence_testing::template::differences;
 
 /// Most lines of a source file.
 const FILE_LINES_MAX: usize = 400;
@@ -62,15 +61,6 @@ impl Function {
             (None, "project-views") => "views/src/project_views.rs",
             (None, _) => "views/src/query_views.rs",
         })
-    }
-
-    /// The samples that show how it is invoked.
-    fn samples(&self) -> &[&str] {
-        match &*self.name {
-            "query-views" => &["http.json", "list.json"],
-            _ if self.is_slice() => &["http.json", "direct.json"],
-            _ => &["stream.json"],
-        }
     }
 
     fn path(&self) -> String {
@@ -129,47 +119,6 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn model() -> Model {
     Template::of_workspace().unwrap().model("http://127.0.0.1:1").unwrap()
-}
-
-#[test]
-fn contexts_and_views_have_names_of_their_own() {
-    let stack = stack::stack();
-    // The source of an entry of the EventTopic would not say whose event it is.
-    let contexts = stack.contexts.iter().map(|context| context.name);
-    let views = stack.views();
-    for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
-        let unique: BTreeSet<_> = names.iter().collect();
-        assert_eq!(unique.len(), names.len(), "{names:?}");
-        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(names.iter().all(|name| name.chars().all(kebab)), "{names:?}");
-    }
-}
-
-#[test]
-fn a_view_reads_types_that_exist() {
-    let stack = stack::stack();
-    for view in stack.views() {
-        for name in view.types {
-            assert!(stack.event_types().contains(name), "{} reads {name}", view.name);
-        }
-    }
-}
-
-#[test]
-fn a_slice_reacts_to_types_that_exist() {
-    let stack = stack::stack();
-    for (_, slice) in stack.slices() {
-        for Cause { context, event_type } in slice.reacts_to {
-            let publisher = stack.context(context);
-            let exists = publisher
-                .is_some_and(|context| context.event_types.iter().any(|name| name == event_type));
-            assert!(
-                exists,
-                "{} reacts to {event_type} of {context}, which is not there",
-                slice.name
-            );
-        }
-    }
 }
 
 /// The part of a file before its tests.

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fs};
 
-use ringfence_acceptance::{check_none, differences};
 use ringfence_local::workspace_root;
+use ringfence_testing::template::{check_none, differences};
 
 use crate::{entries, files, functions, name, production};
 

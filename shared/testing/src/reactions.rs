@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::Cause;
-use ringfence_acceptance::{check_none, differences};
+use ringfence_stack::Stack;
 use serde_json::Value;
 
-use crate::{resources, template};
+use crate::template::{check_none, differences, resources};
 
 /// The pattern of a rule that takes these events, as it stands in the template.
 fn pattern(causes: &[Cause]) -> Option<String> {
@@ -33,10 +33,11 @@ fn found(function: &Value) -> Option<String> {
     ))
 }
 
-#[test]
-fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others() {
-    let template = template();
-    let ids = resources(&template, "AWS::Serverless::Function").into_iter();
+pub(crate) fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
+    stack: &Stack,
+    template: &Value,
+) {
+    let ids = resources(template, "AWS::Serverless::Function").into_iter();
     let binary = |id: &str| {
         let properties = &template["Resources"][id]["Metadata"]["BuildProperties"];
         properties["Binary"].as_str().unwrap_or_default().to_owned()
@@ -44,7 +45,6 @@ fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others()
     let rules: BTreeMap<String, Option<String>> =
         ids.map(|(id, function)| (binary(&id), found(&function))).collect();
     let rules = rules.into_iter().filter_map(|(slice, rule)| Some((slice, rule?))).collect();
-    let stack = stack::stack();
     let expected = stack
         .slices()
         .filter_map(|(_, slice)| Some((slice.name.to_owned(), pattern(slice.reacts_to)?)));

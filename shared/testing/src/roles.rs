@@ -1,30 +1,41 @@
 //! Least privilege: one role for the slices of the DCB log, one for each context on the other logs, and one for
 //! each other function.
 //!
-//! What a role may do with items is compared with the requests that the functions make: `cases.rs` in the tests
-//! of the logs, `roles.rs` in those of the feed and of the views. Here is what no request shows: which role a
+//! What a role may do with items is compared with the requests that the functions make: [`check_cases`](crate::check_cases) for slices, `roles.rs` in those of the feed and of the views. Here is what no request shows: which role a
 //! function has, the keys and transactions that limit a role, and what it may do outside of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_acceptance::check_none;
-use ringfence_stack::{ContextInfo, Log};
+use ringfence_stack::{ContextInfo, Log, Members, Stack};
 use serde_json::{Value, json};
 
-use crate::{AUTOMATIONS_QUEUE, arn, mappings, resources, template};
+use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
+
+/// Panics unless each function has its role, and each role allows what its functions need and no more. Says what to
+/// write into `template.yaml`.
+pub fn check_roles<M: Members>() {
+    let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
+    let template = template();
+    every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
+    what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(
+        &stack, &template,
+    );
+    besides_items_a_role_allows_what_its_functions_need_and_no_more(&stack, &template);
+    no_statement_names_everything_and_only_rows_are_deleted(&template);
+}
 
 /// The role that a function must have.
-fn role_of(id: &str, function: &Value) -> String {
+fn role_of(stack: &Stack, id: &str, function: &Value) -> String {
     match function["Events"]["Http"]["Properties"]["Path"].as_str() {
-        Some(path) => role_of_slices(path.split('/').nth(1).unwrap()),
+        Some(path) => role_of_slices(stack, path.split('/').nth(1).unwrap_or_default()),
         None => format!("{id}Role"),
     }
 }
 
 /// The role of a context's slices. On the DCB log all contexts have one: every slice may append any event to the
 /// one table. On the other logs keys begin with the name of the context.
-fn role_of_slices(context: &str) -> String {
-    match stack::stack().context(context).map(|context| context.log) {
+fn role_of_slices(stack: &Stack, context: &str) -> String {
+    match stack.context(context).map(|context| context.log) {
         Some(Log::Aggregate | Log::Document) => {
             let words = context.split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
             format!("{}Role", words.collect::<String>())
@@ -34,14 +45,14 @@ fn role_of_slices(context: &str) -> String {
 }
 
 /// The partition keys, or their beginnings, to which a role is limited; and whether all of its statements are.
-fn keys(role: &str) -> (Vec<String>, bool) {
-    let prefix = |context: ContextInfo| match context.log {
+fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
+    let prefix = |context: &ContextInfo| match context.log {
         Log::Dcb => None,
         Log::Aggregate => Some(format!("{}#*", context.name)),
         Log::Document => Some(format!("{}-*", context.name)),
     };
-    let contexts = stack::stack().contexts.into_iter();
-    let of_role = contexts.filter(|context| role_of_slices(context.name) == role);
+    let contexts = stack.contexts.iter();
+    let of_role = contexts.filter(|context| role_of_slices(stack, context.name) == role);
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
@@ -55,10 +66,10 @@ fn keys(role: &str) -> (Vec<String>, bool) {
 }
 
 /// The roles with the functions that have them, by logical id.
-fn roles(template: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
+fn roles(stack: &Stack, template: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
     let mut roles = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (id, function) in resources(template, "AWS::Serverless::Function") {
-        roles.entry(role_of(&id, &function)).or_default().insert(id, function);
+        roles.entry(role_of(stack, &id, &function)).or_default().insert(id, function);
     }
     roles
 }
@@ -69,14 +80,15 @@ fn statements(template: &Value, role: &str) -> Vec<Value> {
     let [policy] = policies.as_array().map(Vec::as_slice).unwrap_or_default() else {
         panic!("template.yaml lacks the role {role} with one policy: copy a neighbour's");
     };
-    policy["PolicyDocument"]["Statement"].as_array().unwrap().clone()
+    policy["PolicyDocument"]["Statement"].as_array().expect("the shape of a template").clone()
 }
 
-#[test]
-fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own() {
-    let template = template();
-    let (mut found, mut troubles) = (resources(&template, "AWS::IAM::Role"), Vec::new());
-    for (role, functions) in roles(&template) {
+fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(
+    stack: &Stack,
+    template: &Value,
+) {
+    let (mut found, mut troubles) = (resources(template, "AWS::IAM::Role"), Vec::new());
+    for (role, functions) in roles(stack, template) {
         for (id, function) in functions {
             if function["Role"] != arn(&role) {
                 troubles.push(format!("template.yaml: {id} lacks `Role: !GetAtt {role}.Arn`"));
@@ -105,13 +117,14 @@ fn is_about_items(statement: &Value) -> bool {
     statement["Action"].to_string().contains("\"dynamodb:") && !is_stream
 }
 
-#[test]
-fn what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context() {
-    let template = template();
+fn what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(
+    stack: &Stack,
+    template: &Value,
+) {
     let mut troubles = Vec::new();
-    for role in roles(&template).into_keys() {
-        let (keys, all) = keys(&role);
-        for statement in statements(&template, &role).iter().filter(|one| is_about_items(one)) {
+    for role in roles(stack, template).into_keys() {
+        let (keys, all) = keys(stack, &role);
+        for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
@@ -139,7 +152,7 @@ fn allow(sid: &str, action: Value, resource: Value) -> Value {
 
 /// What a role needs besides items of tables, as the template itself says of its functions: their log, the
 /// streams that they read, the bus and the queues that they write to, and where Lambda puts what failed.
-fn besides_items(functions: &BTreeMap<String, Value>) -> Vec<Value> {
+fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
     let mut due =
         vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
     for (id, function) in functions {
@@ -160,7 +173,6 @@ fn besides_items(functions: &BTreeMap<String, Value>) -> Vec<Value> {
         };
         if let Some(bus) = reference("EVENT_BUS") {
             let mut publish = allow("Publish", json!("events:PutEvents"), bus);
-            let stack = stack::stack();
             let sources: BTreeSet<_> = stack.contexts.iter().map(|context| context.name).collect();
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
@@ -175,14 +187,15 @@ fn besides_items(functions: &BTreeMap<String, Value>) -> Vec<Value> {
     due
 }
 
-#[test]
-fn besides_items_a_role_allows_what_its_functions_need_and_no_more() {
-    let template = template();
+fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
+    stack: &Stack,
+    template: &Value,
+) {
     let mut troubles = Vec::new();
-    for (role, functions) in roles(&template) {
-        let mut found = statements(&template, &role);
+    for (role, functions) in roles(stack, template) {
+        let mut found = statements(template, &role);
         found.retain(|statement| !is_about_items(statement));
-        troubles.extend(differences(&role, &found, &besides_items(&functions)));
+        troubles.extend(differences(&role, &found, &besides_items(stack, &functions)));
     }
     assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
 }
@@ -191,7 +204,7 @@ fn besides_items_a_role_allows_what_its_functions_need_and_no_more() {
 fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
     let lacks = expected.iter().filter(|statement| !found.contains(statement));
     let lacks = lacks.map(|statement| {
-        let yaml = serde_yaml_ng::to_string(&[tagged(statement)]).unwrap();
+        let yaml = serde_yaml_ng::to_string(&[tagged(statement)]).expect("the shape of a template");
         format!("{role} lacks this statement, or has another one of its Sid:\n{yaml}")
     });
     let sids: BTreeSet<_> = expected.iter().map(|statement| statement["Sid"].to_string()).collect();
@@ -220,7 +233,42 @@ fn tagged(value: &Value) -> serde_yaml_ng::Value {
                 map.iter().map(|(k, v)| (Yaml::from(k.as_str()), tagged(v))).collect(),
             ),
         },
-        scalar => serde_yaml_ng::to_value(scalar).unwrap(),
+        scalar => serde_yaml_ng::to_value(scalar).expect("the shape of a template"),
+    }
+}
+
+/// Every value under `key`, at any depth.
+fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get(key));
+            map.values().for_each(|value| collect(value, key, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, key, found)),
+        _ => {}
+    }
+}
+
+fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
+    let (mut named, mut actions) = (Vec::new(), Vec::new());
+    collect(&template["Resources"], "Resource", &mut named);
+    collect(&template["Resources"], "Action", &mut actions);
+    assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
+    for resource in named.iter().map(|resource| resource.to_string()) {
+        // The objects of a bucket are the one star.
+        let rest = resource.replace("FailedBatches.Arn}/*", "");
+        assert!(!rest.contains('*'), "{resource}");
+    }
+    for action in actions.iter().map(|action| action.to_string()) {
+        assert!(!action.contains('*'), "{action}");
+    }
+    let mut statements = Vec::new();
+    collect(&template["Resources"], "Statement", &mut statements);
+    for statement in
+        statements.iter().flat_map(|list| list.as_array().expect("the shape of a template"))
+    {
+        let deletes = statement["Action"].to_string().contains("Delete");
+        assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
     }
 }
 
@@ -237,39 +285,4 @@ fn a_role_that_differs_is_told_by_what_to_write() {
          - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
     );
     check(&[log], &[], "CartsRole has the statement \"Log\", which no function of it needs");
-}
-
-/// Every value under `key`, at any depth.
-fn collect<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
-    match value {
-        Value::Object(map) => {
-            found.extend(map.get(key));
-            map.values().for_each(|value| collect(value, key, found));
-        }
-        Value::Array(items) => items.iter().for_each(|value| collect(value, key, found)),
-        _ => {}
-    }
-}
-
-#[test]
-fn no_statement_names_everything_and_only_rows_are_deleted() {
-    let template = template();
-    let (mut named, mut actions) = (Vec::new(), Vec::new());
-    collect(&template["Resources"], "Resource", &mut named);
-    collect(&template["Resources"], "Action", &mut actions);
-    assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
-    for resource in named.iter().map(|resource| resource.to_string()) {
-        // The objects of a bucket are the one star.
-        let rest = resource.replace("FailedBatches.Arn}/*", "");
-        assert!(!rest.contains('*'), "{resource}");
-    }
-    for action in actions.iter().map(|action| action.to_string()) {
-        assert!(!action.contains('*'), "{action}");
-    }
-    let mut statements = Vec::new();
-    collect(&template["Resources"], "Statement", &mut statements);
-    for statement in statements.iter().flat_map(|list| list.as_array().unwrap()) {
-        let deletes = statement["Action"].to_string().contains("Delete");
-        assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
-    }
 }

@@ -1,9 +1,9 @@
-//! The context __name__, on the __log__ log.
+//! The context __name__, on the aggregate log.
 
 mod events;
 
 use ringfence::prelude::*;
-use ringfence___log___log::{__Log__Context, __Log__s};
+use ringfence_aggregate_log::{AggregateContext, Aggregates};
 use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
@@ -13,16 +13,16 @@ pub struct __Context__;
 
 impl Context for __Context__ {
     const NAME: &'static str = "__name__";
-    type Log = __Log__s;
+    type Log = Aggregates;
     type Event = __Events__;
 }
 
-impl __Log__Context for __Context__ {}
+impl AggregateContext for __Context__ {}
 
 impl StreamContext for __Context__ {
     type State = __Context__State;
 
-    fn evolve(state: __Context__State, event: __Events__) -> __Events__State {
+    fn evolve(state: __Context__State, event: __Events__) -> __Context__State {
         match event {}
     }
 }

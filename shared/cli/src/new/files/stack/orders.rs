@@ -1,0 +1,59 @@
+//! orders: what was ordered, and whether it is on its way. One row an order.
+
+use crate::{OrderId, ProductId};
+use ringfence::prelude::*;
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+/// The view.
+#[derive(Debug)]
+pub struct Orders;
+
+/// What the view reads.
+#[derive(Reads)]
+pub enum Consumed {
+    OrderPlaced { order_id: OrderId, product_id: ProductId },
+    OrderShipped { order_id: OrderId },
+}
+
+/// An order.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    pub product_id: ProductId,
+    pub shipped: bool,
+}
+
+impl View for Orders {
+    const NAME: &'static str = "orders";
+    type Reads = Consumed;
+    type Row = Order;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        match event {
+            Consumed::OrderPlaced { order_id, .. } | Consumed::OrderShipped { order_id } => {
+                vec![order_id.to_string()]
+            }
+        }
+    }
+
+    fn evolve(row: Option<Order>, _id: &str, event: &Consumed) -> Option<Order> {
+        match event {
+            Consumed::OrderPlaced { product_id, .. } => {
+                Some(Order { product_id: product_id.clone(), shipped: false })
+            }
+            Consumed::OrderShipped { .. } => row.map(|order| Order { shipped: true, ..order }),
+        }
+    }
+}
+
+#[test]
+fn an_order_is_shipped_after_it_was_placed() {
+    use crate::{OrderPlaced, OrderShipped};
+    use ringfence_views::kit::given;
+
+    let placed = |of| OrderPlaced { order_id: id(of), product_id: id("mug") };
+    let order = |shipped| Order { product_id: id("mug"), shipped };
+    given(events![placed("o1"), placed("o2"), OrderShipped { order_id: id("o1") }])
+        .then::<Orders>([("o1", order(true)), ("o2", order(false))]);
+}

@@ -1,0 +1,33 @@
+//! The events and the value types.
+
+use ringfence::{Event, Text, id_type};
+
+id_type!(ProductId, "names a product");
+id_type!(OrderId, "names an order");
+
+/// The name of a product, as a command gives it.
+pub type ProductName = Text<200>;
+
+/// A product can be ordered.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ProductAdded {
+    #[tag(partition)]
+    pub product_id: ProductId,
+    pub name: String,
+}
+
+/// A product was ordered.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct OrderPlaced {
+    #[tag(partition)]
+    pub order_id: OrderId,
+    #[tag(skip)]
+    pub product_id: ProductId,
+}
+
+/// An order is on its way.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct OrderShipped {
+    #[tag(partition)]
+    pub order_id: OrderId,
+}

@@ -1,0 +1,37 @@
+//! The shop: products, and the orders for them.
+
+mod events;
+pub mod views {
+    //! The read models.
+
+    pub mod orders;
+}
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use events::*;
+
+/// The context.
+pub struct Shop;
+
+impl Context for Shop {
+    const NAME: &'static str = "shop";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Shop {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            Self::NAME,
+            [ProductAdded::SCHEMA, OrderPlaced::SCHEMA, OrderShipped::SCHEMA],
+        )
+    }
+}
+
+impl Members for Shop {
+    fn list(list: &mut List<impl Visitor>) {
+        list.view::<views::orders::Orders>();
+    }
+}

@@ -1,0 +1,194 @@
+//! What goes with each function: its part of the template, its route, its rule and its samples.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ringfence::Cause;
+use ringfence_local::template::{Model, Template};
+use ringfence_local::workspace_root;
+use ringfence_stack::{Members, Stack};
+use serde_json::Value;
+
+use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
+use crate::template::{check_none, differences, template};
+
+/// The functions that serve all contexts, each with the samples that show how it is invoked.
+const SERVING: [(&str, &[&str]); 4] = [
+    ("publish-events", &["stream.json"]),
+    ("index-events", &["stream.json"]),
+    ("project-views", &["stream.json"]),
+    ("query-views", &["http.json", "list.json"]),
+];
+
+/// Panics unless every slice, and every function that serves all contexts, has its part of `template.yaml` and its
+/// samples, and nothing else has any. Says what to write.
+pub fn check_functions<M: Members>() {
+    let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
+    let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
+    let model = model.unwrap_or_else(|error| panic!("{error}"));
+    contexts_and_views_have_names_of_their_own(&stack);
+    a_view_reads_types_that_exist(&stack);
+    a_slice_reacts_to_types_that_exist(&stack);
+    every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
+    every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(&stack, &model);
+    every_function_has_sample_payloads_that_parse(&stack);
+    every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(&stack, &model);
+    the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
+        &stack,
+        &template(),
+    );
+}
+
+/// The names of all functions.
+fn names(stack: &Stack) -> Vec<String> {
+    let slices = stack.slices().map(|(_, slice)| slice.name);
+    slices.chain(SERVING.map(|(name, _)| name)).map(str::to_owned).collect()
+}
+
+fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
+    // The source of an entry of the EventTopic would not say whose event it is.
+    let contexts = stack.contexts.iter().map(|context| context.name);
+    let views = stack.views();
+    for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
+        let unique: BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(names.iter().all(|name| name.chars().all(kebab)), "{names:?}");
+    }
+}
+
+fn a_view_reads_types_that_exist(stack: &Stack) {
+    for view in stack.views() {
+        for name in view.types {
+            assert!(stack.event_types().contains(name), "{} reads {name}", view.name);
+        }
+    }
+}
+
+fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
+    for (_, slice) in stack.slices() {
+        for Cause { context, event_type } in slice.reacts_to {
+            let publisher = stack.context(context);
+            let exists = publisher
+                .is_some_and(|context| context.event_types.iter().any(|name| name == event_type));
+            assert!(
+                exists,
+                "{} reacts to {event_type} of {context}, which is not there",
+                slice.name
+            );
+        }
+    }
+}
+
+fn every_function_has_its_template_entry_and_nothing_else_has_one(stack: &Stack, model: &Model) {
+    let names = names(stack);
+    let unique: BTreeSet<String> = names.iter().cloned().collect();
+    assert_eq!(unique.len(), names.len(), "a binary is built once: names must be unique");
+    let template = model.functions.iter().map(|function| function.binary.clone()).collect();
+    check_none(&differences(
+        &template,
+        &unique,
+        |name| {
+            format!(
+                "template.yaml has no function `Binary: {name}`: `cargo ringfence new-slice <context>/{name}` writes it"
+            )
+        },
+        |name| {
+            format!(
+                "template.yaml has a function `Binary: {name}`, but no context lists a slice of that name"
+            )
+        },
+    ));
+}
+
+fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(
+    stack: &Stack,
+    model: &Model,
+) {
+    let own = stack.slices().map(|(context, slice)| {
+        ("POST".to_owned(), format!("/{}/{}", context.name, slice.name), slice.name.to_owned())
+    });
+    let views = ["/{view}", "/{view}/{id+}"];
+    let views = views.map(|path| ("GET".to_owned(), path.to_owned(), "query-views".to_owned()));
+    let expected: BTreeSet<_> = own.chain(views).collect();
+    let routes = model.routes.iter();
+    let routes: BTreeSet<_> = routes
+        .map(|route| (route.method.clone(), route.path.clone(), route.function.clone()))
+        .collect();
+    check_none(&differences(
+        &routes,
+        &expected,
+        |(method, path, name)| {
+            format!(
+                "template.yaml: the Events of {name} lack \
+                 `Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: {method}, Path: {path} }} }}`"
+            )
+        },
+        |(method, path, name)| {
+            format!("template.yaml: {name} answers {method} {path}, but should not")
+        },
+    ));
+}
+
+/// The names of what is in a folder.
+fn entries(folder: &Path) -> BTreeSet<String> {
+    let found =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    found.filter_map(name).collect()
+}
+
+fn every_function_has_sample_payloads_that_parse(stack: &Stack) {
+    let events = workspace_root().join("events");
+    let lacking = |name: &String| {
+        format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
+    };
+    let extra = |name: &String| format!("events/{name} has samples of no function");
+    let expected = names(stack).into_iter().collect();
+    check_none(&differences(&entries(&events), &expected, lacking, extra));
+    let slices = stack.slices().map(|(context, slice)| {
+        let path = format!("/{}/{}", context.name, slice.name);
+        (slice.name, &["http.json", "direct.json"][..], Some(path))
+    });
+    for (function, samples, path) in slices.chain(SERVING.map(|(name, them)| (name, them, None))) {
+        let folder = events.join(function);
+        for sample in samples {
+            let sample = folder.join(sample);
+            assert!(sample.exists(), "{} is missing: copy a neighbour's", sample.display());
+        }
+        for name in entries(&folder).iter().filter(|name| name.ends_with(".json")) {
+            let sample = folder.join(name);
+            let shown = sample.display();
+            let text = fs::read_to_string(&sample).unwrap_or_else(|e| panic!("{shown}: {e}"));
+            let json: Value =
+                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {e}"));
+            if name == "http.json" && path.is_some() {
+                let found = json["requestContext"]["http"]["path"].as_str();
+                assert_eq!(found, path.as_deref(), "{}", sample.display());
+            }
+        }
+    }
+}
+
+fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(stack: &Stack, model: &Model) {
+    let table = model.table("EventTable").expect("the event table");
+    let indexes = table.properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    let names = indexes.filter_map(|index| index["IndexName"].as_str()).map(str::to_owned);
+    check_none(&differences(
+        &names.collect(),
+        &stack.catalog.indexes(),
+        |name| {
+            format!(
+                "template.yaml: EventTable lacks an index. In its AttributeDefinitions, write\n  \
+                 - {{ AttributeName: {name}, AttributeType: S }}\nin its GlobalSecondaryIndexes, write\n  \
+                 - IndexName: {name}\n    \
+                 KeySchema: [{{ AttributeName: {name}, KeyType: HASH }}, {{ AttributeName: position, KeyType: \
+                 RANGE }}]\n    \
+                 Projection: {{ ProjectionType: INCLUDE, NonKeyAttributes: [event, data, tags] }}\n\
+                 and in the statement Read of DcbLogRole\n  - !Sub \"${{EventTable.Arn}}/index/{name}\""
+            )
+        },
+        |name| format!("template.yaml: EventTable has the index {name}, which no tag key needs"),
+    ));
+}

@@ -1,0 +1,59 @@
+//! `template.yaml` as it is written, and how checks say what it lacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use ringfence_local::workspace_root;
+use serde_json::{Value, json};
+
+/// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
+#[must_use]
+pub fn template() -> Value {
+    let text = fs::read_to_string(workspace_root().join("template.yaml"))
+        .expect("the shape of a template");
+    let yaml: serde_yaml_ng::Value =
+        serde_yaml_ng::from_str(&text).expect("the shape of a template");
+    serde_json::to_value(yaml).expect("the shape of a template")
+}
+
+/// The properties of the resources of a kind, by logical id.
+#[must_use]
+pub fn resources(template: &Value, kind: &str) -> BTreeMap<String, Value> {
+    let all = template["Resources"].as_object().expect("the shape of a template").iter();
+    let of_kind = all.filter(|(_, resource)| resource["Type"] == kind);
+    of_kind.map(|(id, resource)| (id.clone(), resource["Properties"].clone())).collect()
+}
+
+/// The event source mappings of a function, by the names of its events.
+pub fn mappings(function: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let events = function["Events"].as_object().into_iter().flatten();
+    events
+        .filter(|(_, event)| event["Type"] == "DynamoDB")
+        .map(|(name, event)| (name, &event["Properties"]))
+}
+
+/// The ARN of a resource, as the template names it.
+#[must_use]
+pub fn arn(resource: &str) -> Value {
+    json!({ "!GetAtt": format!("{resource}.Arn") })
+}
+
+/// Where events go that an automation could not handle.
+pub const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
+
+/// One line for each thing that is missing, by what to write, and one for each that nothing asks for.
+pub fn differences<T: Ord>(
+    found: &BTreeSet<T>,
+    expected: &BTreeSet<T>,
+    missing: impl Fn(&T) -> String,
+    extra: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let missing = expected.difference(found).map(missing);
+    missing.chain(found.difference(expected).map(extra)).collect()
+}
+
+/// Panics with the lines, if there are any.
+#[track_caller]
+pub fn check_none(lines: &[String]) {
+    assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+}
