@@ -32,7 +32,7 @@ pub enum State {
 impl Slice for ShipOrder {
     const NAME: &'static str = "ship-order";
     const REACTS_TO: &'static [Cause] =
-        &[Cause { context: Shop::NAME, event_type: OrderPlaced::SCHEMA.name }];
+        &[Cause { context: Shop::NAME, event_type: OrderPlaced::NAME }];
     type Context = Shop;
     type State = State;
     type Writes = OrderShipped;
