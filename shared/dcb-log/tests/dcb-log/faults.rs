@@ -1,11 +1,6 @@
 //! What no emulator does: contention, throttling, lost answers, stale reads, lagging indexes.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use catalog::add_product::AddProduct;
-use catalog::{Money, ProductNameChanged};
-use ordering::ProductOrdered;
-use ordering::order_product::OrderProduct;
-use ordering::place_order::PlaceOrder;
 use ringfence::kit::id;
 use ringfence::{
     Conflict, DcbContext, Envelope, EventLog, HandleError, LogError, StoreError, events,
@@ -14,23 +9,21 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Exchange, Fault};
 use serde_json::{Value, json};
 
-use crate::examples::synced;
 use crate::reads::{catalog, noted, plan, read, seen};
+use crate::shop::{
+    AddProduct, OrderProduct, PlaceOrder, ProductNameChanged, ProductOrdered, ProductStocked,
+    RecordDemand, Shop,
+};
 use crate::stack::{NOW_MS, Stack, TABLE, append, code, committed, envelope};
 
 const ADDED: &str = "TransactWriteItems";
 
 async fn shop() -> Stack {
-    Stack::start(catalog::ProductCatalog::catalog()).await
+    Stack::start(Shop::catalog()).await
 }
 
 fn add() -> AddProduct {
-    AddProduct {
-        product_id: id("p1"),
-        name: id("Lamp"),
-        description: id(""),
-        price: Money::new(1_250, "EUR"),
-    }
+    AddProduct { product_id: id("p1"), name: "Lamp".to_owned() }
 }
 
 fn renamed(name: &str) -> ProductNameChanged {
@@ -190,17 +183,12 @@ async fn one_fence_far_ahead_does_not_carry_the_others_with_it() {
 
 #[tokio::test]
 async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
-    let stack = Stack::start(ordering::Ordering::catalog()).await;
-    stack.seed(events![synced("p1")]).await;
+    let stack = shop().await;
+    stack.seed(events![ProductStocked { product_id: id("p1") }]).await;
     // Both reads of the first decision: the order, which is not there, and the product.
     stack.wire.inject("Query", 0, stale());
     stack.wire.inject("Query", 0, stale());
-    let command = PlaceOrder {
-        order_id: id("o1"),
-        customer_id: id("c1"),
-        product_ids: vec![id("p1")],
-        quantities: [].into(),
-    };
+    let command = PlaceOrder { order_id: id("o1"), product_ids: vec![id("p1")] };
     let handled = stack.accept(command).await;
     assert_eq!(handled.attempts, 2);
     assert!(stack.wire.is_spent());
@@ -212,23 +200,12 @@ async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
 #[tokio::test]
 async fn a_no_op_decided_on_a_stale_read_is_never_answered() {
     let stack = shop().await;
-    let demand = |revoke: bool| {
-        let (product_id, order_id) = (id("p1"), id("o1"));
-        match revoke {
-            false => catalog::record_product_demand::RecordProductDemand::RecordDemand {
-                product_id,
-                order_id,
-            },
-            true => catalog::record_product_demand::RecordProductDemand::RevokeDemand {
-                product_id,
-                order_id,
-            },
-        }
-    };
-    stack.accept(demand(false)).await;
+    let (product_id, order_id) = (id("p1"), id("o1"));
+    stack.accept(RecordDemand::Record { product_id, order_id }).await;
     stack.wire.inject("Query", 0, stale());
-    assert_eq!(stack.accept(demand(true)).await.attempts, 2);
-    assert_eq!(stack.count("ProductDemandRevoked").await, 1);
+    let (product_id, order_id) = (id("p1"), id("o1"));
+    assert_eq!(stack.accept(RecordDemand::Revoke { product_id, order_id }).await.attempts, 2);
+    assert_eq!(stack.count("DemandRevoked").await, 1);
 }
 
 #[tokio::test]
@@ -244,7 +221,7 @@ async fn an_append_decided_on_a_stale_read_conflicts_and_is_decided_again() {
 
 #[tokio::test]
 async fn a_lagging_index_is_waited_for() {
-    let stack = Stack::start(ordering::Ordering::catalog()).await;
+    let stack = shop().await;
     let (product_id, customer_id) = (id("p1"), id("c1"));
     let ordered = ProductOrdered { order_id: id("o1"), customer_id, product_id, quantity: 10 };
     stack.seed(events![ordered]).await;

@@ -2,7 +2,6 @@
 //! clients race and when requests fail.
 
 mod broken;
-mod contexts;
 mod costs;
 mod declared;
 mod examples;
@@ -16,6 +15,8 @@ mod reads;
 mod records;
 mod render;
 mod repair;
+mod seats;
+mod shop;
 mod stack;
 mod unindexed;
 mod verify;

@@ -1,16 +1,14 @@
 //! Clients that race: exactly as many win as may.
 
-use catalog::Money;
-use catalog::add_product::AddProduct;
-use courses::define_course::DefineCourse;
-use courses::subscribe_student::{COURSES_MAX, SubscribeStudent};
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{DcbContext, DcbSlice, HandleError, Handled, Outcome};
+use ringfence::{DcbContext, DcbSlice, HandleError, Handled, Outcome, events};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
 
+use crate::seats::{COURSES_MAX, CourseDefined, Subscribe};
+use crate::shop::AddProduct;
 use crate::stack::{Stack, code};
 
 const CLIENTS: usize = 16;
@@ -57,26 +55,21 @@ async fn a_hundred_entities_are_created_once_each() {
 }
 
 fn add(n: usize) -> AddProduct {
-    AddProduct {
-        product_id: id(&format!("p{n}")),
-        name: id("Lamp"),
-        description: id(""),
-        price: Money::new(1_250, "EUR"),
-    }
+    AddProduct { product_id: id(&format!("p{n}")), name: "Lamp".to_owned() }
 }
 
-fn subscribe(course: usize, student: usize) -> SubscribeStudent {
+fn subscribe(course: usize, student: usize) -> Subscribe {
     let (course, student) = (format!("c{course}"), format!("s{student}"));
-    SubscribeStudent { course_id: id(&course), student_id: id(&student) }
+    Subscribe { course_id: id(&course), student_id: id(&student) }
 }
 
-async fn define(stack: &Stack, course: usize, capacity: u32) {
-    stack.accept(DefineCourse { course_id: id(&format!("c{course}")), capacity }).await;
+async fn define(stack: &Stack, course: usize, capacity: usize) {
+    stack.seed(events![CourseDefined { course_id: id(&format!("c{course}")), capacity }]).await;
 }
 
 #[tokio::test]
 async fn the_last_seat_of_a_course_is_taken_once() {
-    let stack = stack::<SubscribeStudent>().await;
+    let stack = stack::<Subscribe>().await;
     define(&stack, 0, 3).await;
     stack.accept(subscribe(0, 100)).await;
     stack.accept(subscribe(0, 101)).await;
@@ -88,7 +81,7 @@ async fn the_last_seat_of_a_course_is_taken_once() {
 
 #[tokio::test]
 async fn a_students_last_slot_is_taken_once_across_courses() {
-    let stack = stack::<SubscribeStudent>().await;
+    let stack = stack::<Subscribe>().await;
     for course in 0..CLIENTS + COURSES_MAX {
         define(&stack, course, 100).await;
     }
@@ -103,7 +96,7 @@ async fn a_students_last_slot_is_taken_once_across_courses() {
 
 #[tokio::test]
 async fn stale_reads_cost_attempts_and_never_a_seat() {
-    let stack = stack::<SubscribeStudent>().await;
+    let stack = stack::<Subscribe>().await;
     define(&stack, 0, 10).await;
     // Every third answer of a query is one that has not heard of anything.
     for n in 0..40 {

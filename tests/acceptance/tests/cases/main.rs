@@ -1,4 +1,7 @@
 //! The cases of every slice, in memory and on DynamoDB, and what the roles must allow for them.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod contention;
 
 use ringfence_testing::{check_bad_input, check_cases};
 use stack::Shop;

@@ -1,0 +1,349 @@
+//! A small shop. Its slices have each shape of a boundary: one partition, several partitions, a pair read as a
+//! composite, and a tag read across partitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::{id_type, prelude::*};
+use serde::Serialize;
+
+id_type!(ProductId, "names a product");
+id_type!(OrderId, "names an order");
+id_type!(CustomerId, "names a customer");
+
+/// How many units of one product a customer may order over all orders.
+const UNITS_MAX: u32 = 10;
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ProductAdded {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ProductNameChanged {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) name: String,
+}
+
+/// There are new units of a product.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ProductStocked {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub(crate) struct DemandRecorded {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) order_id: OrderId,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub(crate) struct DemandRevoked {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) order_id: OrderId,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct OrderPlaced {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    pub(crate) product_ids: Vec<ProductId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ProductOrdered {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    #[tag(cross_partition)]
+    pub(crate) customer_id: CustomerId,
+    #[tag(skip)]
+    pub(crate) product_id: ProductId,
+    pub(crate) quantity: u32,
+}
+
+pub(crate) struct Shop;
+
+impl Context for Shop {
+    const NAME: &'static str = "shop";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Shop {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            Self::NAME,
+            [
+                ProductAdded::SCHEMA,
+                ProductNameChanged::SCHEMA,
+                ProductStocked::SCHEMA,
+                DemandRecorded::SCHEMA,
+                DemandRevoked::SCHEMA,
+                OrderPlaced::SCHEMA,
+                ProductOrdered::SCHEMA,
+            ],
+        )
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub(crate) enum Rejection {
+    #[error("the product exists")]
+    ProductAlreadyExists,
+    #[error("the product does not exist")]
+    ProductNotFound,
+    #[error("the order is placed")]
+    OrderAlreadyPlaced,
+    #[error("a product is not in stock")]
+    ProductsNotAvailable,
+    #[error("the customer has ordered enough")]
+    LimitExceeded,
+}
+
+/// Adds a product, once: one partition.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct AddProduct {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) name: String,
+}
+
+#[derive(Reads)]
+pub(crate) enum Added {
+    ProductAdded,
+}
+
+impl Slice for AddProduct {
+    const NAME: &'static str = "add-product";
+    type Context = Shop;
+    type State = bool;
+    type Writes = ProductAdded;
+    type Rejection = Rejection;
+
+    fn decide(&self, added: &bool, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
+        if *added {
+            return Err(Rejection::ProductAlreadyExists);
+        }
+        let Self { product_id, name } = self.clone();
+        Ok(vec![ProductAdded { product_id, name }])
+    }
+}
+
+impl DcbSlice for AddProduct {
+    type Reads = Added;
+
+    fn evolve(_: bool, _: Added) -> bool {
+        true
+    }
+}
+
+/// Gives a product another name: one partition with many events.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct ChangeProductName {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    pub(crate) name: String,
+}
+
+#[derive(Reads)]
+pub(crate) enum Named {
+    ProductAdded { name: String },
+    ProductNameChanged { name: String },
+}
+
+impl Slice for ChangeProductName {
+    const NAME: &'static str = "change-product-name";
+    type Context = Shop;
+    type State = Option<String>;
+    type Writes = ProductNameChanged;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        current: &Option<String>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductNameChanged>, Rejection> {
+        let Self { product_id, name } = self.clone();
+        match current {
+            None => Err(Rejection::ProductNotFound),
+            Some(current) if *current == name => Ok(vec![]),
+            Some(_) => Ok(vec![ProductNameChanged { product_id, name }]),
+        }
+    }
+}
+
+impl DcbSlice for ChangeProductName {
+    type Reads = Named;
+
+    fn evolve(_: Option<String>, event: Named) -> Option<String> {
+        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
+        Some(name)
+    }
+}
+
+/// Records or revokes the demand of one order for one product: the pair, read as a composite.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) enum RecordDemand {
+    Record {
+        #[tag(partition)]
+        product_id: ProductId,
+        order_id: OrderId,
+    },
+    Revoke {
+        #[tag(partition)]
+        product_id: ProductId,
+        order_id: OrderId,
+    },
+}
+
+#[derive(Reads)]
+pub(crate) enum Demand {
+    DemandRecorded,
+    DemandRevoked,
+}
+
+#[derive(Writes)]
+pub(crate) enum Changed {
+    Recorded(DemandRecorded),
+    Revoked(DemandRevoked),
+}
+
+impl Slice for RecordDemand {
+    const NAME: &'static str = "record-demand";
+    type Context = Shop;
+    type State = bool;
+    type Writes = Changed;
+    type Rejection = Never;
+
+    fn decide(&self, recorded: &bool, _: &CommandContext) -> Result<Vec<Changed>, Never> {
+        Ok(match self.clone() {
+            Self::Record { product_id, order_id } if !recorded => {
+                vec![Changed::Recorded(DemandRecorded { product_id, order_id })]
+            }
+            Self::Revoke { product_id, order_id } if *recorded => {
+                vec![Changed::Revoked(DemandRevoked { product_id, order_id })]
+            }
+            _ => vec![],
+        })
+    }
+}
+
+impl DcbSlice for RecordDemand {
+    type Reads = Demand;
+
+    fn evolve(_: bool, event: Demand) -> bool {
+        matches!(event, Demand::DemandRecorded)
+    }
+}
+
+/// Places an order, once, of products that are in stock: several partitions.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct PlaceOrder {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    pub(crate) product_ids: Vec<ProductId>,
+}
+
+#[derive(Reads)]
+pub(crate) enum Stock {
+    OrderPlaced,
+    ProductStocked { product_id: ProductId },
+}
+
+#[derive(Default)]
+pub(crate) struct Placing {
+    placed: bool,
+    stocked: BTreeSet<ProductId>,
+}
+
+impl Slice for PlaceOrder {
+    const NAME: &'static str = "place-order";
+    type Context = Shop;
+    type State = Placing;
+    type Writes = OrderPlaced;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+        let Self { order_id, product_ids } = self.clone();
+        if state.placed {
+            return Err(Rejection::OrderAlreadyPlaced);
+        }
+        if !product_ids.iter().all(|product| state.stocked.contains(product)) {
+            return Err(Rejection::ProductsNotAvailable);
+        }
+        Ok(vec![OrderPlaced { order_id, product_ids }])
+    }
+}
+
+impl DcbSlice for PlaceOrder {
+    type Reads = Stock;
+
+    fn evolve(mut state: Placing, event: Stock) -> Placing {
+        match event {
+            Stock::OrderPlaced => state.placed = true,
+            Stock::ProductStocked { product_id } => {
+                state.stocked.insert(product_id);
+            }
+        }
+        state
+    }
+}
+
+/// Orders units, at most [`UNITS_MAX`] of a product over all orders of a customer: a tag across partitions.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct OrderProduct {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    #[tag(cross_partition)]
+    pub(crate) customer_id: CustomerId,
+    #[tag(skip)]
+    pub(crate) product_id: ProductId,
+    pub(crate) quantity: u32,
+}
+
+#[derive(Reads)]
+pub(crate) enum Ordered {
+    ProductOrdered { order_id: OrderId, product_id: ProductId, quantity: u32 },
+}
+
+impl Slice for OrderProduct {
+    const NAME: &'static str = "order-product";
+    type Context = Shop;
+    type State = BTreeMap<OrderId, (ProductId, u32)>;
+    type Writes = ProductOrdered;
+    type Rejection = Rejection;
+
+    fn decide(
+        &self,
+        orders: &Self::State,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductOrdered>, Rejection> {
+        let Self { order_id, customer_id, product_id, quantity } = self.clone();
+        if orders.contains_key(&order_id) {
+            return Err(Rejection::OrderAlreadyPlaced);
+        }
+        let same = orders.values().filter(|(product, _)| *product == product_id);
+        if same.map(|(_, units)| units).sum::<u32>() + quantity > UNITS_MAX {
+            return Err(Rejection::LimitExceeded);
+        }
+        Ok(vec![ProductOrdered { order_id, customer_id, product_id, quantity }])
+    }
+}
+
+impl DcbSlice for OrderProduct {
+    type Reads = Ordered;
+
+    fn evolve(mut orders: Self::State, event: Ordered) -> Self::State {
+        let Ordered::ProductOrdered { order_id, product_id, quantity } = event;
+        orders.insert(order_id, (product_id, quantity));
+        orders
+    }
+}
