@@ -3,6 +3,7 @@
 use std::{error::Error, sync::Mutex};
 
 use futures::FutureExt;
+use ringfence::{Event, NewEvent};
 use serde_json::json;
 
 use super::*;
@@ -66,6 +67,7 @@ pub(super) fn position(n: usize) -> String {
 }
 
 pub(super) fn record(n: usize, bytes: usize) -> Value {
+    let event = NewEvent::from(OrderPlaced { text: "x".repeat(bytes) });
     json!({
         "eventName": "INSERT",
         "dynamodb": {
@@ -74,9 +76,9 @@ pub(super) fn record(n: usize, bytes: usize) -> Value {
             "NewImage": {
                 "id": { "S": "orderId:o1" },
                 "position": { "S": position(n) },
-                "event": { "S": "OrderPlaced" },
+                "event": { "S": event.event_type },
                 "context": { "S": "ordering" },
-                "data": { "M": { "text": { "S": "x".repeat(bytes) } } },
+                "data": { "M": { "text": { "S": event.data["text"] } } },
                 "tags": { "L": [] },
                 "recordedAt": { "S": "2024-06-23T00:00:00.000Z" },
                 "correlationId": { "S": "c1" },
@@ -91,9 +93,14 @@ pub(super) fn poison(n: usize) -> Value {
     record
 }
 
-/// The stack's, as the function has it.
+/// What the records are about.
+#[derive(Clone, Debug, PartialEq, Event)]
+struct OrderPlaced {
+    text: String,
+}
+
 pub(super) fn catalog() -> Catalog {
-    stack::stack().catalog
+    Catalog::new("ordering", [OrderPlaced::SCHEMA]).unwrap()
 }
 
 fn only(record: &Value) -> Entry {
