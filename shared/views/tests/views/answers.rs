@@ -266,7 +266,11 @@ impl View for Others {
     }
 
     fn evolve(row: Option<Row>, id: &str, _event: &Wipes) -> Option<Row> {
-        Notes::evolve(row, id, &Consumed::Noted { rows: Vec::new(), bytes: 0 })
+        Notes::evolve(
+            row,
+            id,
+            &Consumed::Noted { note_id: ringfence::kit::id("n"), rows: Vec::new(), bytes: 0 },
+        )
     }
 }
 

@@ -1,25 +1,17 @@
-//! The views of the stack, whatever the stream delivers and whoever crashes: each is what its
+//! Several views, whatever the stream delivers and whoever crashes: each is what its
 //! rebuild is, and what a plain fold of the index is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::views::{catalog_products::CatalogProducts, product_demand::ProductDemand};
-use catalog::{
-    Money, ProductAdded, ProductDemandRecorded, ProductDemandRevoked, ProductNameChanged,
-    ProductPriceChanged,
-};
-use courses::views::course_rosters::CourseRosters;
-use courses::{CourseCapacityChanged, CourseDefined, StudentSubscribed, StudentUnsubscribed};
 use futures::future::{join, join3};
-use ordering::views::{customer_order_counts::CustomerOrderCounts, orders::Orders};
-use ordering::{OrderCancelled, OrderPlaced, ProductOrdered};
-use ringfence::{BoundaryId, FedEvent, NewEvent, Reads, kit::id};
+use ringfence::{BoundaryId, FedEvent, NewEvent, Reads};
 use ringfence_dynamo::{Random, Retry};
 use ringfence_views::{Definition, View};
 use serde_json::Value;
 
+use crate::notes::{Consumed, Notes, catalog, noted, wiped};
 use crate::weather::Weather;
 use crate::world::{FIRST, SECOND, World};
 
@@ -31,47 +23,58 @@ const RECORDS: usize = 500;
 /// Events in a run.
 const EVENTS: u64 = 50;
 
-fn event(random: &mut Random) -> NewEvent {
-    let mut name = |prefix: &str, of: u64| format!("{prefix}{}", random.below(of));
-    let (product, order, customer) = (name("p", 3), name("o", 6), name("c", 3));
-    let (course, student) = (name("k", 2), name("s", 4));
-    let (product, order, course) = (id(&product), &*order, id(&course));
-    let product_ids = vec![id("p0"), id("p1")];
-    match random.below(12) {
-        0 => ProductAdded {
-            product_id: product,
-            name: "Lamp".to_owned(),
-            description: "Shines".to_owned(),
-            price: Money::new(random.below(900), "EUR"),
-        }
-        .into(),
-        1 => ProductNameChanged { product_id: product, name: random.next().to_string() }.into(),
-        2 => {
-            let price = Money::new(random.below(900), "EUR");
-            ProductPriceChanged { product_id: product, price }.into()
-        }
-        3 => ProductDemandRecorded { product_id: product, order_id: id(order) }.into(),
-        4 => ProductDemandRevoked { product_id: product, order_id: id(order) }.into(),
-        5 => OrderPlaced {
-            order_id: id(order),
-            customer_id: id(&customer),
-            product_ids,
-            quantities: [].into(),
-        }
-        .into(),
-        6 => OrderCancelled { order_id: id(order), product_ids }.into(),
-        7 => ProductOrdered {
-            order_id: id(order),
-            customer_id: id(&customer),
-            product_id: id("p0"),
-            quantity: 1,
-        }
-        .into(),
-        8 => CourseDefined { course_id: course, capacity: 3 }.into(),
-        9 => CourseCapacityChanged { course_id: course, new_capacity: 5 }.into(),
-        10 => StudentSubscribed { course_id: course, student_id: id(&student) }.into(),
-        _ => StudentUnsubscribed { course_id: course, student_id: id(&student) }.into(),
+/// How often each note was noted and wiped: one row a note, which is never deleted.
+struct Counts;
+
+impl View for Counts {
+    const NAME: &'static str = "counts";
+    type Reads = Consumed;
+    type Row = (u64, u64);
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        let (Consumed::Noted { note_id, .. } | Consumed::Wiped { note_id, .. }) = event;
+        vec![note_id.to_string()]
     }
+
+    fn evolve(row: Option<Self::Row>, _id: &str, event: &Consumed) -> Option<Self::Row> {
+        let (noted, wiped) = row.unwrap_or_default();
+        Some(match event {
+            Consumed::Noted { .. } => (noted + 1, wiped),
+            Consumed::Wiped { .. } => (noted, wiped + 1),
+        })
+    }
+}
+
+/// The notes in their order: one row, which every event touches.
+struct Journal;
+
+impl View for Journal {
+    const NAME: &'static str = "journal";
+    type Reads = Consumed;
+    type Row = Vec<String>;
+
+    fn rows(_: &Consumed) -> Vec<String> {
+        vec!["all".to_owned()]
+    }
+
+    fn evolve(row: Option<Vec<String>>, _id: &str, event: &Consumed) -> Option<Vec<String>> {
+        let mut lines = row.unwrap_or_default();
+        lines.push(match event {
+            Consumed::Noted { note_id, rows, .. } => format!("{note_id} in {rows:?}"),
+            Consumed::Wiped { note_id, rows } => format!("{note_id} from {rows:?}"),
+        });
+        Some(lines)
+    }
+}
+
+fn views() -> [Definition; 3] {
+    [Definition::of::<Notes>(), Definition::of::<Counts>(), Definition::of::<Journal>()]
+}
+
+fn event(random: &mut Random) -> NewEvent {
+    let note = format!("n{}", random.below(6));
+    let rows: Vec<&str> = ["a", "b", "c"].into_iter().filter(|_| random.chance(50)).collect();
+    if random.chance(25) { wiped(&note, &rows) } else { noted(&note, &rows) }
 }
 
 /// The rows by a plain fold.
@@ -90,7 +93,7 @@ fn fold<V: View>(events: &[FedEvent]) -> BTreeMap<String, Value> {
 /// What one invocation of the projector does, until it is done or crashes.
 async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-    let (projector, views) = (world.projector(), stack::stack().views());
+    let (projector, views) = (world.projector(), views());
     let round = ringfence_views::project_views::ring(
         &projector,
         &views,
@@ -101,7 +104,7 @@ async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
 }
 
 async fn run(seed: u64) {
-    let world = World::new(seed, Ok(stack::stack().catalog));
+    let world = World::new(seed, catalog());
     let weather = Arc::new(Weather::new(seed, [0, 5, 15, 25][(seed % 4) as usize]));
     let mut random = Random::new(&[seed, 2]);
     world.direct(&weather);
@@ -133,14 +136,8 @@ async fn run(seed: u64) {
     let events = world.events().await;
     assert_eq!(events.len(), appended.len(), "seed {seed}: events of the index");
     project(&world, 60_000, 0).await;
-    let folds = [
-        (Definition::of::<CatalogProducts>(), fold::<CatalogProducts>(&events)),
-        (Definition::of::<ProductDemand>(), fold::<ProductDemand>(&events)),
-        (Definition::of::<Orders>(), fold::<Orders>(&events)),
-        (Definition::of::<CustomerOrderCounts>(), fold::<CustomerOrderCounts>(&events)),
-        (Definition::of::<CourseRosters>(), fold::<CourseRosters>(&events)),
-    ];
-    for (view, fold) in &folds {
+    let folds = [fold::<Notes>(&events), fold::<Counts>(&events), fold::<Journal>(&events)];
+    for (view, fold) in views().iter().zip(&folds) {
         let context = format!("seed {seed}, {}", view.name);
         assert_eq!(world.rows(view.name, FIRST).await, *fold, "{context}: against a plain fold");
         world.projector().rebuild(view, &|_| {}).await.unwrap();

@@ -30,8 +30,8 @@ pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
 
 #[derive(Reads)]
 pub(crate) enum Consumed {
-    Noted { rows: Vec<String>, bytes: usize },
-    Wiped { rows: Vec<String> },
+    Noted { note_id: NoteId, rows: Vec<String>, bytes: usize },
+    Wiped { note_id: NoteId, rows: Vec<String> },
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl View for Notes {
     type Row = Row;
 
     fn rows(event: &Consumed) -> Vec<String> {
-        let (Consumed::Noted { rows, .. } | Consumed::Wiped { rows }) = event;
+        let (Consumed::Noted { rows, .. } | Consumed::Wiped { rows, .. }) = event;
         rows.clone()
     }
 
