@@ -8,5 +8,6 @@ mod logs;
 mod parked;
 mod redrive;
 mod replay;
+mod shop;
 mod together;
 mod world;

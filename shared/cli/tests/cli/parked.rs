@@ -1,11 +1,10 @@
-use catalog::views::catalog_products::CatalogProducts;
-use catalog::{Money, ProductAdded, ProductNameChanged};
 use ringfence::{NewEvent, events, kit::id};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use ringfence_views::{Definition, Generation, Projector, Ran};
 use serde_json::json;
 
+use crate::shop::{CatalogProducts, ProductAdded, ProductNameChanged};
 use crate::world::{INDEX, VIEWS, World};
 
 fn added(product: &str, description: &str) -> Vec<NewEvent> {
@@ -13,7 +12,6 @@ fn added(product: &str, description: &str) -> Vec<NewEvent> {
         product_id: id(product),
         name: "Lamp".to_owned(),
         description: description.to_owned(),
-        price: Money::new(1_250, "EUR"),
     }]
 }
 
@@ -49,7 +47,7 @@ async fn parked_rows_are_listed_and_folded_anew() {
     assert_eq!(world.run(&retry), (1, format!("{line}0 shown again, 1 left\n")));
     let row = json!({ "view": "catalog-products", "row": "p1", "event": event, "cause": cause });
     assert_eq!(world.json(&retry), (1, json!({ "parked": [row], "shown": 0 })));
-    assert_eq!(world.json(&["parked", "show", "orders"]), (0, json!({ "parked": [] })));
+    assert_eq!(world.json(&["parked", "show", "product-demand"]), (0, json!({ "parked": [] })));
 
     let event = world.append(renamed("p1", "Torch")).await.remove(0);
     world.index(&[&event.partition]).await;

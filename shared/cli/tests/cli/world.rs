@@ -6,7 +6,6 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use catalog::{OrderId, ProductDemandRecorded, ProductId};
 use ringfence::{
     Append, Appended, BoundaryId, DcbContext, Envelope, EventLog, NewEvent, SequencedEvent, events,
     kit::id,
@@ -31,6 +30,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
+
+use crate::shop::{OrderId, ProductCatalog, ProductDemandRecorded, ProductId};
 
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
@@ -210,7 +211,7 @@ impl World {
 }
 
 fn log(client: &Client) -> DcbLog {
-    let catalog = catalog::ProductCatalog::catalog().unwrap();
+    let catalog = ProductCatalog::catalog().unwrap();
     DcbLog::new(client.clone(), EVENTS, catalog, Clock::system())
 }
 
