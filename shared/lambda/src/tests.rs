@@ -2,14 +2,13 @@
 
 mod aggregate;
 mod bad_input;
+mod customers;
 mod deadline;
 mod reactions;
+mod shop;
 
-use catalog::record_product_demand::RecordProductDemand;
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ordering::place_order::PlaceOrder;
-use ordering::{CatalogProductSynced, Money};
 use ringfence::{Append, DcbContext, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use crate::dcb::OnEvents;
 use crate::function::{Function, Invoked};
 use crate::handler::Handler;
+use shop::{PlaceOrder, ProductAdded, RecordDemand, euros};
 
 const NOW_MS: u64 = 1_719_100_800_000;
 
@@ -32,24 +32,30 @@ fn function<S: DcbSlice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog
 }
 
 fn shop() -> Function<OnEvents<PlaceOrder, MemoryLog>> {
-    let synced = |product| CatalogProductSynced {
-        product_id: id(product),
-        name: "Lamp".to_owned(),
-        price: Money::new(100, "EUR"),
-    };
-    function(ringfence::events![synced("p1"), synced("p2")])
+    let added = |product| ProductAdded { product_id: id(product), price: euros(100) };
+    function(ringfence::events![added("p1"), added("p2")])
 }
 
 fn order() -> Value {
     json!({ "orderId": "o1", "customerId": "c1", "productIds": ["p1", "p2"] })
 }
 
-fn request(body: &str, headers: Value) -> Value {
-    let sample = include_str!("../../../events/place-order/http.json");
-    let mut request: Value = serde_json::from_str(sample).unwrap();
-    request["headers"] = headers;
-    request["body"] = body.into();
-    request
+/// A request as the HTTP API sends it.
+pub(crate) fn request(body: &str, headers: Value) -> Value {
+    json!({
+        "version": "2.0",
+        "routeKey": "POST /shop/slice",
+        "rawPath": "/shop/slice",
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "http": { "method": "POST", "path": "/shop/slice", "sourceIp": "192.0.2.1" },
+            "requestId": "request-1",
+            "stage": "$default",
+        },
+        "body": body,
+        "isBase64Encoded": false,
+    })
 }
 
 fn invoke<H: Handler>(function: &Function<H>, payload: Value) -> Invoked {
@@ -201,18 +207,29 @@ fn a_direct_invoke_takes_a_command_with_or_without_surroundings() {
 }
 
 fn topic_event(event_type: &str, products: &[&str]) -> Value {
-    let sample = include_str!("../../../events/record-product-demand/eventbridge.json");
-    let mut event: Value = serde_json::from_str(sample).unwrap();
-    event["source"] = "ordering".into();
-    event["detail-type"] = event_type.into();
-    event["detail"]["type"] = event_type.into();
-    event["detail"]["data"]["productIds"] = json!(products);
-    event
+    let position = "1795262400002-5f0c8f1e-8d0a-4b7c-9a53-2f6f0d1e7b3a";
+    json!({
+        "version": "0",
+        "id": "17793124-05d4-b198-2fde-7ededc63b103",
+        "detail-type": event_type,
+        "source": "ordering",
+        "time": "2026-11-21T12:00:00Z",
+        "resources": [],
+        "detail": {
+            "id": position,
+            "type": event_type,
+            "partition": "orderId:order-1",
+            "position": position,
+            "tags": [{ "key": "orderId", "value": "order-1" }],
+            "data": { "orderId": "order-1", "customerId": "ada", "productIds": products },
+            "meta": { "correlationId": "walk-1" },
+        },
+    })
 }
 
 #[test]
 fn an_event_of_the_topic_leads_to_its_commands_once() {
-    let demand = function::<RecordProductDemand>(vec![]);
+    let demand = function::<RecordDemand>(vec![]);
     let placed = topic_event("OrderPlaced", &["p1", "p2"]);
     for delivery in 1..=2 {
         let answer = invoke(&demand, placed.clone()).answer.unwrap();
@@ -230,7 +247,7 @@ fn an_event_of_the_topic_leads_to_its_commands_once() {
 
 #[test]
 fn a_replayed_event_leads_to_nothing() {
-    let demand = function::<RecordProductDemand>(vec![]);
+    let demand = function::<RecordDemand>(vec![]);
     let mut placed = topic_event("OrderPlaced", &["p1", "p2"]);
     placed["detail"]["replay"] = "orders-again".into();
     let Invoked { answer, line } = invoke(&demand, placed);
@@ -241,12 +258,10 @@ fn a_replayed_event_leads_to_nothing() {
 
 #[test]
 fn an_event_that_gets_no_answer_fails_the_invocation() {
-    let demand = function::<RecordProductDemand>(vec![]);
+    let demand = function::<RecordDemand>(vec![]);
     let unknown = invoke(&demand, topic_event("CourseDefined", &[])).answer.unwrap_err();
     assert_eq!(unknown.error_type, "malformed");
-    assert!(
-        unknown.error_message.contains("record-product-demand does not react to CourseDefined")
-    );
+    assert!(unknown.error_message.contains("record-demand does not react to CourseDefined"));
     let undecodable = invoke(&demand, topic_event("OrderPlaced", &["p#1"])).answer.unwrap_err();
     assert_eq!(undecodable.error_type, "malformed");
     assert!(events(&demand).is_empty());

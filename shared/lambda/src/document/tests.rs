@@ -1,12 +1,12 @@
 //! Slices of carts on streams in memory, invoked as Lambda invokes them.
 
+mod carts;
+
 use std::{
     future::ready,
     sync::{Arc, Mutex},
 };
 
-use carts::add_to_cart::AddToCart;
-use carts::check_out::CheckOut;
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
 use ringfence::{Consistency, FedEvent};
@@ -17,6 +17,8 @@ use ringfence_dynamo::{Failure, Item};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tests::request;
+use carts::{AddToCart, CheckOut};
 
 const NOW_MS: u64 = 1_719_100_800_000;
 const CACHED: usize = 10;
@@ -100,17 +102,14 @@ async fn direct<C: DocumentSlice>(
     function.invoke(&payload.to_string(), &Context::default()).await.answer.unwrap()
 }
 
-/// Status and body of the answer to the sample with this key and body.
+/// Status and body of the answer to a request with this key and body.
 async fn http(
     function: &Function<OnDocuments<AddToCart, Far>>,
     key: Option<&str>,
     body: &str,
 ) -> (u64, Value) {
-    let sample = include_str!("../../../../events/add-to-cart/http.json");
-    let mut request: Value = serde_json::from_str(sample).unwrap();
-    request["body"] = body.into();
-    request["headers"] = key.map_or_else(|| json!({}), |key| json!({ "idempotency-key": key }));
-    let answer = direct(function, request).await;
+    let headers = key.map_or_else(|| json!({}), |key| json!({ "idempotency-key": key }));
+    let answer = direct(function, request(body, headers)).await;
     let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
     (answer["statusCode"].as_u64().unwrap(), body)
 }

@@ -3,15 +3,10 @@
 
 use std::sync::Arc;
 
-use customers::change_customer_email::ChangeCustomerEmail;
-use customers::register_customer::RegisterCustomer;
-use customers::rename_customer::RenameCustomer;
-use customers::transfer_points::TransferPoints;
-use customers::{Customer, CustomerEvent, CustomerId, Customers, NotActive};
 use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
 use ringfence::{
-    Cause, Command, CommandContext, LimitExceeded, LimitKind, Slice, StreamSlice, TopicEvent,
+    Cause, Command, CommandContext, LimitExceeded, LimitKind, Never, Slice, StreamSlice, TopicEvent,
 };
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, AggregateSlice, GetEvents, Range, StoredEvent, Table,
@@ -22,6 +17,10 @@ use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
+use super::customers::{
+    ChangeEmail, Customer, CustomerEvent, CustomerId, Customers, RegisterCustomer, RenameCustomer,
+    TransferPoints,
+};
 use super::{NOW_MS, parts, topic_event};
 use crate::aggregate::{OnAggregates, Unsettled, function};
 use crate::function::{Function, Invoked};
@@ -78,7 +77,7 @@ impl Shop {
 }
 
 fn ada(customer: &str) -> Value {
-    json!({ "customerId": customer, "name": "Ada", "email": "ada@example.com" })
+    json!({ "customerId": customer, "name": "Ada" })
 }
 
 fn rename(name: &str) -> Value {
@@ -90,12 +89,13 @@ fn request(command: &Value, key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_samples_register_a_customer_and_change_it() {
+async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     let shop = shop();
-    let sample = include_str!("../../../../events/register-customer/http.json");
-    let invoked = shop.invoke::<RegisterCustomer>(serde_json::from_str(sample).unwrap()).await;
+    let headers = json!({ "idempotency-key": "k", "x-correlation-id": "walk-1" });
+    let request = super::request(&ada("ada").to_string(), headers);
+    let invoked = shop.invoke::<RegisterCustomer>(request).await;
     let event = json!({
-        "type": "CustomerRegistered", "position": 1, "partition": "customers#customer-1",
+        "type": "CustomerRegistered", "position": 1, "partition": "customers#ada",
     });
     let (status, _, body) = parts(&invoked);
     assert_eq!((status, body), (200, json!({ "accepted": true, "events": [event] })));
@@ -105,14 +105,13 @@ async fn the_samples_register_a_customer_and_change_it() {
         (&json!("register-customer"), &json!("accepted"), &json!(1), &json!(2))
     );
 
-    let sample = include_str!("../../../../events/rename-customer/direct.json");
-    let invoked = shop.invoke::<RenameCustomer>(serde_json::from_str(sample).unwrap()).await;
+    let invoked = shop.invoke::<RenameCustomer>(rename("Eve")).await;
     assert_eq!(invoked.answer.unwrap()["events"][0]["position"], 2);
 
-    let events = shop.events("customer-1").await;
+    let events = shop.events("ada").await;
     let metadata = events[0].metadata.as_ref().unwrap();
     let text = |key: &str| metadata[key].as_str();
-    assert_eq!(text("commandId"), Some("sample-register-customer"));
+    assert_eq!(text("commandId"), Some("k"));
     assert_eq!(text("correlationId"), Some("walk-1"));
     assert_eq!(text("causationId"), text("commandId"));
     assert_eq!(text("slice"), Some("register-customer"));
@@ -168,11 +167,9 @@ async fn refusals_are_problem_documents() {
     let (status, body) = shop.post::<RenameCustomer>(json!({ "customerId": "ada" }), "k").await;
     assert_eq!((status, &body["detail"]), (400, &json!("name: is missing")));
     let email = json!({ "customerId": "ada", "email": "nowhere" });
-    let (status, body) = shop.post::<ChangeCustomerEmail>(email, "k").await;
+    let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
     assert_eq!(status, 400);
-    let detail = "email: an e-mail address has the form name@domain, at most 254 bytes, and no white \
-                  space or control characters";
-    assert_eq!(body["detail"], detail);
+    assert_eq!(body["detail"], "email: an e-mail address has an @");
     shop.register("ada").await;
     let (status, body) = shop.post::<RenameCustomer>(rename(&"x".repeat(201)), "k").await;
     let detail = "name: must have at most 200 bytes, has 201";
@@ -197,7 +194,7 @@ async fn a_repeat_under_a_key_is_answered_from_the_events() {
     assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
     // The keys of slices do not meet.
     let email = json!({ "customerId": "ada", "email": "a@b.c" });
-    let (status, body) = shop.post::<ChangeCustomerEmail>(email, "k").await;
+    let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
     assert_eq!((status, body.get("repeated")), (200, None), "{body}");
 }
 
@@ -282,13 +279,13 @@ impl Slice for Greet {
     type Context = Customers;
     type State = Option<Customer>;
     type Writes = CustomerEvent;
-    type Rejection = NotActive;
+    type Rejection = Never;
 
     fn decide(
         &self,
         _: &Option<Customer>,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, NotActive> {
+    ) -> Result<Vec<CustomerEvent>, Never> {
         Ok(vec![CustomerEvent::CustomerRenamed { name: self.name.clone() }])
     }
 

@@ -2,13 +2,13 @@
 
 use std::{future::pending, sync::Mutex, time::Duration};
 
-use catalog::record_product_demand::RecordProductDemand;
 use lambda_runtime::Context;
 use ringfence::{Envelope, HandleError, Handled, Outcome};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::shop::RecordDemand;
 use super::{NOW_MS, topic_event};
 use crate::function::Function;
 use crate::handler::Handler;
@@ -21,13 +21,13 @@ struct Waiting {
 }
 
 impl Handler for Waiting {
-    type Slice = RecordProductDemand;
+    type Slice = RecordDemand;
     type Place = u64;
     type Error = HandleError;
 
     async fn handle(
         &self,
-        _: &RecordProductDemand,
+        _: &RecordDemand,
         envelope: &Envelope,
     ) -> Result<Handled<u64>, HandleError> {
         self.deadlines.lock().unwrap().push(envelope.deadline_ms);
@@ -44,7 +44,7 @@ fn function(answers: bool) -> Function<Waiting> {
 }
 
 fn demand() -> String {
-    json!({ "type": "RecordDemand", "productId": "p1", "orderId": "o1" }).to_string()
+    json!({ "type": "Record", "productId": "p1", "orderId": "o1" }).to_string()
 }
 
 fn until(deadline: u64) -> Context {

@@ -2,19 +2,18 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use catalog::change_product_price::ChangeProductPrice;
-use catalog::{Money, ProductAdded, ProductCatalog};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, Cause, Command, CommandContext, CommandRecord, Conflict, Consistency,
-    DcbContext, DcbSlice, Envelope, EventLog, LogError, MemoryLog, Outcome, Plan, Seen,
-    SequencedEvent, Settled, Slice, StoreError, Tag, TagSchema, TopicEvent, kit::id,
+    DcbContext, DcbSlice, Envelope, EventLog, LogError, MemoryLog, Outcome, Plan, Reads, Seen,
+    SequencedEvent, Settled, Slice, StoreError, TopicEvent, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::shop::{self, Money, PriceChanged, ProductAdded, ProductId, euros};
 use super::{NOW_MS, invoke, topic_event};
 use crate::dcb::OnEvents;
 use crate::function::{Function, Invoked};
@@ -66,52 +65,63 @@ impl EventLog for Contended {
 }
 
 /// An automation that changes the prices that the event says, so that a test is every version of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-struct Reprice(ChangeProductPrice);
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(super) struct Reprice {
+    #[tag(partition)]
+    product_id: ProductId,
+    price: Money,
+}
 
-impl Command for Reprice {
-    const SHAPES: &'static [&'static [TagSchema]] = ChangeProductPrice::SHAPES;
+#[derive(Reads)]
+pub(super) enum Priced {
+    ProductAdded { price: Money },
+    PriceChanged { price: Money },
+}
 
-    fn shape(&self) -> &'static [TagSchema] {
-        self.0.shape()
-    }
-
-    fn tags(&self) -> Vec<Tag> {
-        self.0.tags()
-    }
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub(super) enum Rejection {
+    #[error("the product does not exist")]
+    ProductNotFound,
 }
 
 impl Slice for Reprice {
     const NAME: &'static str = "reprice";
     const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
-    type Context = ProductCatalog;
-    type State = <ChangeProductPrice as Slice>::State;
-    type Writes = <ChangeProductPrice as Slice>::Writes;
-    type Rejection = <ChangeProductPrice as Slice>::Rejection;
+    type Context = shop::Shop;
+    type State = Option<Money>;
+    type Writes = PriceChanged;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &Self::State,
-        context: &CommandContext,
-    ) -> Result<Vec<Self::Writes>, Self::Rejection> {
-        self.0.decide(state, context)
+        current: &Option<Money>,
+        _: &CommandContext,
+    ) -> Result<Vec<PriceChanged>, Rejection> {
+        let Self { product_id, price } = self.clone();
+        match current {
+            None => Err(Rejection::ProductNotFound),
+            Some(current) if *current == price => Ok(vec![]),
+            Some(_) => Ok(vec![PriceChanged { product_id, price }]),
+        }
     }
 
     fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
         let prices: Vec<(String, u64)> = serde_json::from_value(event.data["prices"].clone())?;
-        let command = |(product, price): (String, u64)| {
-            Self(ChangeProductPrice { product_id: id(&product), price: Money::new(price, "EUR") })
+        let command = |(product, price): (String, u64)| Self {
+            product_id: id(&product),
+            price: euros(price),
         };
         Ok(prices.into_iter().map(command).collect())
     }
 }
 
 impl DcbSlice for Reprice {
-    type Reads = <ChangeProductPrice as DcbSlice>::Reads;
+    type Reads = Priced;
 
-    fn evolve(state: Self::State, event: Self::Reads) -> Self::State {
-        ChangeProductPrice::evolve(state, event)
+    fn evolve(_: Option<Money>, event: Priced) -> Option<Money> {
+        let (Priced::ProductAdded { price } | Priced::PriceChanged { price }) = event;
+        Some(price)
     }
 }
 
@@ -120,7 +130,7 @@ struct Shop(Function<OnEvents<Reprice, Contended>>);
 impl Shop {
     /// A shop with these products, each for one euro.
     fn with(products: &[&str]) -> Self {
-        let catalog = ProductCatalog::catalog().unwrap();
+        let catalog = shop::Shop::catalog().unwrap();
         let log = Contended { log: MemoryLog::new(catalog.clone()), product: Mutex::default() };
         let handler = OnEvents::new(log, catalog, 0);
         let shop = Self(Function::new(handler, Clock::fixed(NOW_MS), Meter::default()));
@@ -133,12 +143,7 @@ impl Shop {
     }
 
     fn add(&self, product: &str) {
-        let added = ProductAdded {
-            product_id: id(product),
-            name: "A product".to_owned(),
-            description: String::new(),
-            price: Money::new(100, "EUR"),
-        };
+        let added = ProductAdded { product_id: id(product), price: euros(100) };
         let envelope = Envelope::default();
         let events = ringfence::events![added];
         let append = Append { events, seen: None, record: None, envelope: &envelope };
@@ -171,7 +176,7 @@ impl Shop {
     /// The prices that were set, in this order.
     fn prices(&self) -> Vec<(String, u64)> {
         let events = self.log().log.events();
-        let changed = events.iter().filter(|event| event.event_type == "ProductPriceChanged");
+        let changed = events.iter().filter(|event| event.event_type == "PriceChanged");
         let price = |event: &SequencedEvent| {
             let Value::String(product) = &event.data["productId"] else { panic!("{event:?}") };
             (product.clone(), event.data["price"]["amount"].as_u64().unwrap())
