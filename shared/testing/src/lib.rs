@@ -10,6 +10,7 @@ mod dynamo;
 mod functions;
 mod payloads;
 mod reactions;
+mod readers;
 mod roles;
 pub mod template;
 
@@ -18,3 +19,6 @@ pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use payloads::check_bad_input;
 pub use roles::check_roles;
+pub use readers::{
+    check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
+};

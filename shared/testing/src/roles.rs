@@ -1,8 +1,9 @@
 //! Least privilege: one role for the slices of the DCB log, one for each context on the other logs, and one for
 //! each other function.
 //!
-//! What a role may do with items is compared with the requests that the functions make: [`check_cases`](crate::check_cases) for slices, `roles.rs` in those of the feed and of the views. Here is what no request shows: which role a
-//! function has, the keys and transactions that limit a role, and what it may do outside of DynamoDB.
+//! [`check_cases`](crate::check_cases) and the checks of `readers.rs` compare what a role may do with items with the
+//! requests that the functions make. Here is what no request shows: which role a function has, the keys and
+//! transactions that limit a role, and what it may do outside of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -210,11 +210,3 @@ fn a_record_of_each_table_names_its_partition() {
     check(tip("carts-a", None), None);
     assert!(doorbell(&tip("carts", Some("1"))).is_err());
 }
-
-#[tokio::test(start_paused = true)]
-async fn the_sample_payload_tells_of_partitions() {
-    let path = "../../events/index-events/stream.json";
-    let sample: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let (report, _) = run(sample["Records"].as_array().unwrap(), 0).await;
-    assert!(report.partitions > 0 && report.indexed > 0, "{report:?}");
-}

@@ -11,7 +11,6 @@ mod limits;
 mod neighbours;
 mod news;
 mod readers;
-mod roles;
 mod streams;
 mod weather;
 mod world;

@@ -9,6 +9,5 @@ mod once;
 mod parked;
 mod readers;
 mod rebuilds;
-mod roles;
 mod weather;
 mod world;

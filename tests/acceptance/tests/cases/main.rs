@@ -1,9 +1,15 @@
-//! The cases of every slice, in memory and on DynamoDB, and what the roles must allow for them.
+//! The cases of every slice, in memory and on DynamoDB, and what the roles must allow for them and for the
+//! functions that read the logs and the index.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod contention;
+mod samples;
 
-use ringfence_testing::{check_bad_input, check_cases};
+use ringfence_local::template::Template;
+use ringfence_testing::{
+    check_bad_input, check_cases, check_role_of_index_events, check_role_of_project_views,
+    check_role_of_query_views,
+};
 use stack::Shop;
 
 #[tokio::test]
@@ -15,4 +21,19 @@ async fn the_cases_of_every_slice_hold_and_a_role_allows_what_its_slices_need_an
 #[test]
 fn every_slice_names_the_field_and_its_limit() {
     check_bad_input::<Shop>();
+}
+
+#[tokio::test]
+async fn the_role_of_index_events_allows_what_it_asks_and_no_more() {
+    check_role_of_index_events(&Template::of_workspace().unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
+    check_role_of_project_views(&Template::of_workspace().unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
+    check_role_of_query_views(&Template::of_workspace().unwrap()).await;
 }

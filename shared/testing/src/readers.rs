@@ -1,0 +1,265 @@
+//! What the functions that read the index and the logs ask of DynamoDB, and what their roles allow.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ringfence::kit::id;
+use ringfence::{
+    Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, FedEvent, NewEvent, Reads,
+    id_type,
+};
+use ringfence_aggregate_log::{AggregateKey, Place, Push, PushEventGroup, Table};
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
+use ringfence_dynamo::wire::Exchange;
+use ringfence_dynamo::{Clock, Retry};
+use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_local::template::{Template, excess};
+use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::Dynamo;
+
+/// The logical ids of the tables, which are their names too.
+const EVENTS: &str = "EventTable";
+const AGGREGATES: &str = "AggregateTable";
+const DOCUMENTS: &str = "DocumentTable";
+const INDEX: &str = "IndexTable";
+const VIEWS: &str = "ViewTable";
+const TABLES: [&str; 5] = [EVENTS, AGGREGATES, DOCUMENTS, INDEX, VIEWS];
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(600);
+
+id_type!(NoteId, "names a note");
+
+/// Something is noted in some rows.
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Noted {
+    #[tag(partition)]
+    note_id: NoteId,
+    rows: Vec<String>,
+    /// How large each row becomes, in bytes.
+    bytes: usize,
+}
+
+/// Rows are deleted.
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Wiped {
+    #[tag(partition)]
+    note_id: NoteId,
+    rows: Vec<String>,
+}
+
+#[derive(Reads)]
+enum Consumed {
+    Noted { rows: Vec<String>, bytes: usize },
+    Wiped { rows: Vec<String> },
+}
+
+/// One row for each name that a note has.
+struct Notes;
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    text: String,
+}
+
+impl View for Notes {
+    const NAME: &'static str = "notes";
+    type Reads = Consumed;
+    type Row = Row;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        let (Consumed::Noted { rows, .. } | Consumed::Wiped { rows }) = event;
+        rows.clone()
+    }
+
+    fn evolve(_: Option<Row>, _id: &str, event: &Consumed) -> Option<Row> {
+        match event {
+            Consumed::Noted { bytes, .. } => Some(Row { text: "x".repeat(*bytes) }),
+            Consumed::Wiped { .. } => None,
+        }
+    }
+}
+
+fn noted(rows: &[&str], bytes: usize) -> NewEvent {
+    let rows = rows.iter().map(|row| (*row).to_owned()).collect();
+    Noted { note_id: id("n"), rows, bytes }.into()
+}
+
+/// The tables of the template, and a clock that runs.
+struct World {
+    dynamo: Dynamo,
+    clock: Clock,
+}
+
+impl World {
+    async fn start(template: &Template) -> Self {
+        Self { dynamo: Dynamo::with(template, &TABLES).await, clock: Clock::system() }
+    }
+
+    fn log(&self) -> DcbLog {
+        let catalog = Catalog::new("notes", [Noted::SCHEMA, Wiped::SCHEMA]);
+        let catalog = catalog.expect("the catalog is free of contradictions");
+        DcbLog::new(self.dynamo.client.clone(), EVENTS, catalog, self.clock.clone())
+    }
+
+    fn aggregates(&self) -> Table {
+        Table::new(self.dynamo.client.clone(), AGGREGATES, self.clock.clone())
+    }
+
+    /// Its Tips calve soon, so that some events are in calves.
+    fn documents(&self) -> DocumentLog<DynamoStore> {
+        let limits = TipLimits { events_max: Some(3), ..TipLimits::default() };
+        let store = DynamoStore::new(self.dynamo.client.clone(), DOCUMENTS);
+        DocumentLog::new(store, self.clock.clone()).with_limits(limits)
+    }
+
+    fn index(&self) -> Index {
+        Index::new(self.dynamo.client.clone(), INDEX)
+    }
+
+    fn projector(&self) -> Projector {
+        Projector::new(self.dynamo.client.clone(), self.index(), VIEWS, self.clock.clone())
+    }
+
+    async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
+        let envelope = Envelope::default();
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        match self.log().append(append).await.expect("an append") {
+            Appended::Committed(events) => events.into_iter().map(FedEvent::from).collect(),
+            Appended::Repeated(_) => unreachable!("without a record"),
+        }
+    }
+
+    async fn push(&self, events: u64) -> Partition {
+        let key = AggregateKey::new("notes", "n").expect("a name");
+        let event = |_| ringfence_aggregate_log::NewEvent {
+            event_type: "Noted".to_owned(),
+            payload: Some(json!({})),
+            metadata: None,
+            timestamp_ms: None,
+        };
+        let partition = Partition::of_aggregate(&key.to_string());
+        let push = Push { key, place: Place::End, events: (0..events).map(event).collect() };
+        self.aggregates().push_event_group(vec![push]).await.expect("a group");
+        partition
+    }
+
+    async fn transact(&self, events: u64) -> Partition {
+        let (stream, envelope) =
+            (StreamName::new("notes", "n").expect("a name"), Envelope::default());
+        let log = self.documents();
+        let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
+        let event = |_| ("Noted".to_owned(), Some(json!({ "text": "x".repeat(1_000) })));
+        let append = ringfence_document_log::Append {
+            stream: &stream,
+            known: known.as_ref(),
+            by_etag: false,
+            events: (0..events).map(event).collect(),
+            unfolds: Vec::new(),
+            envelope: &envelope,
+        };
+        log.append(append).await.expect("an append");
+        Partition::of_document(&stream)
+    }
+
+    async fn index_all(&self, partitions: Vec<Partition>) {
+        let logs = Logs {
+            dcb: self.log(),
+            aggregates: Some(self.aggregates()),
+            documents: Some(self.documents()),
+        };
+        let indexer = Indexer::new(logs, self.dynamo.client.clone(), INDEX);
+        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
+        }
+    }
+
+    /// Appends an event, indexes it and forgets the requests.
+    async fn publish(&self, event: NewEvent) -> FedEvent {
+        let event = self.append(vec![event]).await.remove(0);
+        self.index_all(vec![Partition::of(&event)]).await;
+        let _ = self.dynamo.wire.take();
+        event
+    }
+
+    /// A round of project-views.
+    async fn project(&self) {
+        let views = [Definition::of::<Notes>()];
+        let round = project_views::ring(&self.projector(), &views, LONG, &self.clock).await;
+        assert_eq!(round.unfinished, Vec::<String>::new());
+    }
+}
+
+/// Compares what a function has asked with its role.
+#[track_caller]
+fn check(template: &Template, function: &str, asked: Vec<Exchange>) {
+    let tables = TABLES.map(|table| (table, table));
+    let role = template.role(function, &tables).unwrap_or_else(|error| panic!("{error}"));
+    let allowed = asked.iter().map(|asked| role.allow(&asked.operation, &asked.request));
+    let refused = |refused| panic!("{function}: {refused}");
+    let needed = allowed.flat_map(|allowed| allowed.unwrap_or_else(refused)).collect();
+    assert_eq!(excess(&[(role, needed)]), BTreeSet::new(), "{function}");
+}
+
+/// Compares what index-events asks of DynamoDB with its role. Panics unless the role allows that and no more.
+pub async fn check_role_of_index_events(template: &Template) {
+    let world = World::start(template).await;
+    let mut asked = Vec::new();
+    // Partitions that are new, and then are not; of a document's new events some are in a calf by then.
+    for appends in [1, 3] {
+        let events = world.append(vec![noted(&["a"], 0)]).await;
+        let mut partitions: Vec<Partition> = events.iter().map(Partition::of).collect();
+        partitions.push(world.push(3).await);
+        for _ in 0..appends {
+            partitions.push(world.transact(50).await);
+        }
+        let _ = world.dynamo.wire.take();
+        world.index_all(partitions).await;
+        asked.extend(world.dynamo.wire.take());
+    }
+    check(template, "index-events", asked);
+}
+
+/// Compares what project-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
+pub async fn check_role_of_project_views(template: &Template) {
+    let world = World::start(template).await;
+    let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let deleted = ["b", "unknown"].map(str::to_owned).to_vec();
+    let mut asked = Vec::new();
+    for event in [
+        noted(&["a", "b"], 0),
+        Wiped { note_id: id("n"), rows: deleted }.into(),
+        noted(&many, 0),        // more rows than a transaction holds
+        noted(&["a"], 400_000), // parks the row
+        noted(&["a"], 0),       // leaves it parked
+        noted(&[], 0),          // moves the checkpoint alone
+    ] {
+        world.publish(event).await;
+        world.project().await;
+        asked.extend(world.dynamo.wire.take());
+    }
+    check(template, "project-views", asked);
+}
+
+/// Compares what query-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
+pub async fn check_role_of_query_views(template: &Template) {
+    let world = World::start(template).await;
+    world.publish(noted(&["a", "b"], 0)).await;
+    world.project().await;
+    let event = world.publish(noted(&["a"], 0)).await;
+    let wait = json!({
+        "view": "notes", "id": "a", "wait": 1,
+        "partition": event.partition.to_string(), "position": event.position,
+    });
+    let client = world.dynamo.client.clone();
+    let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
+    for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
+        let answered = query_views::answer(&reader, &question, "request-1", LONG).await;
+        assert_ne!(answered.outcome, "malformed", "{:?}", answered.answer);
+    }
+    check(template, "query-views", world.dynamo.wire.take());
+}

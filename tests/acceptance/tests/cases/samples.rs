@@ -1,0 +1,47 @@
+//! The sample of what Lambda invokes index-events with.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use ringfence_feed::index_events::{Indexing, Report, index};
+use ringfence_feed::{Doorbell, Outcome, Partition};
+use ringfence_lambda::reactions::Letters;
+use ringfence_local::workspace_root;
+use serde_json::Value;
+
+/// Indexes one event of each partition that is rung for.
+struct One;
+
+impl Indexing for One {
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        _: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        let outcomes = doorbells.into_iter().map(|doorbell| (doorbell.partition, Ok(1)));
+        ready(outcomes.collect()).boxed()
+    }
+}
+
+struct NoQueue;
+
+impl Letters for NoQueue {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        panic!("a letter: {letter}")
+    }
+}
+
+#[tokio::test]
+async fn the_sample_of_index_events_names_partitions() {
+    let sample = fs::read_to_string(workspace_root().join("events/index-events/stream.json"));
+    let sample: Value = serde_json::from_str(&sample.unwrap()).unwrap();
+    let records = sample["Records"].as_array().unwrap();
+    let Report { partitions, indexed, failed_from, .. } =
+        index(&One, &NoQueue, records, Duration::from_secs(1)).await;
+    assert!(partitions > 0 && indexed > 0, "{partitions} partitions, {indexed} events");
+    assert_eq!(failed_from, None);
+}
