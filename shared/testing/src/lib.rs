@@ -18,7 +18,7 @@ pub use cases::{Cases, Ran, check_cases};
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use payloads::check_bad_input;
-pub use roles::check_roles;
 pub use readers::{
     check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
 };
+pub use roles::check_roles;

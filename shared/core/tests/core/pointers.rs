@@ -17,6 +17,7 @@ fn check(log: impl EventLog) {
     assert!(matches!(handled.outcome, Outcome::Accepted(events) if events.len() == 1));
 }
 
+#[allow(clippy::needless_borrows_for_generic_args, reason = "references are what is tested")]
 #[test]
 fn references_boxes_and_arcs_of_a_log_are_logs() {
     let log = || MemoryLog::new(catalog().unwrap());

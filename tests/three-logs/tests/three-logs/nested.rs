@@ -36,6 +36,7 @@ async fn open_on_each(stack: &Stack) {
 
 /// The compiler proves that what is spawned can be sent, layer by layer, and stops at 128 layers: an
 /// application that stays below it by itself must not need a `recursion_limit` for the logs' futures.
+#[allow(clippy::redundant_async_block, reason = "the nesting is what is tested")]
 #[tokio::test]
 async fn a_spawned_task_awaits_commands_on_all_logs_in_nested_blocks() {
     let stack = Stack::start().await;
