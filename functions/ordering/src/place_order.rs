@@ -198,7 +198,7 @@ fn a_cart_that_is_checked_out_becomes_an_order_with_its_quantities() {
     };
     assert_eq!(PlaceOrder::react(&event).expect("a cart"), vec![order]);
     event.data["items"]["desk-1"] = 0.into();
-    assert!(PlaceOrder::react(&event).is_err(), "none is no item");
+    assert!(PlaceOrder::react(&event).is_err(), "a quantity of 0 is refused");
 }
 
 #[test]

@@ -154,7 +154,7 @@ struct NewArguments {
     new: new::New,
 }
 
-/// Does what the command line of `ringfence-new` asks for, where there is no stack yet.
+/// Does what the command line of `ringfence-new` asks for. It needs no stack.
 #[tokio::main]
 pub async fn run_new() -> ExitCode {
     let NewArguments { new } = NewArguments::parse();

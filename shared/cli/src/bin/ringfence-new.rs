@@ -1,4 +1,4 @@
-//! `ringfence-new`: writes a stack, where there is none yet whose own `ringfence` would do it.
+//! `ringfence-new`: writes a new stack, for somebody who has no stack and so no `ringfence` of its own.
 
 fn main() -> std::process::ExitCode {
     ringfence_cli::run_new()

@@ -62,7 +62,7 @@ const IRREGULAR: [(&str, &str); 38] = [
 /// Words that belong to the verb before them, as in `check-out`.
 const PARTICLES: [&str; 10] = ["at", "down", "for", "from", "in", "off", "on", "out", "to", "up"];
 
-/// Refuses what is no name in kebab case.
+/// Refuses a name that is not in kebab case.
 ///
 /// # Errors
 /// Says what is wrong with the name, and what a name looks like.
