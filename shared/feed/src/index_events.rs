@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::indexer::{Indexer, Outcome};
 use crate::partition::{Doorbell, Partition};
 
-pub use run::run;
+pub use run::{run, variables};
 
 /// Why a letter is not sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";

@@ -10,7 +10,7 @@ use ringfence_dynamo::{Clock, Retry};
 use serde_json::{Value, json};
 
 use crate::Serve;
-use crate::config::Variables;
+use crate::config::{VariableNames, Variables};
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 use crate::problem::Problem;
@@ -26,12 +26,19 @@ impl<S: AggregateSlice> Serve<S> for Aggregates {
     fn serve() -> ExitCode {
         crate::start(open::<S>())
     }
+
+    fn variables() -> VariableNames {
+        Variables::names(config)
+    }
+}
+
+/// The name of the table.
+fn config(variables: &mut Variables) -> String {
+    variables.required("AGGREGATE_TABLE")
 }
 
 async fn open<S: AggregateSlice>() -> Result<Function<OnAggregates<S>>, BoxError> {
-    let mut variables = Variables::from_env();
-    let table = variables.required("AGGREGATE_TABLE");
-    let table = variables.finish(table)?;
+    let table = Variables::from_env(config)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;

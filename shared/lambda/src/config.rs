@@ -7,27 +7,58 @@ use std::{collections::BTreeSet, fmt::Display, str::FromStr};
 #[error("the template must set {}", .0.iter().cloned().collect::<Vec<_>>().join(", "))]
 pub struct ConfigError(BTreeSet<String>);
 
+/// The names of the variables that a function reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VariableNames {
+    /// It does not start without them.
+    pub required: BTreeSet<String>,
+    /// They have defaults.
+    pub optional: BTreeSet<String>,
+}
+
 /// Reads variables and remembers what is missing, so that one error names them all.
 pub struct Variables {
     read: fn(&str) -> Option<String>,
+    names: VariableNames,
     wrong: BTreeSet<String>,
 }
 
 impl Variables {
-    /// The variables of this process.
-    pub fn from_env() -> Self {
-        Self::new(|name| {
+    /// What `config` makes of the variables of this process.
+    ///
+    /// # Errors
+    /// When a variable is missing or cannot be read. The error names each.
+    pub fn from_env<C>(config: impl FnOnce(&mut Self) -> C) -> Result<C, ConfigError> {
+        let read = |name: &str| {
             #[expect(clippy::disallowed_methods, reason = "the one place that reads variables")]
             std::env::var(name).ok()
-        })
+        };
+        Self::read(read, config)
+    }
+
+    /// The variables that `config` reads.
+    pub fn names<C>(config: impl FnOnce(&mut Self) -> C) -> VariableNames {
+        let mut variables = Self::new(|_| None);
+        config(&mut variables);
+        variables.names
     }
 
     fn new(read: fn(&str) -> Option<String>) -> Self {
-        Self { read, wrong: BTreeSet::new() }
+        Self { read, names: VariableNames::default(), wrong: BTreeSet::new() }
+    }
+
+    fn read<C>(
+        read: fn(&str) -> Option<String>,
+        config: impl FnOnce(&mut Self) -> C,
+    ) -> Result<C, ConfigError> {
+        let mut variables = Self::new(read);
+        let config = config(&mut variables);
+        if variables.wrong.is_empty() { Ok(config) } else { Err(ConfigError(variables.wrong)) }
     }
 
     /// A variable that must be there and not be empty.
     pub fn required(&mut self, name: &str) -> String {
+        self.names.required.insert(name.to_owned());
         let value = (self.read)(name).unwrap_or_default();
         if value.is_empty() {
             self.wrong.insert(name.to_owned());
@@ -37,6 +68,7 @@ impl Variables {
 
     /// A variable that may be absent, but not be something else.
     pub fn optional<T: FromStr<Err: Display>>(&mut self, name: &str, default: T) -> T {
+        self.names.optional.insert(name.to_owned());
         match (self.read)(name) {
             None => default,
             Some(value) => value.parse().unwrap_or_else(|error| {
@@ -45,24 +77,21 @@ impl Variables {
             }),
         }
     }
-
-    /// `config`, unless something was wrong.
-    pub fn finish<C>(self, config: C) -> Result<C, ConfigError> {
-        if self.wrong.is_empty() { Ok(config) } else { Err(ConfigError(self.wrong)) }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn config(variables: &mut Variables) -> (String, String, u32) {
+        let (table, bus) = (variables.required("TABLE"), variables.required("BUS"));
+        (table, bus, variables.optional("COUNT", 1))
+    }
+
     #[test]
     fn one_error_names_everything() {
-        let mut variables = Variables::new(|name| (name == "COUNT").then(|| "many".to_owned()));
-        variables.required("TABLE");
-        variables.required("BUS");
-        variables.optional("COUNT", 1_u32);
-        let error = variables.finish(()).unwrap_err().to_string();
+        let read = |name: &str| (name == "COUNT").then(|| "many".to_owned());
+        let error = Variables::read(read, config).unwrap_err().to_string();
         assert_eq!(
             error,
             r#"the template must set BUS, COUNT ("many": invalid digit found in string), TABLE"#
@@ -71,8 +100,14 @@ mod tests {
 
     #[test]
     fn defaults_hold_where_nothing_is_set() {
-        let mut variables = Variables::new(|_| None);
-        let count = variables.optional("COUNT", 7);
-        assert_eq!(variables.finish(count), Ok(7));
+        let count = Variables::read(|_| None, |variables| variables.optional("COUNT", 7));
+        assert_eq!(count, Ok(7));
+    }
+
+    #[test]
+    fn the_names_are_those_that_the_configuration_reads() {
+        let VariableNames { required, optional } = Variables::names(config);
+        assert_eq!(required, ["BUS", "TABLE"].map(str::to_owned).into());
+        assert_eq!(optional, ["COUNT"].map(str::to_owned).into());
     }
 }

@@ -10,7 +10,7 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 
 use crate::Serve;
-use crate::config::Variables;
+use crate::config::{VariableNames, Variables};
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 use crate::problem::Problem;
@@ -30,13 +30,21 @@ impl<S: DcbSlice> Serve<S> for Dcb {
     fn serve() -> ExitCode {
         crate::start(open::<S>())
     }
+
+    fn variables() -> VariableNames {
+        Variables::names(config)
+    }
+}
+
+/// The name of the table, and how many decisions are kept.
+fn config(variables: &mut Variables) -> (String, usize) {
+    let table = variables.required("EVENT_TABLE");
+    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
+    (table, entries)
 }
 
 async fn open<S: DcbSlice>() -> Result<Function<OnEvents<S, DcbLog>>, BoxError> {
-    let mut variables = Variables::from_env();
-    let table = variables.required("EVENT_TABLE");
-    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
-    let (table, entries) = variables.finish((table, entries))?;
+    let (table, entries) = Variables::from_env(config)?;
     let catalog = S::Context::catalog()?;
     S::check(&catalog)?;
     let clock = Clock::system();

@@ -10,7 +10,7 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, Meter};
 
 use crate::Serve;
-use crate::config::Variables;
+use crate::config::{VariableNames, Variables};
 use crate::dcb::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
@@ -25,13 +25,21 @@ impl<S: DocumentSlice> Serve<S> for Documents {
     fn serve() -> ExitCode {
         crate::start(open::<S>())
     }
+
+    fn variables() -> VariableNames {
+        Variables::names(config)
+    }
+}
+
+/// The name of the table, and how many documents are kept.
+fn config(variables: &mut Variables) -> (String, usize) {
+    let table = variables.required("DOCUMENT_TABLE");
+    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
+    (table, entries)
 }
 
 async fn open<S: DocumentSlice>() -> Result<Function<OnDocuments<S, DynamoStore>>, BoxError> {
-    let mut variables = Variables::from_env();
-    let table = variables.required("DOCUMENT_TABLE");
-    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
-    let (table, entries) = variables.finish((table, entries))?;
+    let (table, entries) = Variables::from_env(config)?;
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;
     let store = DynamoStore::new(client, table);

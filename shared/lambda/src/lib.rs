@@ -31,7 +31,7 @@ use ringfence::{Context, LogOf, Slice};
 use serde_json::value::RawValue;
 
 pub use answer::http;
-pub use config::{ConfigError, Variables};
+pub use config::{ConfigError, VariableNames, Variables};
 pub use problem::Problem;
 pub use start::{main, time_left};
 pub use telemetry::chain;
@@ -44,6 +44,11 @@ use crate::invocation::{Invocation, Payload};
 /// a slice and a catalog that disagree) is one line of the log, which names everything to mend.
 pub fn run<S: Slice<Context: Context<Log: Serve<S>>>>() -> ExitCode {
     LogOf::<S>::serve()
+}
+
+/// The variables that the slice's function reads.
+pub fn variables<S: Slice<Context: Context<Log: Serve<S>>>>() -> VariableNames {
+    LogOf::<S>::variables()
 }
 
 /// Reads a payload as the slice's function does, and carries out nothing. The commands that it leads to.
@@ -62,6 +67,9 @@ pub fn read<S: Slice>(payload: &str) -> Result<Vec<S>, Problem> {
 pub trait Serve<S: Slice> {
     /// Runs the slice until Lambda ends the process.
     fn serve() -> ExitCode;
+
+    /// The variables that the slice's function reads.
+    fn variables() -> VariableNames;
 }
 
 /// Opens a function and serves it; what keeps it from starting is one line of the log.

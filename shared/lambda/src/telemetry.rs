@@ -21,7 +21,9 @@ pub(crate) const LOGGED_BYTES_MAX: usize = 2_048;
 /// it. `AWS_LAMBDA_LOG_LEVEL` filters the application's lines and ours; those of dependencies, some
 /// hundred a command at DEBUG, stay at WARN.
 pub(crate) fn init_logs() {
-    let level = Variables::from_env().optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
+    let level =
+        |variables: &mut Variables| variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
+    let level = Variables::from_env(level).unwrap_or(LevelFilter::INFO);
     // A second call, in a test, keeps the first subscriber.
     let _ = logs(level, std::io::stdout).try_init();
 }

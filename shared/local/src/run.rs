@@ -11,7 +11,7 @@ use crate::{
     environment::Files,
     notices::Notice,
     stack::{Options, Stack},
-    template::Template,
+    template::{Function, Template},
     workspace_root,
 };
 
@@ -125,8 +125,10 @@ fn describe(stack: &Stack, files: &Files) {
     for bucket in stack.buckets().names() {
         println!("            s3://{bucket}");
     }
-    println!("\nA walk through the shop, in another shell:");
-    println!("  scripts/walk {}", stack.api());
+    if let Some((route, function)) = stack.example() {
+        println!("\nA command, in another shell:");
+        println!("  curl {}{} -d @events/{}/direct.json", stack.api(), route.path, function.binary);
+    }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
     println!("  set -a; . {}; set +a", files.shell.display());
     println!("  cargo ringfence verify");
@@ -135,8 +137,10 @@ fn describe(stack: &Stack, files: &Files) {
     println!("start) and on its data; then invoke one:");
     let watch = files.watch.display();
     println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --config {watch}");
-    println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 add-product \\");
-    println!("    --data-file events/add-product/direct.json");
+    if let Some((_, Function { binary, .. })) = stack.example() {
+        println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 {binary} \\");
+        println!("    --data-file events/{binary}/direct.json");
+    }
 }
 
 fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
@@ -144,8 +148,10 @@ fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
     let template = template.display();
     println!("\nThe functions in containers, on this stack's data:");
-    println!("  sam local invoke AddProduct --template {template} \\");
-    println!("    --event events/add-product/direct.json");
+    if let Some((_, Function { id, binary, .. })) = stack.example() {
+        println!("  sam local invoke {id} --template {template} \\");
+        println!("    --event events/{binary}/direct.json");
+    }
     println!("  sam local start-api --template {template} --port {port}");
     println!("Both in a shell without the variables of {},", files.shell.display());
     println!("which SAM would take for those of the template.");

@@ -29,7 +29,7 @@ use crate::{
     sam,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, Model, REGION, Route, Table, Template},
+    template::{ACCOUNT, Function, Model, REGION, Route, Table, Template},
     tools,
 };
 
@@ -190,6 +190,13 @@ impl Stack {
     #[must_use]
     pub fn routes(&self) -> &[Route] {
         &self.model.routes
+    }
+
+    /// The first route in the template that takes a command, and its function.
+    pub(crate) fn example(&self) -> Option<(&Route, &Function)> {
+        let route = self.model.routes.iter().find(|route| route.method == "POST")?;
+        let function = self.model.functions.iter().find(|it| it.binary == route.function)?;
+        Some((route, function))
     }
 
     /// Watches the topic from now on.

@@ -12,17 +12,18 @@ use serde_json::Value;
 
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
 use crate::template::{check_none, differences, template};
+use crate::variables::the_template_sets_the_variables_that_functions_read;
 
 /// The functions that serve all contexts, each with the samples that show how it is invoked.
-const SERVING: [(&str, &[&str]); 4] = [
+pub(crate) const SERVING: [(&str, &[&str]); 4] = [
     ("publish-events", &["stream.json"]),
     ("index-events", &["stream.json"]),
     ("project-views", &["stream.json"]),
     ("query-views", &["http.json", "list.json"]),
 ];
 
-/// Panics unless every slice, and every function that serves all contexts, has its part of `template.yaml` and its
-/// samples, and nothing else has any. Says what to write.
+/// Panics unless every slice, and every function that serves all contexts, has its part of `template.yaml`, with the
+/// variables that it reads, and its samples, and nothing else has any. Says what to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
     let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
@@ -32,6 +33,7 @@ pub fn check_functions<M: Members>() {
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
     every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(&stack, &model);
+    the_template_sets_the_variables_that_functions_read::<M>(&model);
     every_function_has_sample_payloads_that_parse(&stack);
     every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(&stack, &model);
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
@@ -131,12 +133,12 @@ fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(
     ));
 }
 
-/// The names of what is in a folder.
-fn entries(folder: &Path) -> BTreeSet<String> {
+/// The names of what is in a folder and not hidden.
+pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
     let found =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let name = |entry: std::io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
-    found.filter_map(name).collect()
+    found.filter_map(name).filter(|name| !name.starts_with('.')).collect()
 }
 
 fn every_function_has_sample_payloads_that_parse(stack: &Stack) {

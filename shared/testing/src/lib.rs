@@ -2,7 +2,8 @@
 //!
 //! [`Cases`] runs every case of every slice in memory and on an embedded DynamoDB with the tables of the
 //! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`check_cases`], [`check_bad_input`],
-//! [`check_functions`] and [`check_roles`] are the tests that every stack has.
+//! [`check_functions`], [`check_roles`], [`check_rooms`] and the checks of the readers' roles are the tests that every
+//! stack has.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;
@@ -12,7 +13,9 @@ mod payloads;
 mod reactions;
 mod readers;
 mod roles;
+mod rooms;
 pub mod template;
+mod variables;
 
 pub use cases::{Cases, Ran, check_cases};
 pub use dynamo::Dynamo;
@@ -22,3 +25,4 @@ pub use readers::{
     check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,
 };
 pub use roles::check_roles;
+pub use rooms::check_rooms;

@@ -95,8 +95,8 @@ struct World {
 }
 
 impl World {
-    async fn start(template: &Template) -> Self {
-        Self { dynamo: Dynamo::with(template, &TABLES).await, clock: Clock::system() }
+    async fn start() -> Self {
+        Self { dynamo: Dynamo::with(&template(), &TABLES).await, clock: Clock::system() }
     }
 
     fn log(&self) -> DcbLog {
@@ -193,11 +193,15 @@ impl World {
     }
 }
 
+fn template() -> Template {
+    Template::of_workspace().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Compares what a function has asked with its role.
 #[track_caller]
-fn check(template: &Template, function: &str, asked: Vec<Exchange>) {
+fn check(function: &str, asked: Vec<Exchange>) {
     let tables = TABLES.map(|table| (table, table));
-    let role = template.role(function, &tables).unwrap_or_else(|error| panic!("{error}"));
+    let role = template().role(function, &tables).unwrap_or_else(|error| panic!("{error}"));
     let allowed = asked.iter().map(|asked| role.allow(&asked.operation, &asked.request));
     let refused = |refused| panic!("{function}: {refused}");
     let needed = allowed.flat_map(|allowed| allowed.unwrap_or_else(refused)).collect();
@@ -205,8 +209,8 @@ fn check(template: &Template, function: &str, asked: Vec<Exchange>) {
 }
 
 /// Compares what index-events asks of DynamoDB with its role. Panics unless the role allows that and no more.
-pub async fn check_role_of_index_events(template: &Template) {
-    let world = World::start(template).await;
+pub async fn check_role_of_index_events() {
+    let world = World::start().await;
     let mut asked = Vec::new();
     // Partitions that are new, and then are not; of a document's new events some are in a calf by then.
     for appends in [1, 3] {
@@ -220,12 +224,12 @@ pub async fn check_role_of_index_events(template: &Template) {
         world.index_all(partitions).await;
         asked.extend(world.dynamo.wire.take());
     }
-    check(template, "index-events", asked);
+    check("index-events", asked);
 }
 
 /// Compares what project-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
-pub async fn check_role_of_project_views(template: &Template) {
-    let world = World::start(template).await;
+pub async fn check_role_of_project_views() {
+    let world = World::start().await;
     let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let deleted = ["b", "unknown"].map(str::to_owned).to_vec();
@@ -242,12 +246,12 @@ pub async fn check_role_of_project_views(template: &Template) {
         world.project().await;
         asked.extend(world.dynamo.wire.take());
     }
-    check(template, "project-views", asked);
+    check("project-views", asked);
 }
 
 /// Compares what query-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
-pub async fn check_role_of_query_views(template: &Template) {
-    let world = World::start(template).await;
+pub async fn check_role_of_query_views() {
+    let world = World::start().await;
     world.publish(noted(&["a", "b"], 0)).await;
     world.project().await;
     let event = world.publish(noted(&["a"], 0)).await;
@@ -261,5 +265,5 @@ pub async fn check_role_of_query_views(template: &Template) {
         let answered = query_views::answer(&reader, &question, "request-1", LONG).await;
         assert_ne!(answered.outcome, "malformed", "{:?}", answered.answer);
     }
-    check(template, "query-views", world.dynamo.wire.take());
+    check("query-views", world.dynamo.wire.take());
 }

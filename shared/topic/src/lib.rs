@@ -16,4 +16,4 @@ pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError, REPLAY_SOURCE_PREFIX};
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,
 };
-pub use run::run;
+pub use run::{run, variables};

@@ -8,7 +8,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence::Catalog;
 use ringfence_dynamo::{Clock, sdk_config};
 use ringfence_lambda::{
-    Variables,
+    VariableNames, Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
 use serde_json::Value;
@@ -23,11 +23,18 @@ pub fn run(catalog: Catalog) -> ExitCode {
     ringfence_lambda::main(serve(catalog))
 }
 
+/// The variables that it reads.
+pub fn variables() -> VariableNames {
+    Variables::names(config)
+}
+
+/// The name of the bus and the URL of the queue.
+fn config(variables: &mut Variables) -> (String, String) {
+    (variables.required("EVENT_BUS"), variables.required("DEAD_LETTER_QUEUE_URL"))
+}
+
 async fn serve(catalog: Catalog) -> Result<(), Error> {
-    let mut variables = Variables::from_env();
-    let bus = variables.required("EVENT_BUS");
-    let queue = variables.required("DEAD_LETTER_QUEUE_URL");
-    let (bus, queue) = variables.finish((bus, queue))?;
+    let (bus, queue) = Variables::from_env(config)?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
     let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
     let topic = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Variables, time_left};
+use ringfence_lambda::{VariableNames, Variables, time_left};
 use serde_json::Value;
 
 use crate::{Definition, ViewReader};
@@ -29,11 +29,18 @@ pub fn run(views: Vec<Definition>) -> ExitCode {
     ringfence_lambda::main(serve(views))
 }
 
+/// The variables that it reads.
+pub fn variables() -> VariableNames {
+    Variables::names(config)
+}
+
+/// The names of the index's table and of the views' table.
+fn config(variables: &mut Variables) -> (String, String) {
+    (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+}
+
 async fn serve(views: Vec<Definition>) -> Result<(), Error> {
-    let mut variables = Variables::from_env();
-    let index = variables.required("INDEX_TABLE");
-    let table = variables.required("VIEW_TABLE");
-    let (index, table) = variables.finish((index, table))?;
+    let (index, table) = Variables::from_env(config)?;
     let client = ringfence_dynamo::client_from_env().await;
     ringfence_dynamo::open(&client).await;
     let index = Index::new(client.clone(), index);

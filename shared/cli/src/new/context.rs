@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
-use super::edit::{add_dependency, add_entry, add_member, add_to_list};
+use super::edit::{add_dependency, add_member, add_to_list};
 use super::names::{check, check_crate, pascal, snake};
 use super::plan::{Plan, fill};
 
@@ -95,9 +95,8 @@ pub(super) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
         Some(found) => found.name,
         None => bail!("functions/{context} was not planned"),
     };
-    let entry = format!("{context} = {{ path = \"functions/{context}\" }}");
-    plan.edit("Cargo.toml", |text| add_entry(text, "[workspace.dependencies]", &entry))?;
-    plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, context))?;
+    let line = format!("{context}.path = \"../{context}\"");
+    plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, &line))?;
     let member = format!("{}::{name}", snake(context));
     plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))?;
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
@@ -123,5 +122,6 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
 /// Lets a context's crate depend on a library of the workspace.
 pub(super) fn depend(plan: &mut Plan, context: &str, library: &str) -> Result<()> {
     let manifest = format!("functions/{context}/Cargo.toml");
-    plan.edit(&manifest, |text| add_dependency(text, library))
+    let line = format!("{library}.workspace = true");
+    plan.edit(&manifest, |text| add_dependency(text, &line))
 }

@@ -52,30 +52,22 @@ pub(super) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
     }
 }
 
-/// Adds a dependency, which the workspace has, to the manifest of a crate.
-pub(super) fn add_dependency(text: &str, name: &str) -> Result<String> {
-    add_entry(text, "[dependencies]", &format!("{name}.workspace = true"))
-}
-
-/// Adds `<name> = …` to a section of a manifest, in the order of names of its paragraph.
-pub(super) fn add_entry(text: &str, section: &str, line: &str) -> Result<String> {
+/// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.
+pub(super) fn add_dependency(text: &str, line: &str) -> Result<String> {
     let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
-    let missing = || format!("lacks {section}: write `{line}` there");
-    let begin = text.find(&format!("{section}\n")).with_context(missing)? + section.len() + 1;
+    let section = "[dependencies]\n";
+    let missing = || format!("lacks [dependencies]: write `{line}` there");
+    let begin = text.find(section).with_context(missing)? + section.len();
     let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
     let entries = &text[begin..end];
     if entries.lines().any(|found| name(found) == name(line)) {
         return Ok(text.to_owned());
     }
-    // Entries of the same kind: paths below the same folder, or all of them.
-    let alike = |found: &str| {
+    let key = |found: &str| {
         let is_entry = found.contains('=') && !found.starts_with(['#', ' ']);
-        let same = !line.contains("path = \"functions/") || found.contains("path = \"functions/");
-        (is_entry && same).then(|| name(found))
+        is_entry.then(|| name(found))
     };
-    let own = |found: &str| alike(found);
-    let entries = insert_sorted(entries, line, own)
-        .unwrap_or_else(|| format!("{line}\n{}", entries.trim_start_matches('\n')));
+    let entries = insert_sorted(entries, line, key).unwrap_or_else(|| format!("{line}\n{entries}"));
     Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
 }
 

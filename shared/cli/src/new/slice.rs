@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
-use super::edit::{add_arm, add_dependency, add_member, add_module, add_to_list, add_variant};
+use super::edit::{add_arm, add_member, add_module, add_to_list, add_variant};
 use super::names::{Deed, camel, check, pascal, snake};
 use super::plan::{Plan, fill};
 use super::template;
@@ -159,8 +159,7 @@ fn write_source(
              #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
         );
         for library in ["serde", "serde_json"] {
-            let manifest = format!("{}/Cargo.toml", found.folder);
-            plan.edit(&manifest, |text| add_dependency(text, library))?;
+            context::depend(plan, value(values, "name"), library)?;
         }
     }
     let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };

@@ -11,7 +11,7 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, sdk_config};
 use ringfence_lambda::{
-    Variables,
+    VariableNames, Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
 use serde_json::Value;
@@ -28,15 +28,35 @@ pub fn run(catalog: Catalog) -> ExitCode {
     ringfence_lambda::main(serve(catalog))
 }
 
+/// The variables that it reads.
+pub fn variables() -> VariableNames {
+    Variables::names(config)
+}
+
+/// Names of tables, the URL of the queue, and how large an epoch is.
+struct Config {
+    events: String,
+    aggregates: String,
+    documents: String,
+    index: String,
+    queue: String,
+    epoch_entries: EpochEntries,
+}
+
+fn config(variables: &mut Variables) -> Config {
+    Config {
+        events: variables.required("EVENT_TABLE"),
+        aggregates: variables.required("AGGREGATE_TABLE"),
+        documents: variables.required("DOCUMENT_TABLE"),
+        index: variables.required("INDEX_TABLE"),
+        queue: variables.required("DEAD_LETTER_QUEUE_URL"),
+        epoch_entries: variables.optional("EPOCH_ENTRIES", EpochEntries::MAX),
+    }
+}
+
 async fn serve(catalog: Catalog) -> Result<(), Error> {
-    let mut variables = Variables::from_env();
-    let events = variables.required("EVENT_TABLE");
-    let aggregates = variables.required("AGGREGATE_TABLE");
-    let documents = variables.required("DOCUMENT_TABLE");
-    let index = variables.required("INDEX_TABLE");
-    let queue = variables.required("DEAD_LETTER_QUEUE_URL");
-    let epoch_entries = variables.optional("EPOCH_ENTRIES", EpochEntries::MAX);
-    let (index, queue) = variables.finish((index, queue))?;
+    let Config { events, aggregates, documents, index, queue, epoch_entries } =
+        Variables::from_env(config)?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
     let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
     let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);

@@ -5,7 +5,6 @@
 mod contention;
 mod samples;
 
-use ringfence_local::template::Template;
 use ringfence_testing::{
     check_bad_input, check_cases, check_role_of_index_events, check_role_of_project_views,
     check_role_of_query_views,
@@ -25,15 +24,15 @@ fn every_slice_names_the_field_and_its_limit() {
 
 #[tokio::test]
 async fn the_role_of_index_events_allows_what_it_asks_and_no_more() {
-    check_role_of_index_events(&Template::of_workspace().unwrap()).await;
+    check_role_of_index_events().await;
 }
 
 #[tokio::test]
 async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
-    check_role_of_project_views(&Template::of_workspace().unwrap()).await;
+    check_role_of_project_views().await;
 }
 
 #[tokio::test]
 async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
-    check_role_of_query_views(&Template::of_workspace().unwrap()).await;
+    check_role_of_query_views().await;
 }

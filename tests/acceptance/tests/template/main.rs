@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod alarms;
+mod sizes;
 
 use std::collections::BTreeSet;
 

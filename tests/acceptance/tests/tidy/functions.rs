@@ -1,11 +1,11 @@
-//! What goes with each function: its template entry, route, samples, cases, row and variables.
+//! The tables of functions in the documentation.
 
-use std::{collections::BTreeSet, env, fs};
+use std::{env, fs};
 
 use ringfence_local::workspace_root;
-use ringfence_testing::template::{check_none, differences};
+use ringfence_testing::template::differences;
 
-use crate::{Function, functions, model, production};
+use crate::{Function, functions, model};
 
 #[test]
 fn the_page_of_slices_lists_the_functions() {
@@ -15,7 +15,7 @@ fn the_page_of_slices_lists_the_functions() {
         format!("| [`{name}`](../{source}) | {woken} | {summary} |\n")
     };
     let functions = functions();
-    let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice());
+    let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice);
     let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
     let model = model();
     let woken = |function: &Function| {
@@ -56,50 +56,4 @@ fn check_table(name: &str, columns: &str, rows: String) {
         let write = "`UPDATE=1 cargo test --test tidy` writes the table";
         assert!(page[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
     }
-}
-
-/// Names in calls such as `required("NAME")` of code that is no test.
-fn variables(source: &str, call: &str) -> BTreeSet<String> {
-    let calls = production(source).split(call).skip(1);
-    calls.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
-}
-
-#[test]
-fn the_template_sets_the_variables_that_code_reads() {
-    let functions = functions();
-    let all = model().functions;
-    let sets = |name: &String| all.iter().filter(|f| f.environment.contains_key(name)).count();
-    // Those of `Globals`: each function has them, whether it reads them or not.
-    let names = all.iter().flat_map(|function| function.environment.keys().cloned());
-    let common: BTreeSet<String> = names.filter(|name| sets(name) == all.len()).collect();
-    let mut read = BTreeSet::new();
-    for function in &all {
-        let name = &function.binary;
-        let it = functions.iter().find(|it| it.name == *name).unwrap();
-        let text = fs::read_to_string(it.runner()).unwrap();
-        let text = production(&text);
-        let required = variables(text, "required(\"");
-        let known: BTreeSet<_> = required.union(&variables(text, "optional(\"")).cloned().collect();
-        let set: BTreeSet<String> = function.environment.keys().cloned().collect();
-        assert!(!required.is_empty(), "{name}: finds no variable");
-        let lacking = required.difference(&set).map(|variable| {
-            format!(
-                "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which the \
-                 code of {name} requires"
-            )
-        });
-        let own = set.difference(&common);
-        let unread = own.filter(|variable| !known.contains(*variable)).map(|variable| {
-            format!(
-                "template.yaml: the Environment of {name} has {variable}, which its code does not read"
-            )
-        });
-        check_none(&lacking.chain(unread).collect::<Vec<_>>());
-        read.extend(known);
-    }
-    let unread = common.difference(&read);
-    let unread = unread.map(|variable| {
-        format!("template.yaml: the Environment of Globals has {variable}, which no function reads")
-    });
-    check_none(&unread.collect::<Vec<_>>());
 }

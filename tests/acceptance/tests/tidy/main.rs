@@ -15,7 +15,6 @@ use ringfence_local::{
     template::{Model, Template},
     workspace_root,
 };
-use ringfence_stack::Log;
 use ringfence_testing::template::differences;
 
 /// Most lines of a source file.
@@ -26,41 +25,23 @@ struct Function {
     /// The folder below `functions/`: a slice's context, or `stack`.
     context: String,
     name: String,
-    /// The log of a slice.
-    log: Option<Log>,
+    is_slice: bool,
 }
 
 impl Function {
-    fn is_slice(&self) -> bool {
-        self.log.is_some()
-    }
-
     /// The file that says what it does.
     fn source(&self) -> PathBuf {
         let root = workspace_root();
-        match (self.log, &*self.name) {
-            (Some(_), name) => {
+        match (self.is_slice, &*self.name) {
+            (true, name) => {
                 let file = format!("{}.rs", name.replace('-', "_"));
                 root.join("functions").join(&self.context).join("src").join(file)
             }
-            (None, "publish-events") => root.join("shared/topic/src/lib.rs"),
-            (None, "index-events") => root.join("shared/feed/src/index_events.rs"),
-            (None, "project-views") => root.join("shared/views/src/project_views.rs"),
-            (None, _) => root.join("shared/views/src/query_views.rs"),
+            (false, "publish-events") => root.join("shared/topic/src/lib.rs"),
+            (false, "index-events") => root.join("shared/feed/src/index_events.rs"),
+            (false, "project-views") => root.join("shared/views/src/project_views.rs"),
+            (false, _) => root.join("shared/views/src/query_views.rs"),
         }
-    }
-
-    /// The file that reads its environment.
-    fn runner(&self) -> PathBuf {
-        workspace_root().join("shared").join(match (self.log, &*self.name) {
-            (Some(Log::Dcb), _) => "lambda/src/dcb.rs",
-            (Some(Log::Aggregate), _) => "lambda/src/aggregate.rs",
-            (Some(Log::Document), _) => "lambda/src/document.rs",
-            (None, "publish-events") => "topic/src/run.rs",
-            (None, "index-events") => "feed/src/index_events/run.rs",
-            (None, "project-views") => "views/src/project_views.rs",
-            (None, _) => "views/src/query_views.rs",
-        })
     }
 
     fn path(&self) -> String {
@@ -92,13 +73,13 @@ fn functions() -> Vec<Function> {
     let slices = stack.slices().map(|(context, slice)| Function {
         context: context.name.to_owned(),
         name: slice.name.to_owned(),
-        log: Some(context.log),
+        is_slice: true,
     });
     let serving = ["publish-events", "index-events", "project-views", "query-views"];
     let serving = serving.map(|name| Function {
         context: "stack".to_owned(),
         name: name.to_owned(),
-        log: None,
+        is_slice: false,
     });
     slices.chain(serving).collect()
 }

@@ -1,0 +1,102 @@
+//! The template gives each function the variables that it reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::DcbSlice;
+use ringfence_aggregate_log::AggregateSlice;
+use ringfence_document_log::DocumentSlice;
+use ringfence_lambda::VariableNames;
+use ringfence_local::template::Model;
+use ringfence_stack::{List, Members, Visitor};
+
+use crate::template::check_none;
+
+/// What each function reads, by its name.
+struct Read(BTreeMap<&'static str, VariableNames>);
+
+impl Visitor for Read {
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
+    }
+}
+
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
+    let mut read = Read(BTreeMap::from([
+        ("publish-events", ringfence_topic::variables()),
+        ("index-events", ringfence_feed::index_events::variables()),
+        ("project-views", ringfence_views::project_views::variables()),
+        ("query-views", ringfence_views::query_views::variables()),
+    ]));
+    List::walk::<M>(&mut read);
+    let functions = model.functions.iter();
+    let set = functions.map(|function| {
+        let names = function.environment.keys().map(String::as_str);
+        (function.binary.as_str(), names.collect::<BTreeSet<_>>())
+    });
+    check_none(&differing(&read.0, &set.collect()));
+}
+
+/// A line for each variable that a function lacks, and for each that nothing reads.
+fn differing(
+    read: &BTreeMap<&'static str, VariableNames>,
+    set: &BTreeMap<&str, BTreeSet<&str>>,
+) -> Vec<String> {
+    // Those of `Globals`: each function has them, whether it reads them or not.
+    let mut common = set.values().flatten().copied().collect::<BTreeSet<_>>();
+    common.retain(|variable| set.values().all(|names| names.contains(variable)));
+    let mut lines = Vec::new();
+    let mut known_to_any = BTreeSet::new();
+    for (name, VariableNames { required, optional }) in read {
+        let Some(set) = set.get(name) else { continue };
+        let required = required.iter().map(String::as_str).collect::<BTreeSet<_>>();
+        let known = required.iter().copied().chain(optional.iter().map(String::as_str));
+        let known = known.collect::<BTreeSet<_>>();
+        lines.extend(required.difference(set).map(|variable| {
+            format!(
+                "template.yaml: the Environment of {name}, or of Globals, lacks {variable}, which {name} requires"
+            )
+        }));
+        lines.extend(set.iter().filter(|it| !common.contains(*it) && !known.contains(*it)).map(
+            |variable| {
+                format!(
+                    "template.yaml: the Environment of {name} has {variable}, which {name} does not read"
+                )
+            },
+        ));
+        known_to_any.extend(known);
+    }
+    lines.extend(common.difference(&known_to_any).map(|variable| {
+        format!("template.yaml: the Environment of Globals has {variable}, which no function reads")
+    }));
+    lines
+}
+
+#[test]
+fn a_variable_that_is_missing_or_that_nothing_reads_is_named() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let reads = |required: &[&str], optional: &[&str]| VariableNames {
+        required: names(required),
+        optional: names(optional),
+    };
+    let read = BTreeMap::from([("a", reads(&["TABLE"], &["CACHE"])), ("b", reads(&["BUS"], &[]))]);
+    let set = |a: &[&'static str], b: &[&'static str]| {
+        let set = |names: &[&'static str]| names.iter().copied().collect();
+        differing(&read, &BTreeMap::from([("a", set(a)), ("b", set(b))]))
+    };
+    assert_eq!(set(&["TABLE", "BUS"], &["TABLE", "BUS"]), [""; 0]);
+    assert_eq!(set(&["TABLE", "CACHE"], &["BUS"]), [""; 0]);
+    let lines = set(&["TABLE", "BUS", "MODE"], &["CACHE", "MODE"]);
+    let said = ["of b, or of Globals, lacks BUS", "of a has BUS", "of b has CACHE", "has MODE"];
+    assert_eq!(lines.len(), said.len(), "{lines:?}");
+    for said in said {
+        assert!(lines.iter().any(|line| line.contains(said)), "{said}: {lines:?}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The template stays short enough to be read.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use ringfence_local::workspace_root;
+use ringfence_testing::template::check_none;
+
+/// Most lines of a slice's function.
+const SLICE_LINES_MAX: usize = 10;
+/// Most lines of the function of a slice that reacts to events.
+const AUTOMATION_LINES_MAX: usize = 18;
+/// Most lines of the whole template.
+const TEMPLATE_LINES_MAX: usize = 1_100;
+
+/// The lines of each resource by its logical id, without the empty ones and the comments between resources.
+fn resources(template: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut resources = BTreeMap::<_, Vec<_>>::new();
+    let mut current = None;
+    let lines = template.lines().skip_while(|line| *line != "Resources:").skip(1);
+    for line in lines.take_while(|line| line.is_empty() || line.starts_with("  ")) {
+        if !line.is_empty() && !line.starts_with("   ") {
+            current = line.trim().strip_suffix(':').filter(|id| !id.starts_with('#'));
+        }
+        if let Some(id) = current.filter(|_| !line.is_empty()) {
+            resources.entry(id).or_default().push(line);
+        }
+    }
+    resources
+}
+
+#[test]
+fn a_slice_has_few_lines_an_automation_some_more_and_the_whole_can_be_read() {
+    let template = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    let mut slices = 0;
+    let mut long = Vec::new();
+    for (id, lines) in resources(&template) {
+        let has = |text: &str| lines.iter().any(|line| line.contains(text));
+        if !has("Binary: ") || !has("Method: POST") {
+            continue;
+        }
+        slices += 1;
+        let most = if has("EventBridgeRule") { AUTOMATION_LINES_MAX } else { SLICE_LINES_MAX };
+        if lines.len() > most {
+            long.push(format!("template.yaml: {id} has {} lines, at most {most}", lines.len()));
+        }
+    }
+    assert_eq!(slices, stack::stack().slices().count(), "the form of functions has changed");
+    let all = template.lines().count();
+    if all > TEMPLATE_LINES_MAX {
+        long.push(format!("template.yaml has {all} lines, at most {TEMPLATE_LINES_MAX}"));
+    }
+    check_none(&long);
+}
