@@ -6,8 +6,8 @@ use lru::LruCache;
 
 use crate::{DcbSlice, LogError, Plan, Query, Reads, Seen, SequencedEvent};
 
-/// A folded state with what was seen of the log: enough to append without reading. A wrong entry
-/// costs a conflict, never a wrong write, because the append compares the counts.
+/// A folded state, and what was seen of the log: enough to append without reading. A wrong entry costs a
+/// conflict and never causes a wrong write, because the append compares the counts.
 pub(crate) struct Model<S: DcbSlice> {
     pub(crate) state: S::State,
     pub(crate) seen: Seen,
@@ -33,7 +33,7 @@ impl<S: DcbSlice> Model<S> {
     }
 }
 
-/// The models of a slice's latest queries, bounded, least recently used out first. An entry is
+/// The models of a slice's latest queries, a limited number. The least recently used goes first. An entry is
 /// taken out while a command uses it, so a conflict or an unknown outcome drops it.
 pub struct Decisions<S: DcbSlice>(Option<Mutex<LruCache<Query, Model<S>>>>);
 

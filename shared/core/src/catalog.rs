@@ -6,22 +6,22 @@ use crate::{
     BOUNDARY_BYTES_MAX, BoundaryId, EventSchema, Name, NewEvent, Tag, TagSchema, tag::is_key,
 };
 
-/// Every event type of one or more contexts. A type name is unique in it and a tag key has one
-/// scope in it, so that writers and readers of all contexts file and look in the same places.
+/// Every event type of one or more contexts. In a catalog a type name is unique, and a tag key has one
+/// scope. So writers file events where the readers of all contexts look.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     types: BTreeMap<Name, (Name, EventSchema)>,
     scopes: BTreeMap<Name, Scope>,
 }
 
-/// By which events a tag key finds them, and how. A property of the key, in the whole stack.
+/// Which events a tag key finds, and how. It belongs to the key, in the whole stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those that it partitions.
+    /// The events that it partitions.
     Partition,
-    /// Every carrier, by the index `tag_<key>`: one value an event, eventually consistent.
+    /// All events with the tag, by the index `tag_<key>`: one value for each event, eventually consistent.
     Index,
-    /// Every carrier, by an index item of each value: any number of values, strong if wanted.
+    /// All events with the tag, by an index item for each value: any number of values, strong if wanted.
     IndexItems,
 }
 
@@ -50,7 +50,7 @@ pub enum CatalogError {
         /// The type at which it was noticed.
         event_type: Name,
     },
-    /// A key that can't be told from the marks of the table.
+    /// A key that could be mistaken for one of the table's own marks.
     #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
     InvalidKey {
         /// The tag key.
@@ -58,7 +58,7 @@ pub enum CatalogError {
         /// The type that carries it.
         event_type: Name,
     },
-    /// A type without partition tag has tags.
+    /// A type has tags but no partition tag.
     #[error("{0} has tags but no partition tag; mark the field with #[tag(partition)]")]
     NoPartition(Name),
     /// A partition tag that an event may lack or have twice.
@@ -83,7 +83,7 @@ pub struct Filing {
     pub boundaries: BTreeSet<BoundaryId>,
     /// Attributes `tag_<key>`: cross-partition keys and their raw values.
     pub indexed: Vec<Tag>,
-    /// Boundaries of which an index item repeats the event: those of cross-partition tags that can
+    /// Boundaries that have an index item with a copy of the event: those of cross-partition tags that can
     /// have several values or are read strongly, and that of its type.
     pub items: BTreeSet<BoundaryId>,
     /// Attribute `tag_composite`.
@@ -104,7 +104,7 @@ pub enum FilingError {
         /// The tag key.
         key: Name,
     },
-    /// A tag that has one value an event has several.
+    /// A tag with one value for each event has several.
     #[error("{event_type} has several values of the tag {key}, of which an event has one")]
     SeveralValues {
         /// The event type.
@@ -145,7 +145,7 @@ impl Catalog {
         for (context, schema) in
             catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
-            // A context that reads the events of another names that context's catalog as well.
+            // A context that reads another context's events also has that context's catalog.
             let declared = composed.types.get(&schema.name);
             if declared.is_none_or(|(by, of)| (by, of) != (&context, &schema)) {
                 composed.add(context, schema)?;
@@ -190,12 +190,12 @@ impl Catalog {
         self.types.values().map(|(_, schema)| schema)
     }
 
-    /// The scope of a tag key; `None` for a key of no event.
+    /// The scope of a tag key; `None` if no event has it.
     pub fn scope(&self, key: &str) -> Option<Scope> {
         self.scopes.get(key).copied()
     }
 
-    /// Whether decisions read every carrier of the key; `None` for a key of no event.
+    /// Whether decisions read all events with the key; `None` if no event has it.
     pub fn is_cross_partition(&self, key: &str) -> Option<bool> {
         self.scope(key).map(|scope| scope != Scope::Partition)
     }
@@ -211,8 +211,8 @@ impl Catalog {
             .collect()
     }
 
-    /// Where a new event is filed. One that was made by hand may have several values of a tag that has
-    /// one: its fences would count them all, and its partition or index show one of them.
+    /// Where a new event is filed. An event that was made by hand may have several values of a tag that must
+    /// have one. Then its fences would count all of them, but its partition or index would show only one.
     ///
     /// # Errors
     /// Those of [`Catalog::filing`], and several values.
@@ -251,7 +251,7 @@ impl Catalog {
             .map(boundary)
             .chain(schema.read_by_type.then(|| BoundaryId::event_type(&schema.name)))
             .collect();
-        // An empty value is no boundary, alone or with others.
+        // An empty value makes no boundary, alone or with others.
         let named = event.tags.iter().all(|tag| !tag.value.is_empty());
         let composite =
             (schema.read_as_composite && named).then(|| BoundaryId::composite(&event.tags));
@@ -300,7 +300,7 @@ pub(crate) fn has_many(tags: &[TagSchema], tag: &TagSchema) -> bool {
     tag.many || tags.iter().filter(|other| other.key == tag.key).count() > 1
 }
 
-/// An attribute of the event holds one value, so what can have several is read by index items.
+/// An attribute of the event holds one value, so a tag that can have several is read by index items.
 fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
     match (tag.cross_partition, tag.strong || has_many(&schema.tags, tag)) {
         (false, _) => Scope::Partition,

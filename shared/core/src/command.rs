@@ -11,12 +11,12 @@ use crate::{CommandContext, Metadata, Name, Position};
 pub struct Envelope {
     /// What the decision may know.
     pub context: CommandContext,
-    /// What each event of the command carries.
+    /// The metadata of each event of the command.
     pub metadata: Metadata,
     /// With a key, the command takes effect once, however often it is sent.
     pub idempotency_key: Option<String>,
-    /// With a key: whether a record is left only where events are appended. A refusal, and an answer
-    /// without events, is then decided anew by a repeat, and a record says that something took effect.
+    /// With a key: whether only a command that appends events leaves a record. A repeat then decides a
+    /// refusal or an answer without events anew, and a record shows that events were appended.
     pub records_effects_only: bool,
     /// The event that caused the command: its effects get later positions.
     pub cause: Option<Position>,
@@ -27,7 +27,7 @@ pub struct Envelope {
 /// Identifies a command that takes effect once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRecord {
-    /// The slice; keys of different slices do not meet.
+    /// The slice; equal keys of different slices are different keys.
     pub slice: Name,
     /// The caller's idempotency key.
     pub key: String,
@@ -47,8 +47,8 @@ impl CommandRecord {
         sha256(&self.command)
     }
 
-    /// What the command's events carry as metadata where they are its only record, in a log of single
-    /// streams: [`CommandRecord::wrote`] knows them by it.
+    /// The marks in the metadata of the command's events, which are its only record in a log of single
+    /// streams. [`CommandRecord::wrote`] knows the events by their marks.
     #[must_use]
     pub fn marks(&self) -> [(&'static str, String); 3] {
         [
@@ -61,7 +61,7 @@ impl CommandRecord {
     /// Whether an event with this metadata is the command's.
     ///
     /// # Errors
-    /// It is that of another command of the slice, under the same key.
+    /// The event is another command's of the slice, under the same key.
     pub fn wrote(&self, metadata: &Value) -> Result<bool, KeyReused> {
         let is = |mark, value: &str| metadata.get(mark).and_then(Value::as_str) == Some(value);
         if !is(COMMAND_ID, &self.key) || !is(SLICE, &self.slice) {
@@ -76,12 +76,12 @@ impl CommandRecord {
 
 /// The caller's key.
 const COMMAND_ID: &str = "commandId";
-/// Keys of different slices do not meet.
+/// Equal keys of different slices are different keys.
 const SLICE: &str = "slice";
 const COMMAND_SHA256: &str = "commandSha256";
 
-/// The key of the command that the event with this id leads to and that is about this thing. It has a
-/// length of its own, however long the two are, and a `/`, which no key of a caller has.
+/// The key of the command about this thing to which the event with this id leads. Its length is the same
+/// for all ids and things. It has a `/`, which keys of callers can't have.
 #[must_use]
 pub fn reaction_key(event_id: &str, about: &str) -> String {
     // As JSON, so that no other pair has the same text.
@@ -93,7 +93,7 @@ fn sha256(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Another command was settled under the idempotency key.
+/// The idempotency key was used for another command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("idempotency key {key:?} belongs to another command; use a new key")]
 pub struct KeyReused {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_null_is_what_is_not_there() {
+    fn canonical_json_leaves_out_members_that_are_null() {
         let check = |value: Value, expected: &str| assert_eq!(canonical_json(&value), expected);
         check(json!({ "b": { "d": null, "c": 1 }, "a": null }), r#"{"b":{"c":1}}"#);
         check(json!({ "b": [{ "a": null }, null, 1] }), r#"{"b":[{},null,1]}"#);

@@ -41,8 +41,8 @@ pub trait Writes {
 
 /// A slice on the DCB log. `evolve` is pure.
 pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
-    /// How the first read is made. Eventual is half the price, and no less safe; a slice whose
-    /// retries cost more than that asks for strong.
+    /// The consistency of the first read. An eventually consistent read has half the price and is just as
+    /// safe. A strong one is for a slice whose retries cost more than that.
     const CONSISTENCY: Consistency = Consistency::Eventual;
 
     /// The events that it reads.
@@ -51,9 +51,9 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// Folds one event into the state.
     fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
 
-    /// The query of a command of this shape with these tags. A slice that needs another, such as every
-    /// event of a type although the command has one of its tags, writes its own. It has the tags and
-    /// not the command, so that [`DcbSlice::check`] can plan, at the start, the query that will run.
+    /// The query of a command of this shape with these tags. A slice can write its own, for example to read
+    /// every event of a type although the command has one of its tags. The function takes the tags and not
+    /// the command, so that [`DcbSlice::check`] can plan, at the start, the query that will run.
     fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
         Query::of_command(shape, tags, Self::Reads::TYPES.iter().copied(), catalog)
     }
@@ -80,7 +80,7 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
 /// A disagreement between a slice and its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// The catalog itself is contradictory.
+    /// The catalog contradicts itself.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// A written type is not in the catalog as the slice writes it.
@@ -176,11 +176,11 @@ fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(
     Ok(())
 }
 
-/// Of up to this many options and lists of a command, every set is tried without values. Of more, these
-/// sets are: the empty one, each option or list alone, and all together.
+/// With up to this many options and lists, a command is tried with each set of them left out. With more, it
+/// is tried with nothing left out, with each option or list alone left out, and with all left out.
 const OMITTED_SETS_MAX: usize = 6;
 
-/// The sets of tags, by their places, that a command of this shape may have no value for.
+/// The sets of tags, by their places, for which a command of this shape may lack values.
 fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
     if optional.len() > OMITTED_SETS_MAX {
@@ -213,8 +213,8 @@ pub(crate) fn plan<S: DcbSlice>(
     }
 }
 
-/// The plan of a made-up command of this shape without some of its options and lists. Routes depend on
-/// keys and on whether two values of a key differ, and on nothing else of the values.
+/// The plan of a made-up command of this shape without some of its options and lists. Of the values, routes
+/// depend only on whether two values of a key differ.
 fn made_up<S: DcbSlice>(
     shape: &[TagSchema],
     omitted: &[usize],
@@ -225,15 +225,15 @@ fn made_up<S: DcbSlice>(
     plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
 }
 
-/// The plans of made-up commands of this shape, with and without each of its options and lists. What is
-/// read by a tag without a value is not read then, but the tags that are left must have a route. No plan
-/// may ask for a type that the slice does not read.
+/// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without
+/// a value is not read by, but the tags that are left must have a route. No plan may ask for a type that the
+/// slice does not read.
 fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
     let slice = S::NAME;
     let mut plans = Vec::new();
     for omitted in omissions(shape) {
         let plan = match made_up::<S>(shape, &omitted, catalog) {
-            // Such a command is refused to its caller.
+            // The function refuses such a command.
             Err(PlanError::Nothing) => continue,
             planned => planned.map_err(|reason| {
                 let without: Vec<&str> = omitted.iter().map(|n| &*shape[*n].key).collect();

@@ -9,7 +9,7 @@ use crate::{BoundaryId, Metadata, Name, Place, Position, Sequence, Tag, unescape
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
-    /// Type name, that of the schema.
+    /// Type name, as in the schema.
     const NAME: &'static str;
     /// Name, tags and scopes.
     const SCHEMA: EventSchema;
@@ -18,21 +18,20 @@ pub trait Event: Serialize + DeserializeOwned {
     fn tags(&self) -> Vec<Tag>;
 }
 
-/// What the catalog knows of an event type.
+/// What the catalog knows about an event type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSchema {
     /// Type name, unique in the stack: `OrderPlaced`.
     pub name: Name,
     /// Its tags, in the order of its fields.
     pub tags: Cow<'static, [TagSchema]>,
-    /// What joins the values of a composite partition: one of `/ | ~ ,`.
+    /// Joins the values of a composite partition: one of `/ | ~ ,`.
     pub separator: char,
     /// Whether some decision reads the type by its whole set of tags.
     pub read_as_composite: bool,
-    /// Whether some decision reads the type alone, whatever the tags: one whose command has no tag that
-    /// the type carries. All of its events then share
-    /// one hot fence: about a thousand appends a second at most, each of which conflicts with every
-    /// decision under way.
+    /// Whether some decision reads the type alone, whatever the tags, because its command has no tag that
+    /// the type carries. All events of the type then share one hot fence. It takes at most about a thousand
+    /// appends a second, each of which conflicts with every decision under way.
     pub read_by_type: bool,
 }
 
@@ -43,14 +42,14 @@ pub struct TagSchema {
     pub key: Name,
     /// Whether it is (part of) the partition tag.
     pub partition: bool,
-    /// Whether decisions read every carrier of the tag, in whatever partition it is stored.
+    /// Whether decisions read all events with the tag, in any partition.
     pub cross_partition: bool,
-    /// Whether a cross-partition tag is read by index items, which can be read strongly; a tag with
-    /// several values an event always is.
+    /// Whether a cross-partition tag is read by index items, which can be read strongly. A tag that can have
+    /// several values in an event always is.
     pub strong: bool,
     /// Whether it can have several values (a list).
     pub many: bool,
-    /// Whether it is always there.
+    /// Whether it always has a value.
     pub required: bool,
 }
 
@@ -65,19 +64,19 @@ pub struct NewEvent {
     pub data: Value,
 }
 
-/// An event that would be in the log for ever and that nobody could read.
+/// The event would be in the log for ever, and nobody could read it.
 #[derive(Debug, thiserror::Error)]
 #[error("an event of type {event_type} can't be read back from its JSON")]
 pub struct EventError {
     /// The event type.
     pub event_type: Name,
-    /// Why it can't be written as JSON, or its JSON not be read.
+    /// Why it can't be written as JSON, or why its JSON can't be read.
     pub source: serde_json::Error,
 }
 
 impl NewEvent {
-    /// The event as it is written: its JSON is read back first, since JSON does not hold every value
-    /// (NaN becomes null, an integer has 64 bits) and a log keeps what it has taken.
+    /// The event as it is written. Its JSON is read back first: JSON can't hold every value (NaN becomes
+    /// null, an integer has 64 bits), and a log keeps its events for ever.
     ///
     /// # Errors
     /// The event can't be read back.
@@ -92,14 +91,14 @@ impl NewEvent {
     }
 }
 
-/// For facts that are stated in code, as in cases. Panics when the event can't be read back.
+/// For facts that are stated in code, such as in cases. Panics if the event can't be read back.
 impl<E: Event> From<E> for NewEvent {
     fn from(event: E) -> Self {
         Self::new(&event).unwrap_or_else(|error| panic!("{error}: {}", error.source))
     }
 }
 
-/// An event with its place in a log: of the DCB log, or, as a [`FedEvent`], of any.
+/// An event with its place in a log: in the DCB log, or, as a [`FedEvent`], in any log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequencedEvent<P = Position> {
     /// Its place among the events of its partition; a [`Position`] is also its id.
@@ -116,7 +115,7 @@ pub struct SequencedEvent<P = Position> {
     pub data: Value,
     /// What travels beside the payload.
     pub metadata: Metadata,
-    /// When the writer's clock said it was recorded: RFC 3339, UTC, milliseconds.
+    /// When it was recorded, by the writer's clock: RFC 3339, UTC, milliseconds.
     pub recorded_at: String,
 }
 
@@ -139,8 +138,8 @@ impl From<SequencedEvent> for FedEvent {
 }
 
 impl<P: Place> SequencedEvent<P> {
-    /// When it was recorded, in milliseconds since 1970; `None` where another writer's time can't be
-    /// read.
+    /// When it was recorded, in milliseconds since 1970; `None` if another program wrote a time that can't
+    /// be read.
     #[must_use]
     pub fn ms(&self) -> Option<u64> {
         self.position.ms(&self.recorded_at)
@@ -176,10 +175,10 @@ pub struct EventRef<P = Position> {
     /// Type name.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Where it is.
+    /// Its place.
     pub position: P,
-    /// The partition that stores it, by which a reader waits for it in a view; outcomes that were
-    /// recorded before answers named it have none.
+    /// The partition that stores it, by which a reader waits for it in a view. Outcomes that were recorded
+    /// before answers had this field lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
 }

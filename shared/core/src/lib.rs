@@ -1,10 +1,9 @@
 //! Event sourcing with dynamic consistency boundaries (DCB): the pure core.
 //!
-//! A [`Slice`] is one use case: a command, the events it reads, a fold and a decision. [`handle`]
+//! A [`Slice`] is one use case: a command, the events that it reads, a fold and a decision. [`handle`]
 //! runs it over any [`EventLog`]: read, fold, decide, append under the condition that nothing the
-//! decision read has changed. The condition is a set of counts ([`Seen`]), not a position; the
-//! argument why that is enough, and the rules that comments number, are in ARCHITECTURE.md, "The
-//! protocol".
+//! decision read has changed. The condition is a set of counts ([`Seen`]), not a position. Why that is
+//! enough is in ARCHITECTURE.md, "The protocol", with the rules whose numbers are in comments.
 //!
 //! # Without the derive macros
 //!
@@ -147,7 +146,7 @@ pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
 
-/// What a slice's and a context's file name.
+/// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{
         Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, DcbSlice,
@@ -157,7 +156,7 @@ pub mod prelude {
     };
 }
 
-/// What the derive macros and [`id_type!`] name; not for use by hand.
+/// What the derive macros and [`id_type!`] use; not for use by hand.
 #[doc(hidden)]
 pub mod __private {
     pub use serde;
@@ -176,7 +175,7 @@ pub mod __private {
     pub fn stream<P: crate::Place, T: std::str::FromStr<Err: std::fmt::Display>>(
         event: &crate::SequencedEvent<P>,
     ) -> Result<T, serde_json::Error> {
-        let id = event.stream_id().ok_or_else(|| Error::custom("the event is of no stream"))?;
+        let id = event.stream_id().ok_or_else(|| Error::custom("the event is not in a stream"))?;
         id.parse().map_err(Error::custom)
     }
 
@@ -190,7 +189,7 @@ pub mod __private {
         }
     }
 
-    /// The type has no such variant; as all errors of variants, it begins with the field.
+    /// The type has no such variant. Like all errors of variants, it begins with the field.
     pub fn unknown_variant<E: Error>(variant: &str, variants: &'static [&'static str]) -> E {
         E::custom(format_args!("type: {}", E::unknown_variant(variant, variants)))
     }

@@ -1,4 +1,4 @@
-//! What travels beside an event's payload.
+//! Metadata: what travels beside an event's payload.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Metadata {
         RESERVED.contains(&key) || RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
     }
 
-    /// Sets `key`. Fails, changing nothing, for a key of the log's own.
+    /// Sets `key`. Fails, and changes nothing, if the log itself uses the key.
     pub fn insert(
         &mut self,
         key: impl Into<String>,
@@ -56,9 +56,9 @@ impl Metadata {
         Ok(())
     }
 
-    /// What a writer that knows nothing of these keys keeps beside an event: the members of an object
-    /// as they are; as one value under `metadata` if one of them has a name of the log's own, or if
-    /// it is something else.
+    /// The metadata of a writer that does not know these keys: the members of an object as they are. If one
+    /// of them has a name that the log itself uses, or if it is not an object, it becomes one value under
+    /// `metadata`.
     #[must_use]
     pub fn foreign(value: Value) -> Self {
         let whole = |value| Self(BTreeMap::from([("metadata".to_owned(), value)]));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_another_writer_keeps_is_kept() {
+    fn the_metadata_of_another_writer_is_kept() {
         let check = |value: Value, expected: Value| {
             assert_eq!(serde_json::to_value(Metadata::foreign(value)).unwrap(), expected);
         };

@@ -1,4 +1,4 @@
-//! Queries: the DCB specification's, and how one follows from a command.
+//! Queries of the DCB specification, and how one follows from a command.
 
 use crate::{Catalog, Name, Tag, TagSchema, catalog::has_many};
 
@@ -9,22 +9,22 @@ pub struct Query {
     pub items: Vec<QueryItem>,
 }
 
-/// An AND of tags, narrowed by event types (one of them).
+/// An AND of tags, with an OR of event types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryItem {
-    /// Tags that an event carries, all of them, perhaps among others.
+    /// The event has all of these tags, and perhaps others.
     pub tags: Vec<Tag>,
-    /// Types, one of which the event has.
+    /// The event has one of these types.
     pub types: Vec<Name>,
 }
 
 impl Query {
-    /// The query of a command: scalar tags make one AND clause; a cross-partition tag makes a clause
-    /// of its own. If the command can have several values of a key, in a list or in several fields,
-    /// every tag makes a clause of its own, for no event need have all of the values. Each clause
-    /// keeps the consumed types that can carry its tags; a clause without any is dropped. A consumed
-    /// type that no clause keeps is read alone, if it is declared so: a type that carries one of the
-    /// command's tags is read by the tag, and then only its events with that value are.
+    /// The query of a command. Scalar tags make one AND clause; a cross-partition tag makes a clause of its
+    /// own. If the command can have several values of a key, in a list or in several fields, every tag makes
+    /// a clause of its own, because no event need have all of the values. Each clause keeps the consumed
+    /// types that can carry its tags; a clause without types is dropped. A consumed type that no clause keeps
+    /// is read alone, if it is declared so. A type that carries one of the command's tags is read by that
+    /// tag, and so only its events with that value are read.
     pub fn of_command(
         shape: &[TagSchema],
         mut tags: Vec<Tag>,

@@ -1,4 +1,4 @@
-//! Reading for people and tools: any query, also one that no condition can rest on, in pages.
+//! Reading for people and tools: any query, in pages, even one on which no condition can rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,26 @@ use crate::{
 pub struct Reading {
     /// The query and its reads.
     pub plan: Plan,
-    /// Whether a clause asks for types alone that are not filed so: every event has to be looked
-    /// at, which costs the whole table, and makes the reads needless.
+    /// Whether a clause asks for types alone that are not filed so. Then the whole table is read, and the
+    /// reads are not needed.
     pub scan: bool,
 }
 
-/// Which part of a query's answer to read, in the order of positions.
+/// The part of a query's answer to read, in the order of positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Only what comes after this position: later events, or backwards, earlier ones.
+    /// Only events after this position: later ones, or backwards, earlier ones.
     pub after: Option<Position>,
-    /// At most so many events.
+    /// At most this many events.
     pub limit: Option<usize>,
-    /// The latest events first.
+    /// Whether the latest events come first.
     pub backwards: bool,
 }
 
 impl Reading {
-    /// Finds the reads. A query without clauses asks for every event, a clause without types for
-    /// every type that can carry its tags. A partition-scoped tag matches the events that it
-    /// partitions, and no others.
+    /// Finds the reads. A query without clauses asks for every event. A clause without types asks for
+    /// every type that can carry its tags. A partition-scoped tag matches only the events that it
+    /// partitions.
     ///
     /// # Errors
     /// A clause whose tags no type can be read by, an empty value, an unknown type.
@@ -91,14 +91,14 @@ impl Page {
         })
     }
 
-    /// The page of `events`, which come in any order; it holds no more of them than its limit.
+    /// The page of `events`, which come in any order. It never holds more events than its limit.
     pub fn of(&self, events: impl IntoIterator<Item = SequencedEvent>) -> Vec<SequencedEvent> {
         let mut kept = BTreeMap::new();
         events.into_iter().for_each(|event| self.keep(&mut kept, event));
         self.ordered(kept)
     }
 
-    /// Keeps `event` if the page can hold it, in place of the last one if the page is full.
+    /// Keeps `event` if it belongs on the page. If the page is full, it replaces the last event.
     pub fn keep(&self, kept: &mut BTreeMap<Position, SequencedEvent>, event: SequencedEvent) {
         if !self.holds(&event.position) {
             return;
@@ -109,7 +109,7 @@ impl Page {
         }
     }
 
-    /// What was kept, in the order of the page.
+    /// The kept events, in the order of the page.
     pub fn ordered(&self, kept: BTreeMap<Position, SequencedEvent>) -> Vec<SequencedEvent> {
         let events = kept.into_values();
         if self.backwards { events.rev().collect() } else { events.collect() }

@@ -1,4 +1,4 @@
-//! One use case, on whichever log: command, decision, reaction, cases.
+//! One use case, on any log: command, decision, reaction, cases.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::{BoundaryId, FedEvent, Sequence, Tag, TagSchema, kit::Case};
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
 /// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
-/// so equal commands have equal JSON: use `Vec` or `BTreeSet`, whose order stays, and no `HashSet`.
+/// so equal commands must have equal JSON: use `Vec` or `BTreeSet`, whose order stays, not `HashSet`.
 pub trait Command: Serialize + DeserializeOwned + Send + Sync {
     /// The tags of each variant; a struct has one.
     const SHAPES: &'static [&'static [TagSchema]];
@@ -20,8 +20,8 @@ pub trait Command: Serialize + DeserializeOwned + Send + Sync {
 }
 
 /// Why a decision refuses a command, for a person (`Display`) and for a program: serialised with
-/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so none has the name
-/// of a member that is there already; the kit's cases say so.
+/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the
+/// names of its own members. The kit's cases check that.
 pub trait Rejection: std::error::Error + Serialize + Send {}
 
 impl<R: std::error::Error + Serialize + Send> Rejection for R {}
@@ -33,8 +33,8 @@ pub enum Never {}
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandContext {
-    /// Milliseconds since 1970, as the writer's clock says, and never below the time of an event that
-    /// the decision has read, so that differences to a `#[time]` field are not negative.
+    /// The time of the writer's clock, in milliseconds since 1970. It is never below the time of an event
+    /// that the decision has read, so that differences to a `#[time]` field are not negative.
     pub now_ms: u64,
     /// Names this command.
     pub command_id: String,
@@ -46,7 +46,7 @@ pub struct CommandContext {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopicEvent {
-    /// Deduplicates: no other event has it.
+    /// Unique to the event, for deduplication.
     pub id: String,
     /// Type name.
     #[serde(rename = "type")]
@@ -64,7 +64,7 @@ pub struct TopicEvent {
     pub data: Value,
     /// Metadata by key.
     pub meta: crate::Metadata,
-    /// The name of the replay that sends the event again; absent from what happened just now.
+    /// The name of the replay that sends the event again; absent from a new event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
 }
@@ -116,8 +116,8 @@ pub struct Cause {
     pub event_type: &'static str,
 }
 
-/// One use case. [`DcbSlice`](crate::DcbSlice) and [`StreamSlice`](crate::StreamSlice) say what its log
-/// has to know besides. `decide` is pure.
+/// One use case. [`DcbSlice`](crate::DcbSlice) and [`StreamSlice`](crate::StreamSlice) add what its log
+/// needs. `decide` is pure.
 pub trait Slice: Command + 'static {
     /// Name in kebab case: of the Lambda, and the last part of its HTTP path.
     const NAME: &'static str;
@@ -133,7 +133,7 @@ pub trait Slice: Command + 'static {
     /// Why it refuses.
     type Rejection: Rejection;
 
-    /// The events that follow from the command, none when what it asks for is already so.
+    /// The events that follow from the command; none if there is nothing to change.
     ///
     /// # Errors
     /// The command is refused.
@@ -146,13 +146,13 @@ pub trait Slice: Command + 'static {
     /// The commands that an event of one of the types in [`Slice::REACTS_TO`] leads to.
     ///
     /// # Errors
-    /// The payload is not what the type promises.
+    /// The payload does not have the shape of the type.
     fn react(_event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
         Ok(Vec::new())
     }
 
-    /// The thing that a command of an event is about: the command's tags that have one value. An event
-    /// leads to one command about a thing, and that takes effect once, also when a later version of
+    /// The thing that a command of a reaction is about: the command's tags that have one value. An event
+    /// leads to one command about each thing, which takes effect once, even if a later version of
     /// [`Slice::react`] makes another command about it.
     fn about(&self) -> String {
         let is_list = |tag: &Tag| self.shape().iter().any(|of| of.many && of.key == tag.key);

@@ -6,7 +6,7 @@ use crate::{Context, Slice};
 
 /// A context whose decisions each rest on one stream.
 pub trait StreamContext: Context<Event: Serialize + DeserializeOwned + 'static> {
-    /// What the events of a stream fold to; the default is a stream without events.
+    /// The state of a stream, folded from its events. The default is that of a stream without events.
     type State: Default + Clone + Send + Sync;
 
     /// The state after one more event. It is pure.

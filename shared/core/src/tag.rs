@@ -1,15 +1,15 @@
-//! A tag names one thing an event is about.
+//! A tag names one thing that an event is about.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// A name of the schema: of an event type, a tag key, a context. Derived types have theirs in the
-/// program; a schema that is made at run time owns it.
+/// A name in a schema: of an event type, a tag key, a context. For derived types it is part of the program; a
+/// schema that is made at run time owns its names.
 pub type Name = Cow<'static, str>;
 
 /// `key:value`. Keys match `[a-z][A-Za-z0-9]*` (the [`Catalog`](crate::Catalog) refuses others);
-/// a value is any text. An empty value is kept, but is no boundary.
+/// a value is any text. An empty value is kept, but makes no boundary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tag {
     /// What kind of thing: `orderId`.

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest id, in bytes. Generous for UUIDs and human-made numbers, far below the 2,048 bytes of a
-/// DynamoDB key, so that composites of ids fit.
+/// Longest id, in bytes. That is more than UUIDs and human-made numbers need, and far below the 2,048 bytes
+/// of a DynamoDB key, so that composites of ids fit.
 pub const ID_BYTES_MAX: usize = 64;
 
 /// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with
@@ -14,7 +14,7 @@ pub const ID_BYTES_MAX: usize = 64;
 #[serde(try_from = "String")]
 pub struct Id(String);
 
-/// Why a text is no id.
+/// Why a text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an id has 1 to {ID_BYTES_MAX} characters of A-Z a-z 0-9 . _ -, this one {}", found(.0)
@@ -94,9 +94,9 @@ macro_rules! id_type {
     };
 }
 
-/// A text of at most `BYTES_MAX` bytes, for the fields of commands: one that is longer is refused with its
-/// field and the limit. The fields of events are plain texts, so that what is stored can be read whatever
-/// commands may say later.
+/// A text of at most `BYTES_MAX` bytes, for the fields of commands. A longer one is refused with its field and
+/// the limit. The fields of events are plain texts, so that stored events can be read even if commands get
+/// other limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Text<const BYTES_MAX: usize>(String);

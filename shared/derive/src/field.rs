@@ -1,4 +1,4 @@
-//! What the fields of events and commands say.
+//! The fields of events and commands, and their tags.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -41,13 +41,13 @@ impl TaggedField {
         let by_name = name.ends_with("_id") || name.ends_with("_ids");
         let options = TagOptions::parse(&field.attrs)?;
         if let Some(skip) = options.skip {
-            let error = "`skip` takes the tag from a field named `*_id` or `*_ids`; this is none";
+            let error = "`skip` is for fields named `*_id` or `*_ids`; remove it here";
             return if by_name { Ok(Self::untagged(field, ident)) } else { Err(skip.error(error)) };
         }
         let tag = match (by_name, &options.key, &options.scope) {
             (false, None, Some(scope)) => {
                 return Err(scope.error(
-                    "this field is no tag: tags are fields named `*_id` or `*_ids`; name the key, \
+                    "this field is not a tag: tags are fields named `*_id` or `*_ids`; name its key: \
                      `#[tag(key = \"…\", …)]`",
                 ));
             }
@@ -120,9 +120,10 @@ impl TagOptions {
             })?;
         }
         match &options.strong {
-            Some(strong) if !options.cross_partition => Err(strong.error(
-                "`strong` says how a cross-partition tag is read: `#[tag(cross_partition, strong)]`",
-            )),
+            Some(strong) if !options.cross_partition => {
+                Err(strong
+                    .error("`strong` needs `cross_partition`: `#[tag(cross_partition, strong)]`"))
+            }
             _ => Ok(options),
         }
     }
@@ -162,8 +163,8 @@ impl TagField {
         }
     }
 
-    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`; an error about its type
-    /// points at `at`.
+    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`. A compile error about its
+    /// type points at `at`.
     pub(crate) fn push(&self, value: &TokenStream, at: &Type) -> TokenStream {
         let key = &self.key;
         let push = quote_spanned! { at.span() =>
@@ -187,7 +188,7 @@ fn check_key(key: &LitStr) -> Result<()> {
     Err(syn::Error::new(key.span(), "a tag key matches [a-z][A-Za-z0-9]*"))
 }
 
-/// `product_ids` names many of `product_id`.
+/// `product_id` of `product_ids`: both have the same key.
 fn singular(field: &str) -> &str {
     if field.ends_with("_ids") { &field[..field.len() - 1] } else { field }
 }

@@ -5,17 +5,18 @@
 //! | attribute | meaning |
 //! |---|---|
 //! | `partition` | the field's tag is (part of) the partition tag |
-//! | `cross_partition` | decisions read every carrier of the tag, in whatever partition |
-//! | `strong` | with `cross_partition`: read by index items, strongly if wanted |
-//! | `skip` | no tag |
-//! | `key = "k"` | another key than the field's name in camelCase; makes any field a tag |
+//! | `cross_partition` | decisions read all events with the tag, in any partition |
+//! | `strong` | with `cross_partition`: read from index items, strongly if wanted |
+//! | `skip` | the field is not a tag |
+//! | `key = "k"` | the tag's key is `k`, not the field's name in camelCase; makes any field a tag |
 //!
 //! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
 //! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
-//! `#[event(separator = '|')]` changes what joins a composite partition. In [`Reads`], a field
-//! marked `#[time]` takes the event's time, in milliseconds since 1970, as its position says; a
-//! decision's own time, `CommandContext::now_ms`, is never below it. A field
-//! marked `#[stream]` takes the id of the stream that the event is in, which only a view meets.
+//! `#[event(separator = '|')]` changes what joins a composite partition.
+//!
+//! In [`Reads`], a field marked `#[time]` takes the time in the event's position, in milliseconds since
+//! 1970. `CommandContext::now_ms`, a decision's own time, is never lower. A field marked `#[stream]`
+//! takes the id of the event's stream; only views read such events.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod field;

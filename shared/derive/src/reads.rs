@@ -90,10 +90,13 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
     for variant in &variants {
         let ident = &variant.ident;
         let Fields::Unnamed(fields) = &variant.fields else {
-            return Err(syn::Error::new(ident.span(), "hold the event: `Placed(OrderPlaced)`"));
+            return Err(syn::Error::new(
+                ident.span(),
+                "a variant holds one event: `Placed(OrderPlaced)`",
+            ));
         };
         if fields.unnamed.len() != 1 {
-            return Err(syn::Error::new(fields.span(), "hold exactly one event"));
+            return Err(syn::Error::new(fields.span(), "a variant holds exactly one event"));
         }
         let ty = &fields.unnamed[0].ty;
         schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));

@@ -87,13 +87,13 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The compiler sees the fields of one type, so what they alone contradict is a compile error.
+/// A contradiction among the fields of one type is a compile error.
 fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
     let mut tags = fields.iter().filter_map(|field| field.tag.as_ref()).peekable();
     if tags.peek().is_some() && !tags.any(|tag| tag.is_partition()) {
         return Err(syn::Error::new(
             name.span(),
-            "an event with tags is stored by one of them: mark that field `#[tag(partition)]`",
+            "an event with tags needs a partition: mark one of its tags `#[tag(partition)]`",
         ));
     }
     Ok(())

@@ -11,7 +11,7 @@ use ringfence::{
 
 use crate::shop::{Book, book, booked, catalog};
 
-/// A memory log whose next reads miss events, and before whose next appends others append.
+/// A memory log whose next reads miss events. Others append to it just before the next appends.
 pub(crate) struct Faulty {
     pub(crate) log: MemoryLog,
     /// How many of the next reads return nothing.
@@ -125,7 +125,7 @@ fn a_stale_read_costs_a_retry_and_no_wrong_write() {
 
 #[test]
 fn a_rejection_decided_on_stale_reads_is_never_answered() {
-    // Two rooms are booked, one of them is seen as nothing at all: the no-op would be wrong too.
+    // Two rooms are booked, but a stale read shows neither: to change nothing would be wrong too.
     let log = Faulty::new([booked("r1", "g1").into()]);
     let decisions = Decisions::new(10);
     let first = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
@@ -155,11 +155,11 @@ fn a_read_that_lags_behind_the_fence_is_not_decided_on() {
 }
 
 #[test]
-fn who_always_loses_gives_up_and_says_so() {
+fn a_command_that_always_loses_gives_up_with_contention() {
     let log = Faulty::new([]);
     let others = (0..ATTEMPTS_MAX).map(|n| booked(&format!("x{n}"), "g1").into());
-    // Every append meets a booking of the guest that the read before did not see. The first two
-    // would be enough to be refused, so each is invisible to reads.
+    // Before every append comes a booking of the guest that the last read did not see. Two visible bookings
+    // would lead to a refusal, so reads see none.
     *log.stale_reads.lock().unwrap() = ATTEMPTS_MAX;
     log.intruders.lock().unwrap().extend(others);
     let error = run(&log, &book("r1", "g1"), None).unwrap_err();
@@ -180,7 +180,7 @@ fn a_warm_handler_appends_without_reading() {
     log.calls();
     let again = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
     assert_eq!((code(&again), log.calls().as_str()), ("nothing", "verify"));
-    // Another's booking makes the model wrong: a conflict, then the truth.
+    // A booking of another writer makes the model wrong: a conflict, and then a correct answer.
     append(&log.log, booked("r9", "g1").into());
     let again = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
     assert_eq!((code(&again), log.calls().as_str()), ("nothing", "verify pause read! verify"));

@@ -1,4 +1,4 @@
-//! What the derive macros make, and what they say to a person.
+//! What the derive macros make, and how their errors help.
 
 use ringfence::{Command as _, Event as _, NewEvent, Tag, TagSchema, prelude::*};
 use serde_json::json;

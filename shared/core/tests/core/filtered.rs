@@ -111,12 +111,12 @@ fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Hand
 }
 
 #[test]
-fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
+fn events_that_a_read_returns_beyond_the_query_are_counted_and_not_folded() {
     let log = Faulty::new([cleaned(id("r1"), 1).into(), cleaned(id("r1"), 2).into()]);
     let accepted = run(&log, &Clean { room_id: id("r1"), shift_id: 3 }, None).unwrap();
     assert_eq!(accepted.attempts, 1);
     assert!(matches!(accepted.outcome, Outcome::Accepted(events) if events.len() == 1));
-    // The slice asks for strong reads, of the first attempt too.
+    // The slice asks for strong reads, in the first attempt too.
     assert_eq!(log.calls(), "read! append");
     let refused = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
     let Outcome::Rejected { message, .. } = refused.outcome else { panic!("{refused:?}") };
@@ -146,7 +146,7 @@ fn a_command_whose_tags_have_no_value_depends_on_nothing() {
     assert_eq!(log.calls(), "");
 }
 
-/// Withdraws a review, of a room that need not be named.
+/// Withdraws a review, whose room may be named or not.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Withdraw {
     review_id: String,

@@ -74,7 +74,7 @@ fn an_event_has_an_index_item_of_each_value_and_of_its_type() {
             "depot:x depot:y driverId:d1 driverId:d2 parcelId:p"
         )
     );
-    // One value twice is one boundary; an empty one is none.
+    // The same value twice makes one boundary; an empty value makes none.
     assert_eq!(filed(moved("x", "x", &[""]).into()), text("depot:x", "depot:x parcelId:p"));
     // The partition is a boundary of its own id: one fence, and the copy by which it is read.
     assert_eq!(filed(Arrived { depot: "x".to_owned() }.into()), text("depot:x", "depot:x"));
@@ -155,7 +155,7 @@ fn a_command_reads_a_type_alone_when_no_tag_finds_it() {
     let depot = [("depot", "x")];
     let expected = [item(&depot, &["Arrived"]), alone];
     assert_eq!(query(vec![Tag::new("depot", "x")], &["Arrived", "Numbered"]), expected);
-    // A tag that finds it is cheaper than the one fence of all.
+    // A tag that finds it is cheaper than the one fence of all events of the type.
     let number = [("number", "7")];
     assert_eq!(query(vec![Tag::new("number", "7")], &["Numbered"]), [item(&number, &["Numbered"])]);
 }
@@ -170,7 +170,7 @@ fn append(
 }
 
 #[test]
-fn what_an_index_item_shows_is_conditioned_on() {
+fn an_append_is_conditioned_on_what_index_items_show() {
     let log = MemoryLog::new(catalog());
     let conflict = |read: QueryItem, then: Vec<NewEvent>| {
         let plan = plan(vec![read]).unwrap();

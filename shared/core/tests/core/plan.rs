@@ -1,4 +1,4 @@
-//! Routes: what is read where, and what is refused when a function starts.
+//! Routes: where each clause is read, and what is refused when a function starts.
 
 use ringfence::{
     Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan,
@@ -51,7 +51,7 @@ fn clauses_on_one_boundary_share_a_read() {
 }
 
 #[test]
-fn what_no_read_returns_is_refused() {
+fn a_clause_whose_events_no_read_returns_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
     // A clause of several tags asks for events that no other clause's read has to return.
     let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);
@@ -140,7 +140,7 @@ fn a_key_has_one_scope_in_a_stack() {
         error,
         CatalogError::ScopeDiffers { key: "guestId".into(), event_type: "Greeted".into() }
     );
-    // A context that reads the events of another names them too.
+    // A context that reads another context's events has them in its catalog too.
     assert!(Catalog::compose([catalog().unwrap(), catalog().unwrap()]).is_ok());
     let other = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
     let twice = Catalog::compose([catalog().unwrap(), other]).unwrap_err();

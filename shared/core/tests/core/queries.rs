@@ -1,4 +1,4 @@
-//! The query that runs is the one that is planned when a function starts, whoever wrote it.
+//! The query that runs is the one that was planned when the function started, derived or written by hand.
 
 use futures::executor::block_on;
 use ringfence::{
@@ -178,7 +178,7 @@ fn a_slice_starts_if_its_own_query_can_be_planned() {
     assert!(matches!(run(&log, &open), Outcome::Rejected { .. }));
 }
 
-/// As [`OpenWith`], with a query that forgets a type.
+/// Like [`OpenWith`], with a query that forgets a type.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Forgets {
     #[tag(partition)]
@@ -288,7 +288,7 @@ struct AuditSome {
 slice!(AuditSome reads Audits, writes |_: &AuditSome| vec![]);
 
 #[test]
-fn many_optional_tags_are_planned_all_given_each_left_out_and_all_left_out() {
+fn many_optional_tags_are_planned_with_none_one_or_all_left_out() {
     let plans = AuditSome::plans(&catalog().unwrap()).unwrap();
     let mut reads: Vec<_> = plans.iter().map(|plan| plan.reads.len()).collect();
     reads.sort_unstable();

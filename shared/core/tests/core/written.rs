@@ -1,4 +1,4 @@
-//! What a decision is given, and what it may write and refuse.
+//! What a decision knows, and what it may write and refuse.
 
 use futures::executor::block_on;
 use ringfence::{
@@ -18,7 +18,7 @@ struct Measured {
     mean_age_ms: f64,
 }
 
-/// How long ago a room was booked, on average: of no bookings, not a number.
+/// How long ago a room was booked, on average; NaN if there are no bookings.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Measure {
     #[tag(partition)]
@@ -40,7 +40,7 @@ enum Refusal {
     Future { code: &'static str },
     #[error("has a field that the answer has")]
     Clash { code: &'static str, title: &'static str },
-    #[error("is no object")]
+    #[error("is not an object")]
     Bare,
 }
 
@@ -104,7 +104,7 @@ fn measure() -> Measure {
 }
 
 #[test]
-fn an_event_that_nobody_could_read_is_not_written() {
+fn an_event_that_can_not_be_read_back_is_not_written() {
     let catalog = Rooms::catalog().unwrap();
     let log = MemoryLog::new(catalog.clone());
     let envelope = Envelope::default();
@@ -140,12 +140,12 @@ fn a_rejection_has_a_code() {
 
 #[test]
 #[should_panic(expected = "field `title` of the rejection")]
-fn a_rejection_leaves_the_members_of_its_answer_alone() {
+fn a_rejection_must_not_have_fields_named_like_members_of_the_answer() {
     given([]).when(measure()).then_rejected(Refusal::Clash { code: "Clash", title: "x" });
 }
 
 #[test]
-fn a_tag_with_one_value_has_one() {
+fn an_event_made_by_hand_has_one_value_of_a_tag_that_has_one() {
     let log = MemoryLog::new(catalog().unwrap());
     let envelope = &Envelope::default();
     let append = |event: NewEvent, key: &'static str, value: &str| {
@@ -161,7 +161,7 @@ fn a_tag_with_one_value_has_one() {
         let several =
             FilingError::SeveralValues { event_type: "Booked".into(), key: key.to_owned() };
         assert_eq!(error, several);
-        // What is in a log already is filed as it was.
+        // An event that is in a log already is filed as it was.
         let mut stored = booked();
         stored.tags.push(Tag::new(key, value));
         catalog().unwrap().filing(&stored).unwrap();
