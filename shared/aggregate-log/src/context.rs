@@ -28,13 +28,13 @@ pub trait AggregateContext: StreamContext<Log = Aggregates> + Sized {
     /// Names an aggregate of this store.
     ///
     /// # Errors
-    /// [`AggregateError::Key`] for an id that names none.
+    /// [`AggregateError::Key`] for an id that can't name an aggregate.
     fn key(id: &str) -> Result<AggregateKey, AggregateError> {
         Ok(AggregateKey::new(Self::NAME, id)?)
     }
 
-    /// The events of `key` in `range`. Fails as [`GetEvents::get_events`], and with an event that
-    /// is none of this store's.
+    /// The events of `key` in `range`. Fails as [`GetEvents::get_events`], and with an event of another
+    /// store.
     fn get_events<'a, L: GetEvents>(
         log: &'a L,
         key: &'a AggregateKey,
@@ -61,7 +61,7 @@ pub trait AggregateContext: StreamContext<Log = Aggregates> + Sized {
         }
     }
 
-    /// The aggregate `id`, which there has to be.
+    /// The aggregate `id`, which must exist.
     ///
     /// # Errors
     /// [`AggregateError::NotFound`], or as [`AggregateContext::get_events`].
@@ -132,18 +132,18 @@ pub trait AggregateContext: StreamContext<Log = Aggregates> + Sized {
     }
 }
 
-/// An aggregate as its events up to some version make it.
+/// An aggregate, folded from its events up to some version.
 pub struct Aggregate<C: AggregateContext> {
     /// Its name.
     pub key: AggregateKey,
-    /// What was folded.
+    /// The version of the last event that was folded.
     pub version: Version,
-    /// What came of it.
+    /// The state after it.
     pub state: C::State,
 }
 
 impl<C: AggregateContext> Aggregate<C> {
-    /// An aggregate without events: what a new id has, without a read.
+    /// An aggregate without events: a new id, which needs no read.
     #[must_use]
     pub fn new(key: AggregateKey) -> Self {
         Self { key, version: Version::NONE, state: C::State::default() }
@@ -156,7 +156,7 @@ impl<C: AggregateContext> Aggregate<C> {
         Self { key: self.key, version: event.version, state }
     }
 
-    /// Events that follow on the aggregate as it was read, as a part of a group.
+    /// Events that follow on the aggregate as it was read, as one push of a group.
     ///
     /// # Errors
     /// [`AggregateError::Invalid`] for an event that serde does not tag adjacently.
@@ -177,7 +177,7 @@ pub struct Draft<E> {
     pub event: E,
     /// What travels beside its payload.
     pub metadata: Option<Value>,
-    /// When it happened, in milliseconds since 1970; the log's clock says so otherwise.
+    /// When it happened, in milliseconds since 1970; if absent, the time of the log's clock.
     pub timestamp_ms: Option<u64>,
 }
 
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::Memory;
 
-    /// Lamps, whose state is since when they are on.
+    /// Lamps, whose state is the time since which they are on.
     struct Lamps;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fold_of_its_own_has_the_times_of_the_events() {
+    async fn a_fold_of_recorded_events_has_their_times() {
         let clock = Clock::fixed(0);
         let log = Memory::new(clock.clone());
         let mut folded = Vec::new();

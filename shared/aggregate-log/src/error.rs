@@ -7,7 +7,7 @@ use ringfence_dynamo::CodecError;
 
 use crate::{AggregateKey, KeyError, Version};
 
-/// An event is where another was to go.
+/// The place of a new event is taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} has an event of version {version} already, seen {}", version - 1)]
 pub struct Conflict {
@@ -30,13 +30,13 @@ pub enum AggregateError {
         key: AggregateKey,
         /// The version that was to be written.
         version: u64,
-        /// The newest that there is.
+        /// The aggregate's newest version.
         newest: Version,
     },
     /// The aggregate has no events.
     #[error("{0} has no events")]
     NotFound(AggregateKey),
-    /// What was asked for makes no sense, whatever the log holds.
+    /// The request makes no sense, whatever the log holds.
     #[error("refused: {0}")]
     Invalid(String),
     /// Another command was settled under the idempotency key; nothing is written.
@@ -48,8 +48,8 @@ pub enum AggregateError {
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// DynamoDB has no such value; nothing is written.
-    #[error("an event of {key} can't be held")]
+    /// DynamoDB can't hold a value of an event; nothing is written.
+    #[error("DynamoDB can't hold an event of {key}")]
     Unstorable {
         /// The aggregate.
         key: AggregateKey,

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::AggregateKey;
 
-/// A version that a read has found, so that an event pushed behind it leaves no gap.
+/// A version that a read has found, so that an event pushed after it leaves no gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub(crate) u64);
 
 impl Version {
-    /// What a new aggregate has before its first event; true without a read.
+    /// The version of an aggregate before its first event. It needs no read.
     pub const NONE: Self = Self(0);
 
     /// The number: 1 for the first event.
@@ -22,12 +22,12 @@ impl Version {
 /// Where new events of an aggregate go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Behind what the decision has read: a conflict if there is more by now.
+    /// After what the decision has read: a conflict if there is more by now.
     After(Version),
-    /// At this version: a conflict if it is taken, and refused if it would leave a gap, which one
-    /// strong read finds out.
+    /// At this version: a conflict if it is taken, and refused if it would leave a gap. One strong read
+    /// finds a gap.
     At(u64),
-    /// Behind the newest event, which one strong read finds.
+    /// After the newest event, which one strong read finds.
     End,
     /// From this version on, over whatever is there: for migrations without other writers.
     Forced(u64),
@@ -42,11 +42,11 @@ pub struct NewEvent {
     pub payload: Option<Value>,
     /// What travels beside the payload.
     pub metadata: Option<Value>,
-    /// When it happened, in milliseconds since 1970; the log's clock says so otherwise.
+    /// When it happened, in milliseconds since 1970; if absent, the time of the log's clock.
     pub timestamp_ms: Option<u64>,
 }
 
-/// New events of one aggregate, one behind the other.
+/// New events of one aggregate, one after another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     /// The aggregate.
@@ -77,11 +77,11 @@ pub struct StoredEvent {
 /// Which events of an aggregate to read; all of them by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// None below this version.
+    /// The lowest version to read.
     pub min_version: Option<u64>,
-    /// None above this version.
+    /// The highest version to read.
     pub max_version: Option<u64>,
-    /// This many at most.
+    /// At most this many events.
     pub limit: Option<u32>,
     /// From the newest to the oldest.
     pub reverse: bool,
@@ -92,7 +92,7 @@ impl Range {
     pub const NEWEST: Self =
         Self { min_version: None, max_version: None, limit: Some(1), reverse: true };
 
-    /// Whether nothing can be in it; DynamoDB refuses such questions.
+    /// Whether no version can be in it. DynamoDB refuses such a query.
     pub(crate) fn is_empty(&self) -> bool {
         let (min, max) = (self.min_version.unwrap_or(0), self.max_version.unwrap_or(u64::MAX));
         self.limit == Some(0) || min > max
@@ -102,13 +102,13 @@ impl Range {
 /// Which aggregates of a store to list, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// This many at most; a page may have fewer and not be the last.
+    /// At most this many aggregates; a page may have fewer and not be the last.
     pub limit: Option<std::num::NonZeroU32>,
-    /// What [`Listed::next_page_token`] was; what is set beside it wins over what it was made with.
+    /// A [`Listed::next_page_token`]. Options set beside it replace those that it was made with.
     pub page_token: Option<String>,
-    /// None whose first event is older: a timestamp.
+    /// Lists only aggregates whose first event is not older than this timestamp.
     pub initial_event_after: Option<String>,
-    /// None whose first event is newer: a timestamp.
+    /// Lists only aggregates whose first event is not newer than this timestamp.
     pub initial_event_before: Option<String>,
     /// From the youngest to the oldest.
     pub reverse: Option<bool>,

@@ -1,5 +1,5 @@
-//! Events as other parts of the stack take them: from the images of the table's stream, for the
-//! index, for the EventTopic.
+//! Events for other parts of the stack: from the images of the table's stream, for the index and for
+//! the EventTopic.
 
 use futures::stream::Stream;
 use ringfence::{BoundaryId, FedEvent, Metadata, Sequence};
@@ -8,10 +8,10 @@ use ringfence_dynamo::Item;
 use crate::item::decode;
 use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table, read, scan};
 
-/// The event of a NEW_IMAGE, whoever wrote it; [`crate::Recorded::of`] types it by its store.
+/// The event of a NEW_IMAGE, whoever wrote it. [`crate::Recorded::of`] decodes it for its context.
 ///
 /// # Errors
-/// The image is no event.
+/// The image is not an event.
 pub fn event_of_image(image: Item) -> Result<StoredEvent, DecodeError> {
     decode(image)
 }

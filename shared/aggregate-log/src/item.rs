@@ -26,11 +26,11 @@ pub(crate) const INITIAL_EVENTS: &str = "initialEvents";
 /// Types that the original keeps for its messages.
 const RESERVED_TYPES: [&str; 2] = ["__REPLAYED__", "__AGGREGATE_EXISTS__"];
 
-/// Why an item is no event.
+/// Why an item is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// An attribute is missing or of another kind.
-    #[error("attribute {0} is missing or of another kind")]
+    /// An attribute is missing or has the wrong type.
+    #[error("attribute {0} is missing or has the wrong type")]
     Attribute(&'static str),
     /// The partition key names no aggregate.
     #[error(transparent)]
@@ -87,7 +87,7 @@ pub(crate) fn decode(mut item: Item) -> Result<StoredEvent, DecodeError> {
     Ok(StoredEvent { key, version, event_type, timestamp, payload, metadata })
 }
 
-/// The same, and an error names the item.
+/// [`decode`], with an error that names the item.
 pub(crate) fn decode_named(item: Item) -> Result<StoredEvent, AggregateError> {
     let name = name_of(&item);
     decode(item).map_err(|error| AggregateError::undecodable(name, error))

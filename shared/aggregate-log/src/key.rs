@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What stands between the store and the aggregate in a partition key.
+/// Separates the store from the aggregate in a partition key.
 const SEPARATOR: char = '#';
 /// A partition key, in bytes. Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 const KEY_BYTES_MAX: usize = 2_048;
@@ -14,10 +14,10 @@ pub struct AggregateKey {
     id: String,
 }
 
-/// Why a text names no store or no aggregate.
+/// Why a text can't name a store or an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The id of the store could not be told from the aggregate's.
+    /// The store's id can't be told from the aggregate's.
     #[error("the id of an event store has one or more characters and no {SEPARATOR:?}: {0:?}")]
     Store(String),
     /// An aggregate without an id.
@@ -54,7 +54,8 @@ impl AggregateKey {
         Ok(Self { store, id })
     }
 
-    /// The aggregate whose events are in `partition`. Only the store is free of separators.
+    /// The aggregate whose events are in `partition`. The aggregate's id may contain separators; the
+    /// store's can't.
     ///
     /// # Errors
     /// [`KeyError::Partition`].

@@ -1,4 +1,4 @@
-//! What the table of the aggregates has to be.
+//! The layout of the aggregates' table.
 
 use aws_sdk_dynamodb::types::StreamViewType;
 use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};

@@ -25,7 +25,7 @@ pub struct LegacyTable {
     store: String,
 }
 
-/// What became of the events of a legacy table.
+/// The result of an import: what became of the events of a legacy table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Events that were put.
@@ -38,7 +38,7 @@ impl LegacyTable {
     /// The table `name`, which holds the events of `store`.
     ///
     /// # Errors
-    /// [`AggregateError::Key`] when no store can be named so.
+    /// [`AggregateError::Key`] if `store` can't name a store.
     pub fn new(
         client: Client,
         name: impl Into<String>,
@@ -49,13 +49,13 @@ impl LegacyTable {
         Ok(Self { table: Table::new(client, name, Clock::system()), store })
     }
 
-    /// Puts every event into `to` as it is: version, timestamp, payload and metadata. It can be
-    /// run again after it failed, and goes on where events are missing. Nothing else should write
-    /// either table meanwhile.
+    /// Puts every event into `to` as it is: version, timestamp, payload and metadata. If it fails, it can
+    /// be run again, and goes on where events are missing. Nothing else should write to either table
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`AggregateError::Conflict`] when `to` has another event at the place of one; otherwise what
-    /// the requests fail with.
+    /// [`AggregateError::Conflict`] if `to` has another event in the place of one; otherwise the failure
+    /// of a request.
     pub async fn import(&self, to: &Table) -> Result<Imported, AggregateError> {
         let put = |item| async move {
             let entry = self.entry(item)?;
@@ -92,7 +92,7 @@ impl LegacyTable {
 }
 
 impl Table {
-    /// Puts an item that has no push of its own; false when it is there already.
+    /// Puts an item without an id of a push. Returns false if it is there already.
     async fn put_once(&self, entry: Entry) -> Result<bool, AggregateError> {
         let (key, version, item) = (entry.key.clone(), entry.version, entry.item.clone());
         let prepared = Prepared { push_id: String::new(), entries: vec![entry], events: vec![] };

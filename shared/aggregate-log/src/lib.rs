@@ -1,10 +1,9 @@
-//! One stream of events an aggregate, in the table layout of Castore.
+//! One stream of events for each aggregate, in the table layout of Castore.
 //!
 //! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it
 //! takes effect if no event has its version yet, so whoever read up to version n and pushes n + 1
-//! has decided on everything there is. No transaction, no fence, and nothing that crosses the
-//! aggregate; where a decision needs more, [`PushEventGroup`] joins aggregates, and the DCB log is
-//! there for the rest.
+//! has decided on everything there is. A push needs no transaction and no fence, and concerns one
+//! aggregate. [`PushEventGroup`] is for decisions on several aggregates, the DCB log for all others.
 //!
 //! docs/aggregate-log.md has layout, costs and what differs from the original.
 //!

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
 use crate::{AggregateError, AggregateKey, List, Listed, ListedAggregate, Table};
 
-/// Whose first events: the value of the index's partition key.
+/// Whose first events to list: the name and the value of the index's partition key.
 pub(crate) struct Of {
     pub(crate) name: &'static str,
     pub(crate) value: AttributeValue,
 }
 
-/// A page token, in the JSON of the original: either continues a list that the other began.
+/// A page token, in the JSON of the original: either writer continues a list that the other began.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
@@ -101,7 +101,7 @@ impl Key {
     }
 }
 
-/// What a page is asked for: the options, and where the token's page ended.
+/// The options of a page, and where the token's page ended.
 pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError> {
     let token = match &list.page_token {
         None => Token::default(),
@@ -120,7 +120,7 @@ pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError
     Ok((applied, token.last_evaluated_key))
 }
 
-/// Continues a list behind `key`.
+/// The token that continues a list after `key`.
 pub(crate) fn token(list: List, key: Key) -> String {
     let token = Token {
         limit: list.limit,

@@ -1,7 +1,7 @@
-//! What a log can do, one capability a trait: whoever needs a part of a log asks for that part, and
-//! its role allows that part.
+//! The capabilities of a log, each a trait: code that needs a part of a log asks for that part, and its
+//! role allows no more.
 //!
-//! | capability | on the table it needs |
+//! | capability | needs |
 //! |---|---|
 //! | [`GetEvents`] | `dynamodb:Query` on the table |
 //! | [`PushEvent`] | `dynamodb:PutItem` on the table; [`Place::At`] and [`Place::End`] also `dynamodb:Query` |
@@ -31,8 +31,8 @@ pub trait PushEvent: Sync {
     /// Adds the event at its place, in one conditional put.
     ///
     /// # Errors
-    /// [`AggregateError::Conflict`] when another event is there, [`AggregateError::Gap`] when its
-    /// predecessor is not; nothing is written then.
+    /// [`AggregateError::Conflict`] if another event is there, [`AggregateError::Gap`] if its
+    /// predecessor is not; then nothing is written.
     fn push_event(
         &self,
         key: &AggregateKey,
@@ -43,14 +43,13 @@ pub trait PushEvent: Sync {
 
 /// Adds events of several aggregates, of several stores.
 pub trait PushEventGroup: Sync {
-    /// Adds all of the events or none, with one timestamp; an aggregate has one entry. The answer
-    /// has the order of the group.
+    /// Adds all of the events or none, with one timestamp. The group names each aggregate once. The
+    /// answer is in the order of the group.
     ///
     /// # Errors
     /// As [`PushEvent::push_event`], for the first aggregate of the group that refuses, gaps before
-    /// conflicts; and
-    /// [`AggregateError::Invalid`] when the group is empty, names an aggregate twice, or says two
-    /// timestamps.
+    /// conflicts. [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has
+    /// two timestamps.
     fn push_event_group(
         &self,
         group: Vec<Push>,
@@ -59,7 +58,7 @@ pub trait PushEventGroup: Sync {
 
 /// Lists the aggregates of a store.
 pub trait ListAggregateIds: Sync {
-    /// One page of the aggregates, by the time of their first events. A new aggregate may show late.
+    /// One page of the aggregates, by the time of their first events. A new aggregate may appear late.
     fn list_aggregate_ids(
         &self,
         store: &str,

@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// No events, and the time from `clock`.
+    /// A log without events, with the time of `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { items: Arc::default(), clock }
@@ -131,7 +131,7 @@ impl ListAggregateIds for Memory {
         let begin = start.and_then(|start| found.iter().position(|(key, _)| place(key) == start));
         found.drain(..begin.map_or(0, |begin| begin + 1));
         let limit = list.limit.map_or(usize::MAX, |limit| limit.get() as usize);
-        // As DynamoDB does: a page that is full has a successor, be it an empty one.
+        // As in DynamoDB, another page follows a full one, even if it is empty.
         let last = found.get(limit - 1).map(|(key, _)| key.clone());
         found.truncate(limit);
         let aggregates = found.iter().map(|(_, item)| listed(item)).collect::<Result<_, _>>()?;

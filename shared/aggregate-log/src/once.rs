@@ -1,9 +1,9 @@
 //! Once: a command's events are the record that it was carried out.
 //!
 //! What a command reads is searched for the events of an earlier run. Each push has events of the
-//! command's own aggregate, which the command alone names. So an earlier run is found there,
-//! whatever else it has pushed to; and since the push requires the version that was searched, check
-//! and effect are one.
+//! command's own aggregate, which follows from the command alone. So an earlier run is found there,
+//! wherever else it has pushed events. The push requires the version that was searched, so check and
+//! effect are one.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -18,7 +18,7 @@ use crate::{AggregateError, AggregateKey, GetEvents, Range, StoredEvent};
 const COMMAND_AGGREGATE: &str = "commandAggregate";
 
 /// The marks of an event of `key`, by which a repeat of the command knows it. A mark without a value is
-/// one that the event does not have, also where its metadata was copied from an event that has it.
+/// removed from the event's metadata, which may be a copy of another event's.
 pub(crate) fn marks(
     record: &CommandRecord,
     own: &AggregateKey,
@@ -42,7 +42,7 @@ pub(crate) struct Reader<'a, L> {
     log: &'a L,
     /// The command's own aggregate.
     own: &'a AggregateKey,
-    /// Of a command with an idempotency key.
+    /// `None` for a command without an idempotency key.
     record: Option<&'a CommandRecord>,
     found: Mutex<Found>,
 }

@@ -1,4 +1,4 @@
-//! A push, from what is asked for to the items that are put; the same for every log.
+//! A push, from its request to the items that are put; the same for every log.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::error::Conflict;
 use crate::item::{decode_named, encode, is_of_push};
 use crate::{AggregateError, AggregateKey, Place, Push, StoredEvent, Version, limits};
 
-/// One event that is to be put.
+/// One event to put.
 pub(crate) struct Entry {
     pub(crate) key: AggregateKey,
     pub(crate) version: u64,
-    /// Over whatever is there.
+    /// Replaces whatever is there.
     pub(crate) forced: bool,
     pub(crate) item: Item,
 }
@@ -53,10 +53,10 @@ impl Prepared {
         Ok(Self { push_id, entries, events })
     }
 
-    /// What a failed send says of the push; `None` when it says nothing but the failure.
+    /// What a failed send tells about the push; `None` if it tells nothing.
     ///
-    /// Events are never deleted, so where another's event is, a copy of this push that is still
-    /// under way fails as well: a conflict is certain, also after a lost answer.
+    /// Events are never deleted. So if another writer's event is there, a copy of this push that is still
+    /// under way fails as well: a conflict is certain, even after a lost answer.
     pub(crate) fn verdict(&self, failure: &Failure) -> Option<Result<(), AggregateError>> {
         let found: Vec<_> = match failure {
             Failure::Condition(found) => self.entries.iter().zip([found.as_ref()]).collect(),
@@ -85,7 +85,7 @@ impl Entry {
     }
 }
 
-/// Refuses what makes no group, before any request.
+/// Refuses what can't be a group, before any request.
 pub(crate) fn check(group: &[Push]) -> Result<(), AggregateError> {
     let refuse = |why: String| Err(AggregateError::Invalid(why));
     if group.is_empty() || group.iter().any(|push| push.events.is_empty()) {
@@ -117,7 +117,7 @@ fn timestamp_ms(group: &[Push]) -> Result<Option<u64>, AggregateError> {
 }
 
 impl Place {
-    /// Whether its version takes a read to find or to believe.
+    /// Whether a read is needed to find or to check its version.
     pub(crate) fn needs_newest(self) -> bool {
         matches!(self, Self::End | Self::At(2..))
     }

@@ -18,7 +18,7 @@ const LOOKS_MAX: u32 = 4;
 /// How many gaps a table remembers; the one met least recently is forgotten first.
 const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
 
-/// Gaps that stayed: a later read does not look again for what an earlier one has looked for.
+/// Gaps that stayed: later reads do not look again for what an earlier one has looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
 
@@ -55,9 +55,9 @@ struct Look<'a> {
 
 /// The events of `key` in `range`.
 ///
-/// The events of one transaction may become visible one by one, even to a strong read; a decision on a
-/// later one would be made without the earlier. Where a version is missing, a read in the order of
-/// versions therefore looks again. What stays missing was never there: other writers of this layout
+/// The events of one transaction may become visible one by one, even to a strong read. A decision could
+/// then read a later event without an earlier one. So where a version is missing, a read in the order of
+/// versions looks again. A version that stays missing was never there: other writers of this layout
 /// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
 /// becoming visible, so the looks begin anew.
 pub(crate) fn events<'a>(
@@ -100,8 +100,8 @@ pub(crate) fn events<'a>(
     })
 }
 
-/// The items of `partition` whose versions are in `range`. Each page is asked for what is still
-/// missing and no more, so that a limit bounds what is read, and paid for, as well.
+/// The items of `partition` whose versions are in `range`. Each page is asked for no more items than are
+/// still needed, so that a limit also bounds what is read and paid for.
 pub(crate) fn items(
     table: &Table,
     partition: String,

@@ -1,4 +1,4 @@
-//! Every item of a table, strongly, for what looks at the whole of it.
+//! Strong reads of every item of a table, for code that looks at the whole table.
 
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::Item;

@@ -1,5 +1,4 @@
-//! Slices on the aggregate log: read, decide, push; and again from the start when another writer was
-//! faster.
+//! Slices on the aggregate log: read, decide, push; and start again if another writer was faster.
 
 use ringfence::{CommandRecord, Context, Envelope, Slice, StateOf, StreamSlice};
 use ringfence_dynamo::Retry;
@@ -13,7 +12,7 @@ use crate::{AggregateContext, AggregateError, GetEvents, Others, PushEventGroup,
 /// context says here how it reads the others; what it writes to all of them is one transaction.
 ///
 /// A repeat is known by the events of the command's own aggregate, so a command that writes anything
-/// writes an event there.
+/// must write an event there.
 pub trait AggregateSlice:
     Slice<
         Context: AggregateContext,
@@ -49,7 +48,7 @@ impl<S: StreamSlice<Context: AggregateContext>> AggregateSlice for S {
     }
 }
 
-/// Why a command did not do what it was to do.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError<R> {
     /// Refused by the domain.
@@ -60,10 +59,10 @@ pub enum CommandError<R> {
     Log(#[from] AggregateError),
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Executed<R> {
-    /// Its events, empty if what it asks for was already so; or why it has no effect.
+    /// Its events, empty if there was nothing to change; or why it failed.
     pub outcome: Result<Vec<StoredEvent>, CommandError<R>>,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
@@ -71,10 +70,10 @@ pub struct Executed<R> {
     pub repeated: bool,
 }
 
-/// Carries out `command`, anew after each conflict, as often and as long as `retry` says; after the
-/// last attempt the conflict, which names aggregate and version, is the outcome.
+/// Carries out `command`, anew after each conflict, as often and as long as `retry` says. After the
+/// last attempt the outcome is the conflict, which names aggregate and version.
 ///
-/// Each event gets the envelope's metadata, where it has none of its own under that key. With an
+/// Each event gets the envelope's metadata, but keeps its own where both have a key. With an
 /// idempotency key the command takes effect once: its events are their own record. They carry the
 /// key, and what the command reads is searched for it. The key's scope is the slice and the command's
 /// own aggregate: with another own aggregate it is another command, and takes effect. Refusals leave
@@ -89,8 +88,8 @@ pub async fn handle<S: AggregateSlice>(
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let mut attempts = retry.start();
     loop {
-        // Boxed here and before the log: the futures of all layers in one are nested deeper than the
-        // compiler goes.
+        // Boxed here and before the log: unboxed, the futures of all layers nest deeper than the compiler
+        // allows.
         let attempt = Box::pin(attempt(log, command, envelope, record.as_ref())).await;
         let (outcome, repeated) = match attempt {
             Err(CommandError::Log(AggregateError::Conflict(_))) if attempts.again().await => {
@@ -113,7 +112,7 @@ async fn attempt<S: AggregateSlice>(
     let id = command.aggregate_id();
     let key = S::Context::key(&id)?;
     let reader = Reader::new(log, &key, record);
-    // To its end, or the command fails: a part of an earlier run's events is not its answer.
+    // It is read to its end, or the command fails: a part of an earlier run's events is not its answer.
     let own = S::Context::get_aggregate(&reader, &id, None).await?;
     let others = Others::new(&reader, &own);
     let state = Box::pin(command.load(own.state, &others)).await;
@@ -121,7 +120,7 @@ async fn attempt<S: AggregateSlice>(
         Ok(state) => command.decide(&state, &envelope.context).map_err(CommandError::Rejected),
         Err(error) => Err(error.into()),
     };
-    // Whatever it has decided: an earlier run of it is in what it has read.
+    // Whatever the command has decided, an earlier run of it shows in what it has read.
     let found = reader.found().await?;
     if !found.is_empty() {
         return Ok((found, true));

@@ -18,7 +18,7 @@ use crate::{
     PushEvent, PushEventGroup, Range, StoredEvent, Version, read,
 };
 
-/// Event stores in one DynamoDB table; clones share one meter, and what is known of gaps.
+/// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) dynamo: ringfence_dynamo::Table,
@@ -36,7 +36,7 @@ impl Table {
         Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new() }
     }
 
-    /// The same, trying as often and as long as `retry` says: a deadline comes in here.
+    /// The same, but it tries as often and as long as `retry` says. A deadline is set here.
     #[must_use]
     pub fn retrying(self, retry: Retry) -> Self {
         Self { retry, ..self }
@@ -66,7 +66,7 @@ impl Table {
         let mut attempts = self.retry.start();
         loop {
             let firsts = join_all(group.iter().map(|push| self.first(push))).await;
-            // The first of the group that is refused, not the first to answer.
+            // The error is of the first in the group that is refused, not of the first to answer.
             let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
             let (now_ms, push_id) = (self.clock.now_ms(), self.clock.uuid().simple().to_string());
             let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
@@ -74,7 +74,7 @@ impl Table {
                 Err(AggregateError::Conflict(conflict)) => conflict,
                 sent => return sent.map(|()| prepared.events),
             };
-            // Nothing was decided on the end of an aggregate: where it is now will do as well.
+            // No decision rests on the end of an aggregate, so its end by now will do as well.
             let anywhere =
                 group.iter().any(|push| push.key == conflict.key && push.place == Place::End);
             if !anywhere {

@@ -1,5 +1,5 @@
-//! Looks for what no writer of this crate leaves behind, but others may have: gaps, events that go
-//! back in time, first events that the index does not list, or lists wrongly.
+//! Looks for faults that this crate never causes, but other writers may: gaps, events that go back in
+//! time, first events that the index does not list or lists wrongly.
 
 use std::collections::HashSet;
 
@@ -19,20 +19,20 @@ pub enum Wrong {
         key: AggregateKey,
         /// The version before the gap; 0 when the first event is missing.
         after: u64,
-        /// The version behind it.
+        /// The version after it.
         found: u64,
     },
-    /// The event is older than its predecessor, as clocks that differ make it.
-    #[error("{key}: version {version} is of {timestamp}, its predecessor is younger")]
+    /// The event is older than its predecessor, because clocks differ.
+    #[error("{key}: version {version} is of {timestamp}, earlier than its predecessor")]
     Order {
         /// The aggregate.
         key: AggregateKey,
         /// The event.
         version: u64,
-        /// When it says that it happened.
+        /// Its timestamp.
         timestamp: String,
     },
-    /// The first event does not name its store, so that no list has the aggregate; or another event
+    /// The first event does not name its store, so that no list has the aggregate; or a later event
     /// does, so that lists have it twice.
     #[error("{key}: version {version} has {EVENT_STORE_ID} {found:?}")]
     Listing {
@@ -43,8 +43,8 @@ pub enum Wrong {
         /// What it has.
         found: Option<String>,
     },
-    /// The item is no event.
-    #[error("{0} is no event")]
+    /// The item is not an event.
+    #[error("{0} is not an event")]
     Item(String),
 }
 
@@ -55,14 +55,14 @@ pub struct Report {
     pub events: u64,
     /// Aggregates, by their first events.
     pub aggregates: u64,
-    /// In the order in which it was found; empty is good.
+    /// In the order in which it was found; empty if nothing is wrong.
     pub wrong: Vec<Wrong>,
 }
 
 impl Table {
-    /// Looks at every item, beside whatever writes: it reads and pays for the whole table once, and
-    /// for each aggregate that looks wrong once more, strongly and alone, to be sure. `progress` is
-    /// told how many events were looked at.
+    /// Looks at every item, while others may write. It reads (and pays for) the whole table once. To be
+    /// sure, it reads each aggregate that looks wrong once more, strongly and alone. `progress` is told
+    /// how many events were looked at.
     ///
     /// # Errors
     /// A page that can't be read.
@@ -98,7 +98,7 @@ impl Table {
         let (mut wrong, mut run) = (Vec::new(), None);
         let mut items = std::pin::pin!(read::items(self, key.to_string(), Range::default()));
         while let Some(item) = items.try_next().await? {
-            // What is no event, the scan itself reports.
+            // The scan itself reports items that are not events.
             if let Ok(next) = Run::of(&item) {
                 wrong.extend(next.follows(run.as_ref(), &item));
                 run = Some(next);
@@ -122,7 +122,7 @@ impl Run {
         Ok(Self { key: event.key, version, timestamp: event.timestamp })
     }
 
-    /// What is wrong with this event, whose item is `item`, behind `before`.
+    /// What is wrong with this event, whose item is `item`, after the event `before`.
     fn follows(&self, before: Option<&Self>, item: &Item) -> impl Iterator<Item = Wrong> {
         let key = || self.key.clone();
         let after = before.map_or(0, |before| before.version);

@@ -55,8 +55,8 @@ impl<'a, L: GetEvents, C: AggregateContext> Others<'a, L, C> {
         Self { log, versions, context: PhantomData }
     }
 
-    /// The state of the aggregate with this id. What the decision writes to it is written only if
-    /// nobody has written to it since; of two reads, since the earlier one.
+    /// The state of the aggregate with this id. What the decision writes to it takes effect only if
+    /// nobody has written to it since this read, or since the first of several reads.
     ///
     /// # Errors
     /// The id names no aggregate, or the read fails.
@@ -105,7 +105,7 @@ pub(crate) fn by_aggregate<E>(
 }
 
 /// The group to push, the command's own aggregate first; empty if nothing is written. Each event gets
-/// `metadata`, where it has none of its own under that key, and the marks of `record`.
+/// `metadata`, but keeps its own where both have a key, and the marks of `record`.
 ///
 /// # Errors
 /// [`AggregateError::Invalid`] for events of other aggregates alone, for an event of an aggregate that
@@ -122,8 +122,8 @@ pub(crate) fn group<E: Serialize>(
         return match groups.get(1) {
             None => Ok(Vec::new()),
             Some((key, _)) => Err(AggregateError::Invalid(format!(
-                "a command that writes to {key} writes to its own aggregate {own} as well, where its \
-                 repeat is known"
+                "a command that writes to {key} must also write to its own aggregate {own}, where a repeat \
+                 is known"
             ))),
         };
     }
@@ -256,8 +256,8 @@ mod tests {
     fn events_of_other_aggregates_alone_are_refused() {
         let writes = vec![To::other("a", Counted::Up(1))];
         let refused = pushed(writes, &[("a", 0), ("own", 0)]).expect_err("it has no own event");
-        let why = "refused: a command that writes to counters#a writes to its own aggregate \
-                   counters#own as well, where its repeat is known";
+        let why = "refused: a command that writes to counters#a must also write to its own aggregate \
+                   counters#own, where a repeat is known";
         assert_eq!(refused, why);
     }
 

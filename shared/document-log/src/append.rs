@@ -22,9 +22,9 @@ const CAUSATION: &str = "causationId";
 pub struct Append<'a> {
     /// The stream.
     pub stream: &'a StreamName,
-    /// The Tip as it was read; none if there is none, or is assumed to be none.
+    /// The Tip as it was read; `None` if the stream has no Tip or is assumed to have none.
     pub known: Option<&'a Batch>,
-    /// Whether anything that was written in between is a conflict, unfolds too, or events only.
+    /// Whether anything written in between is a conflict, unfolds too; otherwise only events are.
     pub by_etag: bool,
     /// Types and payloads of the events, oldest first.
     pub events: Vec<(String, Option<Value>)>,
@@ -37,9 +37,9 @@ pub struct Append<'a> {
 /// What became of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It is in the stream, and this is the Tip behind it.
+    /// It is in the stream, and this is the Tip after it.
     Written(Batch),
-    /// Others were first. The Tip as it was found, if the refusal brought it.
+    /// Another writer was first. This is the Tip that was found, if the refusal brought it.
     Conflict(Option<Batch>),
 }
 
@@ -53,8 +53,8 @@ enum Whose {
 impl<S: Store> DocumentLog<S> {
     /// Writes all of it or nothing, if the stream is still as it was read.
     ///
-    /// A lost answer is no conflict: the same write is sent again, and a refusal of the second send
-    /// is looked at to see whether the first one caused it.
+    /// A lost answer is not a conflict: the same write is sent again. If the second send is refused,
+    /// the stream shows whether the first one is the cause.
     ///
     /// # Errors
     /// There is nothing to write, it is too large, the requests failed, or the outcome can't be
@@ -84,7 +84,7 @@ impl<S: Store> DocumentLog<S> {
         let GaveUp { failure: Failure::Condition(found), attempts, unknown } = gave_up else {
             return Err(gave_up.writing("appending").into());
         };
-        // A Tip that can't be understood is read again, where it is an error.
+        // A Tip that can't be decoded is read again, and then is an error.
         let found = found.and_then(|found| Batch::of_item(found).ok());
         let Some(source) = unknown else { return Ok(Appended::Conflict(found)) };
         match self.whose(&write, found.as_ref(), envelope).await? {
@@ -97,9 +97,9 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Whether the refused write is in the stream, since an earlier send of it was not answered.
-    /// Its etag says so until somebody else writes; then its events do, which are at indexes that
-    /// nobody else's can have.
+    /// Whether the refused write is in the stream, by an earlier send that was not answered. The Tip has
+    /// its etag until another writer comes. After that its events show it: no others can have their
+    /// indexes.
     async fn whose(
         &self,
         write: &Write,
@@ -115,7 +115,7 @@ impl<S: Store> DocumentLog<S> {
             return Ok(Whose::Theirs);
         }
         if new == 0 {
-            // What unfolds were there before those that are there now, nothing says.
+            // Nothing tells which unfolds were there before those that are there now.
             return Ok(Whose::Unclear);
         }
         let stream = &write.tip.stream;
@@ -185,8 +185,8 @@ impl<S: Store> DocumentLog<S> {
     }
 }
 
-/// What a failed write says of the Tip, on which a transaction acts last. That a calf is there already says
-/// no more than the Tip will.
+/// What a failed write says about the Tip, which is the last action of a transaction. If the calf is there
+/// already, the Tip says why.
 fn of_tip(failure: Failure) -> Failure {
     match failure {
         Failure::Cancelled(mut reasons) => match reasons.pop() {

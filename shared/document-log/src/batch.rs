@@ -14,19 +14,19 @@ pub(crate) const TIP_KEY: i64 = 2_147_483_647;
 pub struct StoredEvent {
     /// `c`: type name.
     pub event_type: String,
-    /// `t`: when the writer's clock said it was written, as text.
+    /// `t`: the time of writing by the writer's clock, as text.
     pub time: String,
     /// `d`, `D`: the payload.
     pub data: Body,
     /// `m`, `M`: metadata.
     pub meta: Body,
-    /// `x`: what belongs together.
+    /// `x`: the id that events of one process share.
     pub correlation_id: Option<String>,
-    /// `y`: what caused it.
+    /// `y`: the id of the event's cause.
     pub causation_id: Option<String>,
 }
 
-/// A snapshot: the state behind all events up to some version.
+/// A snapshot: the state after all events up to some version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfold {
     /// `i`: how many events it stands for.
@@ -48,7 +48,7 @@ pub struct Batch {
     pub stream: StreamName,
     /// `i`: 2,147,483,647 for the Tip, else the index of the first event.
     pub key: i64,
-    /// `n`: the index behind the last event; the Tip's is the stream's version.
+    /// `n`: the index after the last event; the Tip's is the stream's version.
     pub version: u64,
     /// `etag` (Tip): new with every write.
     pub etag: Option<String>,
@@ -125,7 +125,7 @@ impl Batch {
     /// The batch that `item` holds.
     ///
     /// # Errors
-    /// It is none.
+    /// The item is not a batch.
     pub fn of_item(mut item: Item) -> Result<Self, ItemError> {
         let stream = match item.remove("p") {
             Some(AttributeValue::S(name)) => name,
@@ -159,7 +159,7 @@ impl Batch {
 }
 
 impl Head {
-    /// What an item says of its stream: its `p`, `n` and `c` are enough.
+    /// What an item says about its stream: its `p`, `n` and `c` are enough.
     pub(crate) fn of_item(mut item: Item) -> Result<Self, ItemError> {
         let stream = required_text(&mut item, "p", "")?;
         let version: u64 = required(&item, "n", &stream)?;
@@ -182,7 +182,7 @@ impl Recorded {
     /// The event of such an item.
     ///
     /// # Errors
-    /// It is none.
+    /// The item is not an event.
     pub fn of_item(mut item: Item) -> Result<(StreamName, Self), ItemError> {
         let stream = required_text(&mut item, "p", "")?;
         let index = required(&item, "i", &stream)?;
@@ -208,7 +208,7 @@ pub(crate) fn number(number: u64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// `c`: the types, apart from the bodies so that they can be read without.
+/// `c`: the types, apart from the bodies, so that they can be read without them.
 pub(crate) fn type_list(events: &[StoredEvent]) -> AttributeValue {
     let types = events.iter().map(|event| AttributeValue::S(event.event_type.clone()));
     AttributeValue::L(types.collect())

@@ -1,4 +1,4 @@
-//! Bodies of events: bytes and how they are encoded, as every reader of the table knows them.
+//! Bodies of events: bytes and their encoding, which every reader of the table knows.
 
 use std::io::Read;
 
@@ -6,17 +6,17 @@ use brotli::enc::BrotliEncoderParams;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use serde_json::Value;
 
-/// Bodies up to this size, in bytes, are not compressed: there is nothing to gain.
+/// Bodies up to this size, in bytes, are not compressed, because compression gains nothing.
 const COMPRESSED_BYTES_MIN: usize = 49;
-/// What one body may unpack to, in bytes; more is taken for an attack.
+/// The largest size to which one body may unpack, in bytes; more is taken for an attack.
 pub const DECOMPRESSED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 /// Quick, and within a few percent of the best.
 const BROTLI_QUALITY: i32 = 6;
 
-/// How the bytes of a body are to be understood; the numbers are stored.
+/// The encoding of a body's bytes; its number is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// 0: as they are.
+    /// 0: not compressed.
     Raw,
     /// 1: deflate without header.
     Deflate,
@@ -25,7 +25,7 @@ pub enum Encoding {
     Brotli,
 }
 
-/// A body as it is stored. No bytes mean that there is none.
+/// A body as it is stored. Without bytes, there is no body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     /// The stored number of the encoding.
@@ -37,17 +37,17 @@ pub struct Body {
 /// Why a body can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// Written with an encoding that is not known here.
+    /// It has an encoding that is not known here.
     #[error("encoding {0} is unknown")]
     Encoding(u64),
     /// The bytes do not unpack.
     #[error("the compressed bytes are broken")]
     Broken(#[source] std::io::Error),
-    /// They unpack to more than anybody would have written.
+    /// They unpack to more than anyone would have written.
     #[error("the body unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes")]
     TooLarge,
-    /// The unpacked bytes are no JSON.
-    #[error("the body is no JSON")]
+    /// The unpacked bytes are not JSON.
+    #[error("the body is not JSON")]
     Json(#[source] serde_json::Error),
 }
 
@@ -89,7 +89,7 @@ impl Body {
         Self { encoding: Encoding::Raw.number(), bytes }
     }
 
-    /// Whether there is none.
+    /// Whether there is no body.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -115,10 +115,10 @@ impl Body {
         }
     }
 
-    /// The JSON that it holds; none if there is no body.
+    /// The JSON that it holds; `None` if there is no body.
     ///
     /// # Errors
-    /// As [`Body::unpacked`], and bytes that are no JSON.
+    /// As [`Body::unpacked`], and bytes that are not JSON.
     pub fn json(&self) -> Result<Option<Value>, BodyError> {
         if self.is_empty() {
             return Ok(None);
@@ -131,7 +131,7 @@ fn bounded(bytes: Vec<u8>) -> Result<Vec<u8>, BodyError> {
     if bytes.len() > DECOMPRESSED_BYTES_MAX { Err(BodyError::TooLarge) } else { Ok(bytes) }
 }
 
-/// `None` when it does not get smaller.
+/// `None` if it does not become smaller.
 fn deflate(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(bytes.len());
     let mut compress = Compress::new(Compression::default(), false);
@@ -146,8 +146,8 @@ fn brotli(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(packed)
 }
 
-/// Some writers end a stream with a flush instead of its last block: what is there counts, and
-/// whether it is whole shows the JSON.
+/// Some writers end a stream with a flush instead of its last block. All bytes that are there count; the
+/// JSON shows whether they are complete.
 fn inflate(packed: &[u8]) -> Result<Vec<u8>, BodyError> {
     let broken = |message: &str| BodyError::Broken(std::io::Error::other(message.to_owned()));
     let mut decompress = Decompress::new(false);
@@ -199,7 +199,7 @@ mod tests {
         let body = |encoding, bytes: &[u8]| Body { encoding, bytes: bytes.to_vec() };
         let fails = |body: Body| body.json().expect_err("it is broken").to_string();
         assert_eq!(fails(body(3, b"{}")), "encoding 3 is unknown");
-        assert_eq!(fails(body(0, b"{")), "the body is no JSON");
+        assert_eq!(fails(body(0, b"{")), "the body is not JSON");
         assert_eq!(fails(body(1, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
         assert_eq!(fails(body(2, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
         assert_eq!(Body::NONE.json().expect("nothing"), None);

@@ -1,4 +1,4 @@
-//! What a warm program keeps of streams.
+//! The states of streams that a warm program keeps.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use lru::LruCache;
 
 use crate::{Batch, StreamName};
 
-/// States that a warm program keeps, least recently used out first.
+/// States that a warm program keeps. The least recently used state goes first.
 pub struct Cache<T>(Option<Mutex<LruCache<StreamName, Cached<T>>>>);
 
 struct Cached<T> {
@@ -16,10 +16,10 @@ struct Cached<T> {
     at_ms: u64,
 }
 
-/// A state and what it was folded from.
+/// A state and the Tip up to which it was folded.
 pub(crate) struct Loaded<T> {
     pub(crate) state: T,
-    /// None if nothing was ever written.
+    /// `None` if nothing was ever written.
     pub(crate) tip: Option<Batch>,
 }
 
@@ -45,7 +45,7 @@ impl<T> Cache<T> {
         let Some(cache) = &self.0 else { return };
         let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
         let version = |state: &Loaded<T>| state.tip.as_ref().map_or(0, |tip| tip.version);
-        // A slow reader does not put back what a writer has left behind.
+        // A slow reader does not replace the state of a faster writer.
         let newer = |cached: &Cached<T>| version(&cached.state) > version(state);
         if !cache.peek(stream).is_some_and(newer) {
             cache.put(stream.clone(), Cached { state: state.clone(), at_ms });

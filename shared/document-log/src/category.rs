@@ -1,4 +1,4 @@
-//! Typed streams: load, fold, decide, append, again if others were first.
+//! Typed streams: load, fold, decide, append; and again if another writer was first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,22 +25,22 @@ pub struct Category<D: DocumentContext, S> {
 /// Why a category can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CategoryError {
-    /// Events are told by the names of their variants.
-    #[error("the events of {0} are no enum tagged by the names of its variants alone")]
+    /// Events are distinguished by the names of their variants.
+    #[error("the events of {0} must be an enum that is tagged by the names of its variants alone")]
     Events(&'static str),
     /// The category's name.
     #[error(transparent)]
     Name(#[from] StreamNameError),
 }
 
-/// How the first attempt gets the state. Whatever it is, no write rests on a state that is not the
-/// stream's, and a decision that writes nothing is made on a strongly consistent one.
+/// How the first attempt gets the state. In every case a write takes effect only if its state is the
+/// stream's, and a decision that writes nothing is made on a strongly consistent state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
-    /// From the store, at half the price of a strong read; what is in the cache is only asked after.
+    /// From the store, at half the price of a strong read; of a cached state, only what came after is read.
     #[default]
     Eventual,
-    /// From the store, with everything that is acknowledged.
+    /// From the store, with every acknowledged write.
     Strong,
     /// From the cache, if it was the newest at most this long ago.
     Stale(Duration),
@@ -50,21 +50,21 @@ pub enum Load {
     Empty,
 }
 
-/// A decision that is settled.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transacted<E, R> {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome<E, R>,
-    /// The stream's version behind it.
+    /// The stream's version after it.
     pub version: u64,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
 }
 
-/// What became of a decision.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<E, R> {
-    /// These events are in the stream; none if what was asked for was already so.
+    /// These events are in the stream; empty if there was nothing to change.
     Accepted(Vec<E>),
     /// The command was accepted before, under the same idempotency key; these are its events.
     Repeated(Vec<Recorded>),
@@ -72,7 +72,7 @@ pub enum Outcome<E, R> {
     Rejected(R),
 }
 
-/// What became of an attempt to write.
+/// The result of an attempt to write.
 enum Synced<E> {
     Written {
         events: Vec<E>,
@@ -100,7 +100,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         Ok(Self { log, access, cache, types })
     }
 
-    /// The log below.
+    /// The log of the streams.
     #[must_use]
     pub fn log(&self) -> &DocumentLog<S> {
         &self.log
@@ -114,7 +114,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         Ok(StreamName::new(D::NAME, id)?)
     }
 
-    /// What `view` makes of the state of stream `id`, and its version.
+    /// The result of `view` for the state of stream `id`, and the stream's version.
     ///
     /// # Errors
     /// The state can't be read.
@@ -131,8 +131,8 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     }
 
     /// Decides on the state of stream `id` and appends the events, if nothing was written in
-    /// between; if something was, decides again.
-    /// An idempotency key is not looked at: [`Category::transact_once`] does that.
+    /// between; if something was, decides again. It ignores an idempotency key:
+    /// [`Category::transact_once`] is for commands with one.
     ///
     /// # Errors
     /// The state can't be read, the events can't be written, others kept writing, or the outcome
@@ -151,8 +151,8 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     /// events, and if the stream has events with these marks, nothing is decided.
     ///
     /// # Errors
-    /// As [`Category::transact`]; the key is another command's; or only the state is kept, which says
-    /// nothing of commands.
+    /// As [`Category::transact`]; or the key is another command's; or only the state is kept, which says
+    /// nothing about commands.
     pub async fn transact_once<R>(
         &self,
         id: &str,
@@ -214,7 +214,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
                 Ok(_) => Outcome::Accepted(Vec::new()),
                 Err(rejection) => Outcome::Rejected(rejection),
             };
-            // Nothing is written that would be refused if the state were old, so it is asked after.
+            // An old state shows when a write is refused. Nothing is written here, so the store is asked.
             if !strong {
                 let fresh =
                     self.fetch(&stream, Some(&loaded), Consistency::Strong, None, envelope).await?;

@@ -34,11 +34,11 @@ pub(crate) fn decode<E: DeserializeOwned>(
     }
 }
 
-/// The types that the enum knows; none if it is no enum that is tagged by the names of its variants
+/// The types that the enum knows; empty unless it is an enum that is tagged by the names of its variants
 /// alone.
 pub(crate) fn types<E: DeserializeOwned>() -> &'static [&'static str] {
     let found = Cell::new(&[][..]);
-    // It fails in any case: all that is asked of it is what it asks for.
+    // It always fails; only what it asks for matters.
     let _ = E::deserialize(Names(&found));
     found.get()
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn another_shape_is_an_error_that_says_what_is_missing() {
+    fn an_error_says_that_events_must_be_variants_of_an_enum() {
         let error = decode::<Event>("Added", Some(json!({}))).expect_err("no item");
         assert!(error.to_string().contains("itemId"), "{error}");
         let error = decode::<Event>("Added", Some(json!({ "x": 1 }))).expect_err("no item");

@@ -9,9 +9,9 @@ pub enum Documents {}
 /// name.
 ///
 /// `Event` is an enum with a variant for each type of event, and for each unfold. Types that it does not
-/// know are passed over.
+/// know are ignored.
 pub trait DocumentContext: StreamContext<Log = Documents> {
-    /// How commands have the state stored and read: all events, unless a context knows better.
+    /// How the state is stored and read for commands. The default is to read all events.
     #[must_use]
     fn access() -> Access<Self>
     where
@@ -23,10 +23,10 @@ pub trait DocumentContext: StreamContext<Log = Documents> {
 
 /// How a category's state is stored and read.
 ///
-/// From `Unoptimized` one can go to snapshots and back at any time. `RollingState` is a way without
-/// return: what it writes is in no event.
+/// A context can change from `Unoptimized` to snapshots and back at any time. From `RollingState` there is
+/// no way back: what it writes is in no event.
 pub enum Access<D: DocumentContext> {
-    /// All events, backwards in pages; no unfold is written.
+    /// All events are read, backwards in pages; no unfold is written.
     Unoptimized,
     /// The state is the last event, which each append also writes as unfold.
     LatestKnownEvent,
@@ -38,7 +38,7 @@ pub enum Access<D: DocumentContext> {
         /// The event that sets the state.
         to_snapshot: fn(&D::State) -> D::Event,
     },
-    /// The same with several unfolds, as when two versions of a program run side by side and each
+    /// The same with several unfolds, for example when two versions of a program run side by side and each
     /// reads its own.
     Snapshots {
         /// Whether nothing before it matters.
@@ -54,17 +54,17 @@ pub enum Access<D: DocumentContext> {
 }
 
 impl<D: DocumentContext> Access<D> {
-    /// Whether a cold read begins with the Tip alone, where an unfold may answer it.
+    /// Whether a cold read begins with the Tip alone, because an unfold may be enough.
     pub(crate) fn reads_unfolds(&self) -> bool {
         !matches!(self, Self::Unoptimized)
     }
 
-    /// Whether what is decided is in events, not in the state alone.
+    /// Whether decisions are kept as events, not in the state alone.
     pub(crate) fn keeps_events(&self) -> bool {
         !matches!(self, Self::RollingState { .. })
     }
 
-    /// Whether an append must find the Tip untouched, not only its events.
+    /// Whether an append must find the whole Tip unchanged, not only its events.
     pub(crate) fn by_etag(&self) -> bool {
         !self.keeps_events()
     }
@@ -79,7 +79,7 @@ impl<D: DocumentContext> Access<D> {
         }
     }
 
-    /// What is written for these events: events and unfolds.
+    /// The events and unfolds to write for these events.
     pub(crate) fn written(
         &self,
         events: Vec<D::Event>,

@@ -17,7 +17,7 @@ use crate::{
     Batch, Change, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, Write,
 };
 
-/// What every condition asks for: the Tip as it was found, so that a conflict needs no read.
+/// Every failed condition returns the Tip that was found, so that a conflict needs no read.
 const FOUND: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
 /// The table for the streams of any categories.
@@ -76,7 +76,7 @@ struct Expressions {
     values: Item,
 }
 
-/// Only what is new travels: an append sends its events, not the Tip's.
+/// Only new events travel: an append does not send those of the Tip.
 fn expressions(write: &Write) -> Expressions {
     let Write { tip, change, expect, .. } = write;
     let mut values = Item::new();
@@ -126,7 +126,7 @@ fn expressions(write: &Write) -> Expressions {
     Expressions { update, condition, values }
 }
 
-/// The items of an answer; one that is no batch is beyond what sending again can mend.
+/// The batch of an answer's item. Sending again can't mend an item that is not a batch.
 fn batch(item: Item) -> Result<Batch, Failure> {
     Batch::of_item(item).map_err(|error| Failure::Permanent { source: error.into() })
 }

@@ -1,4 +1,4 @@
-//! Why the log failed, and why an item can't be understood.
+//! Why the log failed, and why an item can't be decoded.
 
 use ringfence::{KeyReused, LimitExceeded, StoreError};
 
@@ -12,7 +12,7 @@ pub struct Conflict {
     pub stream: StreamName,
     /// How many events the decision has seen.
     pub seen: u64,
-    /// How many the stream has, if the refusal said so. As many as were seen where an unfold was replaced.
+    /// How many the stream has, if the refusal said so. Equal to `seen` if an unfold was replaced.
     pub found: Option<u64>,
 }
 
@@ -26,14 +26,14 @@ pub enum DocumentError {
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// The id names no stream.
+    /// The id can't name a stream.
     #[error(transparent)]
     Name(#[from] StreamNameError),
     /// Another command of the stream was carried out under the idempotency key.
     #[error(transparent)]
     KeyReused(#[from] KeyReused),
-    /// Where only the state is kept, nothing tells a command from its repeat.
-    #[error("{category} keeps no events, so nothing is done once; send it without idempotency key")]
+    /// If only the state is kept, nothing tells a command from its repeat.
+    #[error("{category} keeps no events, so it can't know a repeat; send no idempotency key")]
     KeyWithoutEvents {
         /// The category.
         category: &'static str,
@@ -44,7 +44,7 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
-    /// An event has no JSON form, or is no variant of an enum.
+    /// An event has no JSON form, or is not a variant of an enum.
     #[error("an event of {stream} can't be encoded")]
     Unencodable {
         /// The stream.
@@ -66,7 +66,7 @@ pub enum DocumentError {
         #[source]
         source: BodyError,
     },
-    /// An event or unfold of a known type has another shape.
+    /// An event or unfold of a known type does not have the shape of its type.
     #[error("event {index} of {stream} ({event_type}) can't be decoded")]
     Undecodable {
         /// The stream.
@@ -79,7 +79,7 @@ pub enum DocumentError {
         #[source]
         source: serde_json::Error,
     },
-    /// Events that the read needs were pruned, and no unfold stands for them.
+    /// Events that the read needs were pruned, and no unfold replaces them.
     #[error("{stream} begins at event {first}, event {wanted} was pruned")]
     Pruned {
         /// The stream.
@@ -89,7 +89,7 @@ pub enum DocumentError {
         /// The first one there is.
         first: u64,
     },
-    /// Events in the middle of the stream are not there.
+    /// Events in the middle of the stream are missing.
     #[error("{stream} lacks events {from} to {to}; `verify` says more", to = to - 1)]
     Hole {
         /// The stream.
@@ -105,7 +105,7 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
-    /// A request failed for good or too often, or an item can't be understood.
+    /// A request failed for good or too often, or an item can't be decoded.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -123,7 +123,7 @@ pub enum ItemError {
         /// What it should be.
         expected: &'static str,
     },
-    /// `c` and `e` are parallel.
+    /// `c` and `e` have different lengths.
     #[error("item {stream} has {types} types for {events} events")]
     Types {
         /// Its `p`.
@@ -143,7 +143,7 @@ pub enum ItemError {
         /// `n`.
         version: u64,
     },
-    /// The key names no stream.
+    /// The key can't name a stream.
     #[error("item {stream} does not belong to a stream: {cause}")]
     Name {
         /// Its `p`.

@@ -1,5 +1,5 @@
-//! Events as other parts of the stack take them: from the images of the table's stream, for the
-//! index, for the EventTopic.
+//! Events for other parts of the stack: from the images of the table's stream, for the index and for
+//! the EventTopic.
 
 use ringfence::{BoundaryId, FedEvent, Metadata, Sequence, escape, unescape};
 use ringfence_dynamo::{Item, ms_of_rfc3339, rfc3339};
@@ -19,16 +19,16 @@ pub struct Span {
 }
 
 impl Span {
-    /// The append that a NEW_IMAGE of the table's stream shows; `None` for one that shows none: a
-    /// calf, whose events were in the Tip before; unfolds alone; a trimmed Tip; a stream that a
-    /// system keeps for itself.
+    /// The append that a NEW_IMAGE of the table's stream shows. `None` for an image without one: a calf,
+    /// whose events were in the Tip before; unfolds alone; a trimmed Tip; a stream that a system keeps for
+    /// itself.
     ///
     /// # Errors
     /// The item is neither a Tip nor a calf.
     pub fn of_image(image: Item) -> Result<Option<Self>, ItemError> {
         let tip = Batch::of_item(image)?;
-        // Calves say nothing of `a`. A trim by another program may leave the `a` of an append whose
-        // events are gone.
+        // Calves have no `a`. A trim by another program may leave the `a` of an append whose events are
+        // gone.
         let appended = tip.appended.min(tip.events.len() as u64);
         if appended == 0 || tip.stream.is_internal() {
             return Ok(None);
@@ -42,8 +42,8 @@ impl Span {
 }
 
 impl StreamName {
-    /// The stream's partition on the EventTopic and in the index: escaped, so that it is never that of
-    /// another log.
+    /// The stream's partition on the EventTopic and in the index. It is escaped, so that it never equals a
+    /// partition of another log.
     #[must_use]
     pub fn partition(&self) -> BoundaryId {
         BoundaryId::stored(escape(self.as_str()))
@@ -52,7 +52,7 @@ impl StreamName {
     /// The stream of such a partition.
     ///
     /// # Errors
-    /// It names none.
+    /// The partition can't be a stream's.
     pub fn of_partition(partition: &BoundaryId) -> Result<Self, StreamNameError> {
         let name = unescape(partition.as_str());
         Self::try_from(name.unwrap_or_else(|| partition.to_string()))

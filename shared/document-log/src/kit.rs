@@ -11,8 +11,7 @@ use crate::{
     Outcome, Store, TipLimits,
 };
 
-/// A category of streams for cases. The stream of a command is the one that its case names, and each
-/// case needs an empty one.
+/// A category of streams for cases. A case names the stream of its command, and needs an empty one.
 pub struct OnDocuments<'l, D: DocumentContext, S> {
     /// The category.
     pub category: &'l Category<D, S>,

@@ -1,7 +1,7 @@
 //! The document log: one document per stream, in the table layout of Equinox's DynamoDB store.
 //!
 //! The newest events of a stream are in its Tip, one item that every append rewrites, together with
-//! snapshots ("unfolds") of the state behind them. When the Tip grows too large, its events move to
+//! snapshots ("unfolds") of the state after them. When the Tip grows too large, its events move to
 //! a calf, an item that is never written again, in the transaction that appends the next ones. So
 //! an append is one conditional write of one item, the state is one read of one item, and a stream
 //! image of the Tip brings a stream's events in their order.

@@ -1,4 +1,4 @@
-//! When a Tip calves, and what DynamoDB would refuse, checked before the call.
+//! The sizes at which a Tip calves, and DynamoDB's limits, checked before the call.
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
@@ -16,8 +16,8 @@ pub struct TipLimits {
     pub events_max: Option<usize>,
     /// Events in the Tip, in estimated bytes.
     pub event_bytes_max: usize,
-    /// Events and unfolds in the Tip, in estimated bytes. An unfold is rewritten with every append
-    /// wherever the events are, so this is not about cost.
+    /// Events and unfolds in the Tip, in estimated bytes. An append rewrites the unfolds wherever the
+    /// events are, so this limit is not about cost.
     pub bytes_max: usize,
 }
 
@@ -30,7 +30,7 @@ impl Default for TipLimits {
 }
 
 impl TipLimits {
-    /// The limits that Equinox has unless told otherwise: 32 KB for both.
+    /// Equinox's defaults: 32 KB for both.
     pub const EQUINOX: Self =
         Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
 }

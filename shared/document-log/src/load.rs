@@ -1,4 +1,4 @@
-//! Loading the state of a stream: as little as possible of it, and never a torn one.
+//! Loading the state of a stream: with as few reads as possible, and never from a torn read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::{Batch, Body, Category, DocumentContext, DocumentError, Load, Store, 
 const PAGE_ITEMS_MAX: u64 = 32;
 
 impl<D: DocumentContext, S: Store> Category<D, S> {
-    /// The state for the first attempt, and whether it is all that is acknowledged.
+    /// The state for the first attempt, and whether it has every acknowledged write.
     pub(crate) async fn first(
         &self,
         stream: &StreamName,
@@ -90,7 +90,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         if let (Some(known), tip) = (known, &tip) {
             let version = tip.as_ref().map_or(0, |tip| tip.version);
             let etag = tip.as_ref().and_then(|tip| tip.etag.as_ref());
-            // A replica that has not heard of what this program knows is no news either.
+            // A replica that does not have yet what this program knows brings nothing new either.
             let lags = consistency != Consistency::Strong && version < known.version();
             if lags || (etag.is_some() && etag == known.etag()) {
                 return Ok(known.clone());
@@ -106,7 +106,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         self.fold(stream, known, tip, walk).await
     }
 
-    /// Goes back from `tip` to an origin or to what is known, and folds what came after.
+    /// Goes back from `tip` to an origin or to the known state, and folds the events after it.
     async fn fold(
         &self,
         stream: &StreamName,

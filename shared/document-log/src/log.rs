@@ -1,4 +1,4 @@
-//! The log itself: what its operations share.
+//! The log itself, and what its operations share.
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
@@ -37,13 +37,13 @@ impl<S: Store> DocumentLog<S> {
         Self { encoding, ..self }
     }
 
-    /// Where the items are.
+    /// The store of the items.
     #[must_use]
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// The Tip of a stream; none if nothing was ever written to it.
+    /// The Tip of a stream; `None` if nothing was ever written to it.
     ///
     /// # Errors
     /// The request failed.
@@ -57,8 +57,8 @@ impl<S: Store> DocumentLog<S> {
         Ok(tip.map_err(|gave_up| gave_up.during("reading the Tip"))?)
     }
 
-    /// Every stream that has an item, in no order, each once; beside them each item that says nothing
-    /// of a stream. Reads the whole table.
+    /// Every stream that has an item, each once, in no order, and an error for each item that is not of a
+    /// stream. Reads the whole table.
     pub fn streams<'a>(
         &'a self,
         envelope: &'a Envelope,
@@ -69,7 +69,7 @@ impl<S: Store> DocumentLog<S> {
             let page = self.retry(envelope).run(|| self.store.streams(after.clone())).await;
             let Streams { heads, next } =
                 page.map_err(|gave_up| gave_up.during("listing streams"))?;
-            // The next page may go on with the items of the last stream.
+            // The next page may begin with more items of the last stream.
             let (mut last, mut listed) = (held, Vec::new());
             for head in heads {
                 match (head, &mut last) {
@@ -92,7 +92,7 @@ impl<S: Store> DocumentLog<S> {
         pages.try_flatten().boxed()
     }
 
-    /// How long and how often to try on behalf of a command.
+    /// How long and how often to try for a command.
     pub(crate) fn retry(&self, envelope: &Envelope) -> Retry {
         Retry::of(envelope, &self.clock)
     }

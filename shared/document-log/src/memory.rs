@@ -14,7 +14,7 @@ use crate::{Batch, Change, Direction, Head, Page, Query, Store, StreamName, Stre
 /// The key of an item: its stream, and its place in it.
 type Key = (StreamName, i64);
 
-/// Items that are gone with the process; clones share them.
+/// Items that last as long as the process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Arc<Mutex<BTreeMap<Key, Batch>>>);
 

@@ -1,22 +1,22 @@
-//! What a stream is called: `<category>-<id>`.
+//! Names of streams: `<category>-<id>`.
 
 use std::{fmt, sync::Arc};
 
 /// A partition key of DynamoDB, in bytes.
 const NAME_BYTES_MAX: usize = 2_048;
 
-/// `<category>-<id>`; the category has no hyphen, the id may have any. Parts of a composite id are
+/// `<category>-<id>`. The category has no hyphen; the id may have some. Parts of a composite id are
 /// joined by `_`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamName(Arc<str>);
 
-/// Why a text names no stream.
+/// Why a text can't name a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamNameError {
-    /// A category has at least one character and none of them is a hyphen.
+    /// A category has at least one character and no hyphen.
     #[error("category {0:?} is empty or has a hyphen")]
     Category(String),
-    /// Nothing stands behind the category.
+    /// There is nothing after the category.
     #[error("stream name {0:?} has no id; write <category>-<id>")]
     NoId(String),
     /// DynamoDB would refuse the key.
@@ -42,13 +42,13 @@ impl StreamName {
         &self.0
     }
 
-    /// What stands before the first hyphen.
+    /// The text before the first hyphen.
     #[must_use]
     pub fn category(&self) -> &str {
         self.0.split_once('-').map_or("", |(category, _)| category)
     }
 
-    /// Whether a system keeps its own state here, as checkpoints: no reader of events wants it.
+    /// Whether a system keeps its own state here, such as checkpoints, which are not for readers of events.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.0.starts_with('$')
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_stream_is_refused() {
+    fn a_text_that_cannot_name_a_stream_is_refused() {
         use StreamNameError::{Category, NoId, TooLong};
         assert_eq!(StreamName::new("", "x"), Err(Category(String::new())));
         assert_eq!(StreamName::new("a-b", "x"), Err(Category("a-b".to_owned())));

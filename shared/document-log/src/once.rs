@@ -1,8 +1,8 @@
 //! Once: a command's events are the record that it was carried out.
 //!
 //! The events that a decision rests on are searched for those of an earlier command with the same key:
-//! first in the Tip that was read, then, backwards, in the calves. Since an append requires the version
-//! that was searched, check and effect are one. After a conflict only what is new is searched.
+//! first in the Tip that was read, then, backwards, in the calves. An append requires the version that
+//! was searched, so check and effect are one. After a conflict only new events are searched.
 
 use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
 use serde_json::Value;
@@ -22,8 +22,7 @@ impl<'a> Search<'a> {
         Self { record, searched: 0 }
     }
 
-    /// The command's events in the stream up to `tip`, none if it has none there. What was pruned is
-    /// not found.
+    /// The command's events in the stream up to `tip`, if any. Pruned events are not found.
     ///
     /// # Errors
     /// They can't be read, or are another command's.
@@ -49,7 +48,7 @@ impl<'a> Search<'a> {
         tip: &Batch,
         envelope: &Envelope,
     ) -> Result<Vec<Recorded>, DocumentError> {
-        // A replica may not have the newest calves yet, nor a strong read one that is being written.
+        // A replica may not show the newest calves yet, and a strong read not one that is being written.
         let (mut looks, mut consistency) =
             (torn_retry(log.retry(envelope)).start(), Consistency::Eventual);
         loop {
@@ -63,7 +62,7 @@ impl<'a> Search<'a> {
                     let source = "no time was left to look again".into();
                     return Err(StoreError::Unavailable { operation, attempts, source }.into());
                 }
-                // What no look finds is pruned.
+                // Calves that no look finds were pruned.
                 Ok(None) => return Ok(Vec::new()),
                 Err(error) => return Err(error),
             }

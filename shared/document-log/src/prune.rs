@@ -1,4 +1,4 @@
-//! Forgetting the oldest events of a stream.
+//! Pruning: deletes the oldest events of a stream.
 
 use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_dynamo::Failure;
@@ -7,14 +7,14 @@ use crate::{
     Batch, Change, Direction, DocumentError, DocumentLog, Expect, Query, Store, StreamName, Write,
 };
 
-/// What a prune did.
+/// The result of a prune.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Events that are gone.
+    /// Events that were deleted.
     pub deleted: u64,
-    /// Events that were to go and are still there, in a calf with others: a calf is never rewritten.
+    /// Events that should go but stay, in a calf with later ones: a calf is never rewritten.
     pub deferred: u64,
-    /// The first event that is there, or would be.
+    /// The index of the first event that is left, or of the next one.
     pub first: u64,
 }
 
@@ -26,8 +26,8 @@ enum Left {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// Deletes the events before index `before`: whole calves, oldest first, so that an
-    /// interruption leaves no gap; then, if no calf is left, those in the Tip. Unfolds stay.
+    /// Deletes the events before index `before`: whole calves, oldest first, so that an interruption
+    /// leaves no gap. If no calf is left, it then deletes those in the Tip. Unfolds stay.
     ///
     /// # Errors
     /// A request failed; what was deleted stays deleted, and the prune can be run again.
@@ -50,7 +50,7 @@ impl<S: Store> DocumentLog<S> {
                 Left::Tip(base) => base,
                 Left::Nothing => return ended(0, 0),
             };
-            // A calving in between left a calf that this round has not seen.
+            // A calving in between may have made a calf that this round has not seen.
             let tip = self.tip(stream, Consistency::Strong, envelope).await?;
             if let Some(tip) = tip.filter(|tip| tip.base() == seen) {
                 let first = before.min(tip.version).max(seen);
@@ -65,7 +65,8 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Deletes calves from the oldest on, and says what is left. `began` is where the stream began.
+    /// Deletes calves from the oldest on, and returns the oldest item that is left. `began` is where the
+    /// stream began.
     async fn prune_calves(
         &self,
         stream: &StreamName,
@@ -103,8 +104,8 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    /// Takes the oldest events out of the Tip, if it is still as it was read. Nothing is appended,
-    /// so `a` is 0: a reader of the table's stream has nothing to report.
+    /// Takes the oldest events out of the Tip, if it is still as it was read. Nothing is appended, so `a`
+    /// is 0, and readers of the table's stream report nothing.
     async fn trim(
         &self,
         tip: &Batch,
@@ -129,7 +130,7 @@ impl<S: Store> DocumentLog<S> {
         };
         match self.retry(envelope).run(|| self.store.write(&write)).await {
             Ok(()) => Ok(true),
-            // An own earlier send may have caused it; another round finds out.
+            // An earlier send of ours may be the cause; another round finds out.
             Err(gave_up) if matches!(gave_up.failure, Failure::Condition(_)) => Ok(false),
             Err(gave_up) => Err(gave_up.during("trimming the Tip").into()),
         }

@@ -1,8 +1,8 @@
 //! Reading the events of a stream, page by page, from either end.
 //!
-//! A query is read-committed and may come from a replica: it can show the Tip behind a calving and
-//! not yet the calf, or the calf and still the old Tip. Events of overlapping items are taken once,
-//! and a read with a gap is never believed: it is made again, strongly consistent.
+//! A query is read-committed and may come from a replica. It can show the Tip after a calving and not yet
+//! the calf, or the calf and still the old Tip. Events of overlapping items are taken once. A read with a
+//! gap is not believed: it is made again, strongly consistent.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::{Batch, DocumentError, DocumentLog, Query, Store, StoredEvent, Stream
 /// How often a read with a gap is made before the gap is believed.
 pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
 
-/// In which order.
+/// The order of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Oldest first.
@@ -36,7 +36,7 @@ pub struct Recorded {
 }
 
 impl DocumentError {
-    /// Whether a read that catches up with the writers would look different.
+    /// Whether the error may be gone once the read has caught up with the writers.
     pub(crate) fn is_torn(&self) -> bool {
         matches!(self, Self::Pruned { .. } | Self::Hole { .. } | Self::NoTip { .. })
     }
@@ -47,7 +47,7 @@ pub(crate) fn torn_retry(retry: Retry) -> Retry {
     retry.attempts_max(TORN_ATTEMPTS_MAX)
 }
 
-/// The items of a stream one after the other, without gap or overlap.
+/// The items of a stream, one after another, without gap or overlap.
 pub(crate) struct Walk<'a, S> {
     store: &'a S,
     stream: &'a StreamName,
@@ -85,7 +85,7 @@ impl<'a, S: Store> Walk<'a, S> {
         }
     }
 
-    /// Backwards from the Tip, which it reads by the way.
+    /// Backwards from the Tip, which is read too.
     pub(crate) fn back(
         log: &'a DocumentLog<S>,
         stream: &'a StreamName,
@@ -100,7 +100,7 @@ impl<'a, S: Store> Walk<'a, S> {
         Self { beyond: Some(key_of(edge)), edge: Some(edge), more: edge > 0, ..self }
     }
 
-    /// With at most so many items a page.
+    /// With at most this many items on a page.
     pub(crate) fn pages_of(self, items: u64) -> Self {
         Self { items_max: Some(i32::try_from(items).unwrap_or(i32::MAX).max(1)), ..self }
     }
@@ -131,10 +131,10 @@ impl<'a, S: Store> Walk<'a, S> {
         self.edge
     }
 
-    /// The next item, without the events of those before.
+    /// The next item, without events that an earlier item had.
     ///
     /// # Errors
-    /// A request failed, or the item does not touch the one before.
+    /// A request failed, or there is a gap between the item and the one before.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, DocumentError> {
         loop {
             while self.waiting.is_empty() && self.more {
@@ -145,7 +145,7 @@ impl<'a, S: Store> Walk<'a, S> {
                 Direction::Forward => self.after(batch)?,
                 Direction::Backward => self.before(batch)?,
             };
-            // Nothing is left of an item that the Tip was read with before it became a calf.
+            // A calf has nothing left if its events were read as part of the Tip before they moved.
             if !cut.events.is_empty() || cut.is_tip() {
                 return Ok(Some(cut));
             }
@@ -209,16 +209,16 @@ impl<'a, S: Store> Walk<'a, S> {
     }
 }
 
-/// A calf that begins at `index` has this key.
+/// The key of a calf that begins at `index`.
 fn key_of(index: u64) -> i64 {
     i64::try_from(index).unwrap_or(TIP_KEY).min(TIP_KEY)
 }
 
-/// What is left to read.
+/// A read of events, and what is left of it.
 struct Reading<'a, S> {
     log: &'a DocumentLog<S>,
     stream: &'a StreamName,
-    /// The indexes from the first to the one behind the last.
+    /// The indexes that are left: from the first to the one after the last.
     left: std::ops::Range<u64>,
     direction: Direction,
     consistency: Consistency,
@@ -230,10 +230,10 @@ struct Reading<'a, S> {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// The events with these indexes, those that there are.
+    /// The events with these indexes, as far as the stream has them.
     ///
     /// # Errors
-    /// A request failed; or the first of them were pruned; or others are not there.
+    /// A request failed, the first of them were pruned, or others are missing.
     pub fn read<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -286,8 +286,8 @@ impl<'a, S: Store> Reading<'a, S> {
                 let walk = Walk::back(self.log, self.stream, self.consistency, self.envelope);
                 match self.direction {
                     Direction::Forward => walk.forward(self.left.start).await?,
-                    // Each calf has an event, so these many items are enough if the range ends
-                    // where the stream does.
+                    // Each calf has an event, so this many items are enough if the range ends where
+                    // the stream does.
                     Direction::Backward => {
                         walk.pages_of((self.left.end - self.left.start).saturating_add(1))
                     }
@@ -320,7 +320,7 @@ impl<'a, S: Store> Reading<'a, S> {
         Ok(events)
     }
 
-    /// There is no further item; forward, that means that there is none at all.
+    /// There is no further item. In forward order the stream then has no items at all.
     fn end(&mut self, walk: &Walk<'_, S>) -> Result<Vec<Recorded>, DocumentError> {
         let stream = self.stream.clone();
         match (self.direction, walk.edge()) {

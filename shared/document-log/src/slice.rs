@@ -1,4 +1,4 @@
-//! Slices on the document log: a command on its way to a stream.
+//! Slices on the document log, and how their commands are carried out.
 
 use ringfence::{CommandRecord, Envelope, EventRef, Handled, StreamSlice};
 use serde::Serialize;
@@ -11,11 +11,11 @@ pub trait DocumentSlice: StreamSlice<Context: DocumentContext> {}
 
 impl<S: StreamSlice<Context: DocumentContext>> DocumentSlice for S {}
 
-/// Settles `command` on the state that the category's cache has, else on the one in the store.
+/// Carries out `command` on the state in the category's cache, or else on the one in the store.
 ///
 /// With an idempotency key its events are the record: if the stream has them, they are the answer and
-/// nothing is decided. A command that is refused, or that asks for what is already so, leaves no record: a
-/// repeat is decided anew.
+/// nothing is decided. A command that is refused, or has nothing to change, leaves no record: a repeat is
+/// decided anew.
 ///
 /// # Errors
 /// As [`Category::transact_once`].
@@ -49,7 +49,7 @@ pub async fn handle<C: DocumentSlice, S: Store>(
             let first = transacted.version - events.len() as u64;
             types(&stream, &events).map(|types| (first..).zip(types).collect::<Vec<_>>())?
         }
-        // The state is all there is.
+        // Only the state is kept.
         Outcome::Accepted(_) => Vec::new(),
     };
     let events = events.into_iter().map(|(position, event_type)| {

@@ -1,4 +1,4 @@
-//! What the log needs of the place where items are.
+//! What the log needs of a store of items.
 
 use futures::future::BoxFuture;
 use ringfence::Consistency;
@@ -11,13 +11,13 @@ use crate::{Batch, Direction, ItemError, StreamName, Write};
 pub struct Query<'a> {
     /// The stream.
     pub stream: &'a StreamName,
-    /// From which end.
+    /// The end from which to read.
     pub direction: Direction,
     /// Only items that follow this key in the direction.
     pub beyond: Option<i64>,
-    /// Items of the page, at most; there may be fewer although more follow.
+    /// The most items of the page. It may have fewer although more follow.
     pub items_max: Option<i32>,
-    /// How fresh.
+    /// The consistency of the read.
     pub consistency: Consistency,
 }
 
@@ -30,24 +30,24 @@ pub struct Page {
     pub more: bool,
 }
 
-/// A stream and how long it is.
+/// A stream and its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The stream.
     pub stream: StreamName,
-    /// The index of the first event that is left; the version if none is.
+    /// The index of the first event that is left; equal to the version if none is left.
     pub first: u64,
-    /// The index behind its last event.
+    /// The index after its last event.
     pub version: u64,
 }
 
 /// Some streams of a table, in no order.
 #[derive(Debug, Default)]
 pub struct Streams {
-    /// What each item says, or why it says nothing; those of a stream follow on each other, its Tip
+    /// What each item says, or why it can't be decoded. The items of a stream follow each other, its Tip
     /// last.
     pub heads: Vec<Result<Head, ItemError>>,
-    /// The key after which others follow, if they do.
+    /// The key after which others follow, if any do.
     pub next: Option<Item>,
 }
 
@@ -64,8 +64,8 @@ pub trait Store: Send + Sync {
     /// Some items of a stream.
     fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>>;
 
-    /// Writes a Tip, and a calf if there is one, both or none. A condition that does not hold fails
-    /// with the Tip that was found.
+    /// Writes a Tip, and with it a calf if there is one, or nothing. If the condition does not hold, the
+    /// failure has the Tip that was found.
     fn write<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// Deletes a calf, if it is there.

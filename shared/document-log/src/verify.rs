@@ -1,19 +1,19 @@
-//! Whether the items of a stream belong together.
+//! Checks whether the items of a stream fit together.
 
 use ringfence::{Consistency, Envelope};
 
 use crate::{Batch, Direction, DocumentError, DocumentLog, Query, Store, StreamName};
 
-/// What the items of a stream are.
+/// The result of a check of a stream's items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The first event that is there.
     pub first: u64,
-    /// The index behind the last event.
+    /// The index after the last event.
     pub version: u64,
     /// How many calves.
     pub calves: u64,
-    /// What is wrong; nothing, if the stream is whole.
+    /// What is wrong; empty if the stream is whole.
     pub problems: Vec<Problem>,
 }
 
@@ -23,7 +23,7 @@ pub enum Problem {
     /// There are calves and no Tip.
     #[error("there is no Tip")]
     NoTip,
-    /// Events are not there.
+    /// Events are missing.
     #[error("events {from} to {to} are missing", to = to - 1)]
     Hole {
         /// The first one that is missing.
@@ -51,7 +51,7 @@ pub enum Problem {
         /// `i`.
         key: i64,
     },
-    /// `b` is not what the calves sum up to; readers do not mind.
+    /// `b` is not the sum over the calves. Readers do not use it.
     #[error("the Tip says that {said} bytes are in calves, found {found}")]
     CalvedBytes {
         /// `b`.
@@ -59,7 +59,7 @@ pub enum Problem {
         /// The estimate of the calves' events.
         found: u64,
     },
-    /// The Tip says that more was appended than there ever was.
+    /// The Tip says that the last append had more events than the stream ever had.
     #[error("the Tip says that the last of {version} events were {appended}")]
     Appended {
         /// `a`.
@@ -79,7 +79,7 @@ pub enum Problem {
     },
 }
 
-/// What is known behind some items.
+/// What is known after some items.
 #[derive(Default)]
 struct Check {
     report: Report,
@@ -89,7 +89,7 @@ struct Check {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// Reads all items of a stream and says whether they belong together. A stream that is written
+    /// Reads all items of a stream and checks whether they fit together. A stream that is written
     /// meanwhile can look wrong: look again before you believe it.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::batch::TIP_KEY;
 use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
 use crate::{Batch, StoredEvent, StreamName, Unfold};
 
-/// What has to hold for a write to take effect.
+/// The condition under which a write takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// There is no Tip.
@@ -31,9 +31,9 @@ pub enum Change {
     Put,
     /// Replaces them by the new ones.
     Replace,
-    /// Leaves them and adds this many.
+    /// Keeps them and adds this many.
     Extend(usize),
-    /// Leaves them; unfolds alone are written.
+    /// Keeps them; only unfolds are written.
     Keep,
 }
 
@@ -44,9 +44,9 @@ pub struct Write {
     pub calf: Option<Batch>,
     /// The Tip after the write.
     pub tip: Batch,
-    /// What becomes of the Tip's events.
+    /// What the write does to the Tip's events.
     pub change: Change,
-    /// What has to hold.
+    /// Its condition.
     pub expect: Expect,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) stream: &'a StreamName,
     /// The Tip as it was read.
     pub(crate) known: Option<&'a Batch>,
-    /// Whether anything written in between refuses it, or events only.
+    /// Whether anything written in between is a conflict; otherwise only events are.
     pub(crate) by_etag: bool,
     pub(crate) events: Vec<StoredEvent>,
     pub(crate) unfolds: Vec<Unfold>,
@@ -67,7 +67,7 @@ impl Draft<'_> {
     /// The write that appends the draft.
     ///
     /// # Errors
-    /// What DynamoDB or the feed would refuse for its size.
+    /// DynamoDB or the feed would refuse the write for its size.
     pub(crate) fn plan(self, limits: &TipLimits) -> Result<Write, LimitExceeded> {
         let advice = "append fewer or smaller events at once";
         let bytes = self.events.iter().map(StoredEvent::bytes).sum();
@@ -99,8 +99,8 @@ impl Draft<'_> {
         Write { calf: None, change, expect: self.expect(), tip: self.tip(events, calved) }
     }
 
-    /// The Tip's events move, the new ones take their place: so every event is new in the Tip once,
-    /// and a reader of the table's stream sees them in their order.
+    /// The Tip's events move to a calf, and the new ones take their place. So every event is new in the
+    /// Tip once, and a reader of the table's stream sees them in their order.
     fn with_calf(&self, known: &Batch) -> Write {
         let calf = Batch {
             key: i64::try_from(known.base()).unwrap_or(TIP_KEY - 1),
@@ -148,12 +148,12 @@ fn too_large(tip: &Batch, limits: &TipLimits) -> bool {
     limits.events_max.is_some_and(|most| tip.events.len() > most)
         || events > limits.event_bytes_max
         || events + unfolds > limits.bytes_max
-        // Whatever the limits say, an item has its own.
+        // Whatever these limits say, DynamoDB limits the size of an item.
         || item_bytes(&tip.to_item()) > ITEM_BYTES_MAX
 }
 
 impl Write {
-    /// Whether the Tip that is there is the one that the write expects.
+    /// Whether the Tip that was found is the one that the write expects.
     pub(crate) fn fits(&self, found: Option<&Batch>) -> bool {
         match (&self.expect, found) {
             (Expect::Absent, found) => found.is_none(),

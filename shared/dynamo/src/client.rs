@@ -1,4 +1,4 @@
-//! SDK clients: everything from the environment. DynamoDB's leaves retries to [`crate::Retry`].
+//! SDK clients, configured by the environment alone. DynamoDB's leaves retries to [`crate::Retry`].
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
-/// A connection within one Region is up in a few milliseconds; more is a broken path.
+/// A connection within one Region is up in a few milliseconds; if it takes longer, the path is broken.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// From the request's last byte to the answer's first; a transaction of 100 items takes well
 /// under one second.
@@ -23,13 +23,13 @@ pub async fn sdk_config() -> SdkConfig {
     without_empty_endpoints(config)
 }
 
-/// A variable for an endpoint that is empty, as a template leaves it where nothing is to be set, counts
-/// as absent. The SDK would take the empty text for a URL, and panic at the first request.
+/// An endpoint's variable that is empty counts as absent; a template leaves it so where nothing is to be
+/// set. The SDK would take the empty text for a URL, and panic at the first request.
 fn without_empty_endpoints(config: SdkConfig) -> SdkConfig {
     config.clone().into_builder().service_config(NotEmpty(config)).build()
 }
 
-/// What is set for one service and is not empty.
+/// The variables of one service that are not empty.
 #[derive(Debug)]
 struct NotEmpty(SdkConfig);
 
@@ -63,11 +63,11 @@ pub async fn client_at(endpoint: Option<&str>) -> Client {
 }
 
 /// Opens the connection, credentials and TLS included, so that the first command need not wait
-/// for it. Any answer will do, also a refusal: the call needs no permission and reads no table.
+/// for it. Any answer will do, even a refusal: the call needs no permission and reads no table.
 pub async fn open(client: &Client) {
     if let Err(error) = client.describe_endpoints().send().await {
         let known = error.raw_response().is_some();
-        tracing::debug!(answered = known, "the connection was opened without an answer to use");
+        tracing::debug!(answered = known, "the request that opens the connection failed");
     }
 }
 
@@ -75,7 +75,7 @@ pub async fn open(client: &Client) {
 mod tests {
     use super::*;
 
-    /// What is set for every service.
+    /// Variables that are the same for every service.
     #[derive(Debug)]
     struct Set(&'static str);
 

@@ -1,4 +1,4 @@
-//! The one module that reads the clock and makes random numbers, so that tests can hold both.
+//! The one module that reads the clock and makes random numbers, so that tests can control both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     fixed_ms: Option<Arc<AtomicU64>>,
-    /// A fixed clock with this goes on from it, with tokio's time.
+    /// If set, a fixed clock goes on from this moment, with tokio's time.
     since: Option<Instant>,
 }
 
@@ -36,8 +36,8 @@ impl Clock {
         Self { since: Some(monotonic()), ..Self::fixed(ms) }
     }
 
-    /// Moves a fixed or running clock to `ms` since the epoch, back or forth; the machine's clock stays as
-    /// it is.
+    /// Moves a fixed or running clock to `ms` since the epoch, back or forth. Does nothing to the
+    /// machine's clock.
     pub fn set(&self, ms: u64) {
         if let Some(fixed) = &self.fixed_ms {
             fixed.store(ms.saturating_sub(self.passed_ms()), Ordering::SeqCst);
@@ -55,7 +55,7 @@ impl Clock {
     pub fn now_ms(&self) -> u64 {
         match &self.fixed_ms {
             Some(fixed) => fixed.load(Ordering::SeqCst).saturating_add(self.passed_ms()),
-            // A clock before 1970 or after the year 584,542,016 counts as zero or the end.
+            // A time before 1970 counts as 0, one after the year 584,542,016 as the greatest number.
             None => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
@@ -74,8 +74,7 @@ thread_local! {
     static SEEDED: std::cell::RefCell<Option<crate::Random>> = const { std::cell::RefCell::new(None) };
 }
 
-/// From now on this thread's UUIDs and waits follow from `seed`, so that what runs on it runs
-/// again as it was.
+/// From now on this thread's UUIDs and waits follow from `seed`, so that a run can be repeated exactly.
 #[cfg(feature = "test-util")]
 pub fn seed_thread(seed: u64) {
     SEEDED.set(Some(crate::Random::new(&[seed])));
@@ -116,7 +115,7 @@ pub fn rfc3339(ms: u64) -> String {
     format!("{}.{:03}Z", text.trim_end_matches('Z'), ms % 1_000)
 }
 
-/// Milliseconds since 1970 of an RFC 3339 text, whatever its offset; the rest of the second is cut off.
+/// Milliseconds since 1970 of an RFC 3339 text, whatever its offset. Smaller fractions are cut off.
 #[must_use]
 pub fn ms_of_rfc3339(text: &str) -> Option<u64> {
     let time = DateTime::from_str(text, Format::DateTimeWithOffset).ok()?;

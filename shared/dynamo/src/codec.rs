@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 65_535;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct CodecError {
-    /// The path of the field, as `items[2].price`.
+    /// The path of the field, such as `items[2].price`.
     pub path: String,
     /// What is wrong with it.
     pub problem: Problem,
@@ -79,7 +79,7 @@ pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecEr
 /// The JSON that `attribute` holds; `root` begins the path in an error.
 ///
 /// # Errors
-/// An attribute without a JSON form, as binary.
+/// An attribute without a JSON form, such as binary.
 pub fn from_attribute(root: &str, attribute: AttributeValue) -> Result<Value, CodecError> {
     serde_dynamo::from_attribute_value(attribute).map_err(|error| conversion(root, &error))
 }
@@ -88,7 +88,7 @@ fn conversion(root: &str, error: &serde_dynamo::Error) -> CodecError {
     CodecError { path: root.to_owned(), problem: Problem::Conversion(error.to_string()) }
 }
 
-/// Walks the value with one path that grows and shrinks, and stops at the limit of depth.
+/// Walks through the value with one path that grows and shrinks, and stops at the limit of depth.
 fn check(path: &mut String, value: &Value, level: usize) -> Result<(), CodecError> {
     let refuse = |path: &str, problem| Err(CodecError { path: path.to_owned(), problem });
     if level > LEVELS_MAX {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn json_comes_back_as_it_went() {
+    fn json_is_read_back_as_it_was_written() {
         let value = json!({
             "text": "4-byte 🎈, NUL \u{0}", "empty": "", "null": null, "yes": true,
             "numbers": [0, -1, 1250, 0.5, u64::MAX, i64::MIN, 1e100], "map": {}, "list": [],

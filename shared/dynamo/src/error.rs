@@ -48,10 +48,10 @@ pub enum Failure {
     },
 }
 
-/// What one action of a cancelled transaction contributed.
+/// The part of one action in the cancellation of its transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// Nothing: this action could have been carried out.
+    /// This action could have been carried out.
     None,
     /// Its condition did not hold; the item as it was found, if there was one.
     Condition(Option<Item>),
@@ -61,7 +61,7 @@ pub enum Reason {
     Throttled,
     /// The action can never succeed.
     Refused {
-        /// The code, as `ValidationError`.
+        /// The code, such as `ValidationError`.
         code: String,
         /// DynamoDB's message.
         message: String,
@@ -84,7 +84,7 @@ impl Failure {
         }
     }
 
-    /// Whether nothing but another request on the same items stood in the way.
+    /// Whether the only obstacle was another request on the same items.
     #[must_use]
     pub fn is_contention(&self) -> bool {
         match self {
@@ -97,8 +97,8 @@ impl Failure {
         }
     }
 
-    /// Whether the request is refused for what it holds, so that one that holds less may succeed. A
-    /// missing permission or table is another matter: it stops every request.
+    /// Whether the request is refused for its content, so that a smaller one may succeed. False for a
+    /// missing permission or table, which stops every request.
     #[must_use]
     pub fn is_of_content(&self) -> bool {
         match self {
@@ -160,7 +160,7 @@ where
             SdkError::TimeoutError(_) | SdkError::ResponseError(_) => {
                 Self::Unknown { source: error.into() }
             }
-            // A user error is ours, made before anything was sent, as an endpoint that is no URL.
+            // The SDK's user error is an error of ours before anything was sent: an endpoint that is no URL.
             SdkError::DispatchFailure(failure) if failure.is_user() => {
                 Self::Permanent { source: SdkError::<E>::DispatchFailure(failure).into() }
             }

@@ -1,4 +1,4 @@
-//! What a table has to be for a log, and the requests that make it.
+//! The layout of the table that a log needs, and the requests that make it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -40,7 +40,7 @@ pub struct IndexLayout {
     pub name: String,
     /// The partition key and the sort key.
     pub keys: [Key; 2],
-    /// The attributes that it has besides the keys; empty for the keys alone.
+    /// The attributes that it has besides the keys.
     pub attributes: Vec<&'static str>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
-/// Whether a request reads or writes; a replayed transaction is a write that consumes read units.
+/// Whether a request reads or writes. A replayed transaction is a write that consumes read units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `Query`, `Scan` and whatever gets items.
@@ -27,7 +27,7 @@ pub struct Units {
     pub write: f64,
 }
 
-/// What was consumed up to some moment, or between two.
+/// What was consumed up to some moment, or between two moments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Read requests that were sent, failed ones included.
@@ -92,7 +92,7 @@ fn of(kind: Kind, units: f64) -> Units {
     }
 }
 
-/// DynamoDB says read and write apart for transactions only.
+/// DynamoDB tells read units from write units for transactions only.
 fn units(kind: Kind, capacity: &Capacity) -> Units {
     match (capacity.read_capacity_units, capacity.write_capacity_units) {
         (None, None) => of(kind, capacity.capacity_units.unwrap_or_default()),
@@ -113,7 +113,7 @@ impl Meter {
         });
     }
 
-    /// Adds what an answer says was consumed, as asked for with `ReturnConsumedCapacity`.
+    /// Adds the consumption that an answer reports, as asked for with `ReturnConsumedCapacity`.
     pub(crate) fn consumed<'a>(
         &self,
         kind: Kind,

@@ -1,12 +1,12 @@
-//! Numbers that a seed determines, for tests that must be able to run again as they were.
+//! Numbers that a seed determines, for tests whose runs can be repeated exactly.
 
 /// A stream of numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed; parts of one seed, such as a schedule and a number within it, have
-    /// streams of their own.
+    /// The stream of a seed. A seed may have several parts, such as a schedule and a number within it;
+    /// other parts make another stream.
     #[must_use]
     pub fn new(parts: &[u64]) -> Self {
         let mut random = Self(0);

@@ -13,9 +13,9 @@ use crate::{Clock, Failure};
 
 /// How often one request is sent, the first time included, unless the caller says otherwise.
 pub const ATTEMPTS_MAX: u32 = 8;
-/// Before the second attempt, at most; doubled for each further one.
+/// The longest wait before the second attempt; doubled for each further one.
 const WAIT_FIRST: Duration = Duration::from_millis(25);
-/// No single wait is longer.
+/// The longest wait of all.
 const WAIT_MAX: Duration = Duration::from_millis(1_600);
 
 /// How often and how long to try.
@@ -32,7 +32,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The default, and no longer than until the deadline of a command.
+    /// The default, but no longer than until the deadline of a command.
     #[must_use]
     pub fn of(envelope: &Envelope, clock: &Clock) -> Self {
         let retry = Self::default();
@@ -51,14 +51,13 @@ impl Retry {
         Self { attempts_max: attempts.max(1), ..self }
     }
 
-    /// The same with no wait that would end, and no attempt that goes on, later than `within` from
-    /// now.
+    /// The same, but every wait and every attempt ends `within` from now.
     #[must_use]
     pub fn within(self, within: Duration) -> Self {
         Self { deadline: monotonic().checked_add(within), ..self }
     }
 
-    /// How long until the deadline, if there is one.
+    /// The time until the deadline, if there is one.
     #[must_use]
     pub fn left(self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(monotonic()))
@@ -70,8 +69,8 @@ impl Retry {
         Attempts { retry: self, made: 1 }
     }
 
-    /// Waits before attempt `attempt` + 1, with full jitter; false, at once, when that would cross
-    /// the deadline.
+    /// Waits before attempt `attempt` + 1, with full jitter. Returns false at once if the wait would
+    /// cross the deadline.
     pub async fn pause(self, attempt: u32) -> bool {
         let doubled = WAIT_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(10));
         let wait = jitter(doubled.min(WAIT_MAX));
@@ -82,8 +81,8 @@ impl Retry {
         true
     }
 
-    /// Sends one request until its outcome is known: again, and identical, as long as it fails for the
-    /// moment. A write that is refused in the end may have taken effect all the same, by an earlier attempt
+    /// Sends one request until its outcome is known: the identical request again, as long as its failure is
+    /// transient. A write that is refused in the end may still have taken effect, by an earlier attempt
     /// whose answer was lost: [`GaveUp::unknown`] says so.
     ///
     /// # Errors
@@ -96,7 +95,7 @@ impl Retry {
     }
 }
 
-/// One future for both, so that those of callers nest less deep.
+/// One future for both `run`s, so that futures of callers nest less deep.
 async fn until_known<T, F>(
     mut attempts: impl BorrowMut<Attempts>,
     mut send: impl FnMut() -> F,
@@ -107,7 +106,7 @@ where
     let attempts = attempts.borrow_mut();
     let mut unknown = None;
     loop {
-        // The deadline gives an attempt up: whether it took effect is then unknown.
+        // At the deadline an attempt is given up; whether it took effect is then unknown.
         let sent = match attempts.retry.deadline {
             None => send().await,
             Some(deadline) => tokio::time::timeout_at(deadline, send())
@@ -136,13 +135,13 @@ pub struct GaveUp {
     pub failure: Failure,
     /// How many attempts were made.
     pub attempts: u32,
-    /// What the SDK reported of the last attempt before this failure whose outcome is unknown. There was none
-    /// if it is absent; otherwise the request may have taken effect, whatever the failure says.
+    /// What the SDK reported of the last earlier attempt with an unknown outcome. If there was such an
+    /// attempt, the request may have taken effect, whatever the failure says.
     pub unknown: Option<Source>,
 }
 
 impl GaveUp {
-    /// What a log says of a request that leaves nothing behind when it fails.
+    /// The error for a request that has no effect when it fails.
     #[must_use]
     pub fn during(self, operation: &'static str) -> StoreError {
         let Self { failure, attempts, .. } = self;
@@ -159,8 +158,8 @@ impl GaveUp {
         }
     }
 
-    /// What a log says of a write whose failure tells nothing of its effect: as long as one attempt may
-    /// have taken effect, nothing that a later one reports can be taken for the outcome.
+    /// The error for a write whose failure does not show whether it took effect. If one attempt may have
+    /// taken effect, nothing that a later attempt reports counts as the outcome.
     #[must_use]
     pub fn writing(self, operation: &'static str) -> StoreError {
         let (source, attempts) = match self {
@@ -197,14 +196,14 @@ impl Attempts {
         until_known(self, send)
     }
 
-    /// Counts another attempt that need not wait, or says that there is none left.
+    /// Counts another attempt, without a wait; false if there is none left.
     pub fn at_once(&mut self) -> bool {
         let left = self.made < self.retry.attempts_max;
         self.made += u32::from(left);
         left
     }
 
-    /// Waits before another attempt, or says at once that there is none left.
+    /// Waits, then counts another attempt; false at once if there is none left.
     pub async fn again(&mut self) -> bool {
         self.made < self.retry.attempts_max && self.retry.pause(self.made).await && self.at_once()
     }
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_that_one_attempt_may_have_done_has_an_unknown_outcome() {
+    async fn a_write_has_an_unknown_outcome_if_one_attempt_may_have_taken_effect() {
         let lost = |what: &'static str| Failure::Unknown { source: what.into() };
         let refused = || Failure::Permanent { source: "access denied".into() };
         let written = |mut failures: Vec<Failure>| async move {

@@ -46,7 +46,7 @@ pub fn attribute_bytes(value: &AttributeValue) -> usize {
             CONTAINER_BYTES + elements.sum::<usize>()
         }
         AttributeValue::M(map) => CONTAINER_BYTES + map.len() * ELEMENT_BYTES + item_bytes(map),
-        // Null and booleans; a type that this SDK does not know counts as the least.
+        // Null and booleans. A type that this SDK does not know counts as 1 byte too.
         _ => 1,
     }
 }

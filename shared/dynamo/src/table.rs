@@ -1,6 +1,6 @@
-//! A table, and the one place from which requests go to DynamoDB. Each is one attempt, to be repeated by
-//! [`Retry::run`]: it is counted before it is sent, asks what it consumes and counts that, and fails by what
-//! is known about its effect.
+//! A table, and the one place from which requests go to DynamoDB. Each request is one attempt, to be
+//! repeated by [`Retry::run`]. It is counted before it is sent, and so is what it consumes. Its failure
+//! says what is known about its effect.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
@@ -19,7 +19,7 @@ use crate::{Failure, GaveUp, Item, Meter, Retry};
 pub const BATCH_KEYS_MAX: usize = 100;
 const UNPROCESSED: &str = "all of the batch is unprocessed";
 
-/// One table. Nothing else has the client, so no request can go uncounted; clones share one meter.
+/// One table. Nothing else has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
 pub struct Table {
     client: Client,
@@ -89,8 +89,8 @@ impl Table {
         Ok(answer!(self, Read, get.consistent_read(strong)).item)
     }
 
-    /// Those of at most [`BATCH_KEYS_MAX`] items that are there, in no order, and the keys that the store did
-    /// not get to.
+    /// Gets at most [`BATCH_KEYS_MAX`] items. Returns those that exist, in no order, and the keys that the
+    /// store left unprocessed.
     ///
     /// # Errors
     /// The request failed.
@@ -108,10 +108,10 @@ impl Table {
         Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
     }
 
-    /// Some of the items: those with the keys that are no longer in `keys` afterwards, as far as they are there.
+    /// Gets some of the items, and takes their keys out of `keys`. Returns those that exist.
     ///
     /// # Errors
-    /// The requests failed, or the store got to none of the keys at every attempt.
+    /// The requests failed, or every attempt left all keys unprocessed.
     pub async fn get_some(
         &self,
         retry: Retry,
@@ -128,7 +128,7 @@ impl Table {
                 keys.append(&mut rest);
                 return Ok(items);
             }
-            // The size of a batch ends it too, so only one without any progress counts as throttled.
+            // Size limits a batch too, so only a batch without any progress counts as throttled.
             if !attempts.again().await {
                 let failure = Failure::Throttled { source: UNPROCESSED.into() };
                 return Err(GaveUp { failure, attempts: attempts.made(), unknown: None });
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    /// Those of any number of items that are there, in no order.
+    /// Gets any number of items. Returns those that exist, in no order.
     ///
     /// # Errors
     /// As [`Table::get_some`].
@@ -153,8 +153,8 @@ impl Table {
         Ok(items)
     }
 
-    /// Items as they were at one moment, in the order of the keys: at most as many as a transaction has
-    /// actions, and 4 MB of them.
+    /// Gets items as they were at one moment, in the order of the keys: at most as many as a transaction
+    /// has actions, and at most 4 MB.
     ///
     /// # Errors
     /// The request failed.
@@ -166,11 +166,11 @@ impl Table {
         let gets = self.client.transact_get_items();
         let gets = gets.set_transact_items(Some(keys.iter().map(get).collect()));
         let found = answer!(self, Read, gets).responses.unwrap_or_default().into_iter();
-        // What is not there comes back as nothing or as an item without attributes.
+        // A missing item comes back as nothing or as an item without attributes.
         Ok(found.map(|found| found.item.filter(|item| !item.is_empty())).collect())
     }
 
-    /// Carries out one put of a transaction by itself, at half the price.
+    /// Carries out one put without a transaction, at half the price.
     ///
     /// # Errors
     /// The request failed, or the condition does not hold.
@@ -190,8 +190,8 @@ impl Table {
         Ok(())
     }
 
-    /// Carries out one update of a transaction by itself, at half the price. It answers the attributes that are
-    /// asked for.
+    /// Carries out one update without a transaction, at half the price. Returns the attributes that it
+    /// asks for.
     ///
     /// # Errors
     /// The request failed, or the condition does not hold.
@@ -226,10 +226,10 @@ impl Table {
         Ok(())
     }
 
-    /// Deletes some of at most 25 items; how many.
+    /// Deletes some of at most 25 items. Returns how many.
     ///
     /// # Errors
-    /// The request failed, or the store got to none of the items.
+    /// The request failed, or left all items unprocessed.
     pub async fn delete_some(&self, keys: &[Item]) -> Result<usize, Failure> {
         let delete = |key: &Item| {
             let delete = DeleteRequest::builder().set_key(Some(key.clone())).build();
@@ -246,7 +246,7 @@ impl Table {
         }
     }
 
-    /// Carries out all of the actions or none. Sends with one token count as one, for ten minutes.
+    /// Carries out all of the actions or none. For ten minutes, sends with the same token count as one.
     ///
     /// # Errors
     /// The request failed, or was cancelled.

@@ -1,5 +1,5 @@
-//! For tests: an HTTP client under the SDK that records every request and does to it what no
-//! emulator does.
+//! For tests: an HTTP client under the SDK that records every request and causes faults that no
+//! emulator causes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ pub use fault::{Edit, Fault};
 /// One request and its answer, as they were on the wire.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The operation, as `TransactWriteItems`.
+    /// The operation, such as `TransactWriteItems`.
     pub operation: String,
     /// The body that was sent.
     pub request: Value,
@@ -44,7 +44,7 @@ pub trait Director: Send + Sync {
     fn carried_out(&self, operation: &str, request: &Value, status: u16);
 }
 
-/// A DynamoDB in this process: from an operation and its body to a status and the answer's body.
+/// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
 pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Wire {
         self.client_with(endpoint, self.http_client())
     }
 
-    /// A client of a DynamoDB in this process: no socket, so a runtime's paused time suffices.
+    /// A client of a DynamoDB in this process. It needs no socket, so a runtime's time may be paused.
     #[must_use]
     pub fn client_of(&self, engine: Engine) -> Client {
         let store = Store::Engine(engine);
@@ -262,7 +262,7 @@ impl WireConnector {
         Ok(respond(status, SdkBody::from(answer)))
     }
 
-    /// Has the store do it, and notes what it answers.
+    /// Has the store carry it out, and notes the answer.
     async fn carry_out(
         &self,
         index: usize,

@@ -8,7 +8,7 @@ use ringfence_aggregate_log::{AggregateSlice, Aggregates};
 use crate::customers::{AddPoints, Register, Transfer, registered};
 use crate::stack::Stack;
 
-/// Runs each case on a table of its own, and finds the table in order afterwards.
+/// Runs each case on a table of its own, and checks the table afterwards.
 async fn check<S: AggregateSlice>() {
     for case in S::cases() {
         let stack = Stack::start().await;

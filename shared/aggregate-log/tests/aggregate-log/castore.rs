@@ -1,4 +1,4 @@
-//! Castore itself, beside the log on the same tables.
+//! Castore itself, on the same tables as the log.
 
 use ringfence_local::node::{Driver, Original};
 

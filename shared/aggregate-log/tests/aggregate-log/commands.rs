@@ -39,7 +39,7 @@ async fn an_aggregate_is_folded_up_to_a_version_and_goes_on_without_a_read() {
 }
 
 #[tokio::test]
-async fn a_decision_is_pushed_behind_what_it_was_made_on() {
+async fn a_decision_is_pushed_after_the_events_that_it_read() {
     let stack = Stack::start().await;
     let log = stack.table();
     let decide = async |events: Result<Vec<CustomerEvent>, Refusal>| {
@@ -70,7 +70,7 @@ async fn an_event_that_the_store_does_not_know_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn every_one_of_many_writers_is_counted_once() {
+async fn the_event_of_each_of_many_writers_is_stored_once() {
     let stack = Stack::start().await;
     let log = stack.table();
     let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
@@ -134,6 +134,6 @@ async fn a_command_that_always_loses_ends_with_the_conflict() {
         }
         other => panic!("{other:?}"),
     }
-    // One event of each rival, none of the command's.
+    // Each rival's event is there, and none of the command's.
     assert_eq!(events(&log, &customer("ada"), Range::default()).await.len(), 4);
 }

@@ -34,12 +34,12 @@ macro_rules! contract {
 pub(crate) use contract;
 
 contract! {
-    an_event_comes_back_as_it_was_pushed
+    an_event_is_read_as_it_was_pushed
     a_taken_version_is_a_conflict_that_names_it
     a_version_that_would_leave_a_gap_is_refused
-    the_end_is_behind_the_newest
+    an_event_for_the_end_goes_after_the_newest
     a_forced_event_replaces_what_is_there
-    a_range_is_what_it_says
+    a_range_has_its_versions_in_its_order
     stores_with_equal_ids_do_not_meet
     a_group_is_pushed_as_one
     a_group_in_conflict_changes_nothing_and_names_the_aggregate
@@ -54,7 +54,7 @@ async fn fill(log: &impl AggregateLog, id: &str, count: i64) {
     }
 }
 
-async fn an_event_comes_back_as_it_was_pushed(log: &impl AggregateLog, clock: &Clock) {
+async fn an_event_is_read_as_it_was_pushed(log: &impl AggregateLog, clock: &Clock) {
     let key = customer("c#1");
     let payload = json!({ "name": "Ada", "nested": { "list": [1, 2.5, -3, null, true, ""] } });
     let first = NewEvent {
@@ -108,7 +108,7 @@ async fn a_version_that_would_leave_a_gap_is_refused(log: &impl AggregateLog, _:
     assert_eq!(pushed.version.number(), 2);
 }
 
-async fn the_end_is_behind_the_newest(log: &impl AggregateLog, _: &Clock) {
+async fn an_event_for_the_end_goes_after_the_newest(log: &impl AggregateLog, _: &Clock) {
     fill(log, "1", 3).await;
     assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2, 3]);
 }
@@ -121,7 +121,7 @@ async fn a_forced_event_replaces_what_is_there(log: &impl AggregateLog, _: &Cloc
     assert_eq!(found[1].payload, Some(json!({ "points": 99 })));
 }
 
-async fn a_range_is_what_it_says(log: &impl AggregateLog, _: &Clock) {
+async fn a_range_has_its_versions_in_its_order(log: &impl AggregateLog, _: &Clock) {
     fill(log, "1", 10).await;
     let all = Range::default();
     for (range, expected) in [

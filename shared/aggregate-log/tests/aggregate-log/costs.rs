@@ -36,7 +36,7 @@ fn padded() -> NewEvent {
     event("POINTS_ADDED", "x".repeat(PAYLOAD_BYTES - 2).into())
 }
 
-/// A table with one aggregate of so many events.
+/// A table with one aggregate that has this many events.
 async fn filled(events: u64) -> (Stack, Table) {
     let stack = Stack::start().await;
     let seeder = stack.table();
@@ -76,7 +76,7 @@ async fn read_a_hundred_events() {
 #[tokio::test]
 async fn append_to_a_hundred_events() {
     for (place, requests, read) in [
-        // Behind what was read: nothing but the put.
+        // After what was read: only the put.
         (None, (0, 1), 0.0),
         (Some(Place::At(101)), (1, 1), 1.0),
         (Some(Place::End), (1, 1), 1.0),

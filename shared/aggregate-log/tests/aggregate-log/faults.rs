@@ -1,4 +1,4 @@
-//! What follows from refusals and lost answers: which requests, and which answer.
+//! Refusals and lost answers: which requests follow, and which answer.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn what_is_refused_for_its_rate_is_sent_again_without_reading() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_stays_unknown_is_said_to_be() {
+async fn an_outcome_that_stays_unknown_is_reported_as_unknown() {
     let stack = Stack::start().await;
     let log = stack.table().retrying(Retry::default().attempts_max(2));
     for send in 0..2 {
@@ -88,7 +88,7 @@ async fn an_outcome_that_stays_unknown_is_said_to_be() {
         unknown,
         Err(AggregateError::Store(StoreError::OutcomeUnknown { attempts: 2, .. }))
     ));
-    // A refusal after a lost answer says nothing of the first send.
+    // A refusal after a lost answer says nothing about the first send.
     stack.wire.inject("PutItem", 0, Fault::LostAfter);
     stack.wire.inject("PutItem", 1, Fault::error("ThrottlingException"));
     let unknown = push(&log, NEW).await;
@@ -202,7 +202,7 @@ fn without(versions: &'static [&'static str]) -> Fault {
 }
 
 #[tokio::test]
-async fn an_event_that_shows_before_its_predecessor_is_not_decided_on_without_it() {
+async fn no_decision_is_made_on_an_event_whose_predecessor_is_not_visible() {
     for (versions, fault) in [(3, without(&["2"])), (2, without(&["1"]))] {
         let stack = Stack::start().await;
         let log = stack.table();
@@ -243,13 +243,13 @@ async fn a_gap_that_stays_is_looked_for_once() {
         push(&log, Place::Forced(version)).await.expect("pushed");
     }
     stack.operations();
-    // Each of the two gaps is looked for three times, and not again, by no clone.
+    // Each of the two gaps is looked for three times, and not again, not even by a clone.
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"; 7]);
     let clone = log.clone().retrying(Retry::default());
     assert_eq!(versions(&clone, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"]);
-    // What is missing besides is looked for.
+    // Another missing version is looked for.
     stack.wire.inject("Query", 0, without(&["4"]));
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"; 2]);
@@ -261,7 +261,7 @@ async fn a_gap_that_stays_is_looked_for_once() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_missing_behind_a_gap_is_looked_for_as_well() {
+async fn an_event_that_is_missing_after_a_gap_is_looked_for_as_well() {
     let stack = Stack::start().await;
     let log = stack.table();
     for version in [1, 3, 4, 5] {

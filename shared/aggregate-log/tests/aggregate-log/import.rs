@@ -19,7 +19,7 @@ fn item(id: &str, version: u64) -> Item {
         ("version".to_owned(), AttributeValue::N(version.to_string())),
         ("type".to_owned(), text("POINTS_ADDED".to_owned())),
         ("timestamp".to_owned(), text(format!("2020-01-01T00:00:0{version}.000Z"))),
-        // No JSON has it, and it has to arrive all the same.
+        // It has no JSON form, and must be imported all the same.
         ("extra".to_owned(), AttributeValue::B(vec![1, 2].into())),
     ]);
     if version == 1 {

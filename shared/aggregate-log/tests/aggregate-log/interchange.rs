@@ -230,7 +230,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
     let mut wins = [0, 0];
     let mut read = Version::NONE;
     for version in 1..=RACES {
-        // The later of the two starts behind, so that neither always comes first.
+        // Each may start later than the other, so that neither always comes first.
         let ada = customer("ada");
         let mine = log.push_event(&ada, Place::After(read), added(1));
         let theirs = pushed("CUSTOMERS", "ada", version, "POINTS_ADDED", json!({ "points": 1000 }));

@@ -13,7 +13,7 @@ contract! {
     a_list_has_every_aggregate_of_its_store_once
     a_page_is_continued_by_its_token
     a_list_keeps_to_its_times
-    a_token_that_is_none_is_refused
+    a_malformed_page_token_is_refused
 }
 
 /// Aggregates `0` to `count` - 1, one a second.
@@ -84,7 +84,7 @@ async fn a_list_keeps_to_its_times(log: &impl AggregateLog, clock: &Clock) {
     }
 }
 
-async fn a_token_that_is_none_is_refused(log: &impl AggregateLog, _: &Clock) {
+async fn a_malformed_page_token_is_refused(log: &impl AggregateLog, _: &Clock) {
     let list = List { page_token: Some("{".to_owned()), ..List::default() };
     let refused = log.list_aggregate_ids("CUSTOMERS", &list).await;
     assert!(matches!(refused, Err(AggregateError::Undecodable { .. })), "{refused:?}");

@@ -28,7 +28,7 @@ enum Target {
     Own,
     /// Its own customer and Bob.
     Both,
-    /// Its own customer, and the one whom its own customer's name names.
+    /// Its own customer, and the customer whose id is the own customer's name.
     Friend,
     /// Bob alone.
     Other,
@@ -167,8 +167,8 @@ async fn events_of_another_aggregate_alone_are_refused() {
     let (stack, log) = filled(1).await;
     for envelope in [keyed("k"), Envelope::default()] {
         let why = invalid(run(&log, &add(Target::Other, 1), &envelope).await);
-        let expected = "a command that writes to CUSTOMERS#bob writes to its own aggregate \
-                        CUSTOMERS#ada as well, where its repeat is known";
+        let expected = "a command that writes to CUSTOMERS#bob must also write to its own aggregate \
+                        CUSTOMERS#ada, where a repeat is known";
         assert_eq!(why, expected);
         assert_eq!(stack.operations(), ["Query", "Query"]);
     }
@@ -199,7 +199,7 @@ async fn of_two_groups_under_one_key_the_second_finds_the_first() {
     assert_eq!(count(&log, "bob").await, 1);
 }
 
-/// A log on which the command is run by somebody else just before Bob is read.
+/// A log on which someone else runs the command just before Bob is read.
 struct Between<'l> {
     log: &'l Memory,
     command: Add,

@@ -47,7 +47,7 @@ async fn a_command_costs_a_strong_read_of_its_aggregate_and_a_put() {
         assert_eq!(run(&stack, &log, &register("ada"), key).await, first);
         let later = cost(&["Query", "PutItem"], 1.0, 1.0);
         assert_eq!(run(&stack, &log, &adding("ada"), key).await, later);
-        // A repeat, and what is already so, cost the read.
+        // A repeat, and a command that has nothing to change, cost the read.
         let read = cost(&["Query"], 1.0, 0.0);
         assert_eq!(run(&stack, &log, &register("ada"), key).await, read);
         if key.is_some() {

@@ -1,5 +1,5 @@
-//! The log in memory and the log on DynamoDB, side by side: whatever is asked, and whatever befalls
-//! the requests of the one, they answer the same.
+//! The log in memory and the log on DynamoDB, side by side: they give the same answers to all requests,
+//! whatever goes wrong on the way to DynamoDB.
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
@@ -34,7 +34,7 @@ async fn step(random: &mut Random, log: &Memory) -> Step {
             let mut group: Vec<Push> = Vec::new();
             for n in 0..=random.below(3) {
                 let key = some_key(random);
-                // What a decision has read, and sometimes what it has read too early.
+                // The version that a decision has read, which is sometimes out of date.
                 let newest = events(log, &key, Range::NEWEST).await;
                 let newest = newest.first().map_or(Version::NONE, |event| event.version);
                 let place = match random.below(5) {
@@ -73,14 +73,14 @@ async fn carry_out(log: &impl AggregateLog, step: &Step) -> String {
 }
 
 #[tokio::test]
-async fn they_answer_the_same() {
+async fn the_logs_in_memory_and_on_dynamodb_answer_the_same() {
     for seed in 0..SEEDS {
         let mut random = Random::new(&[seed]);
         let stack = Stack::start().await;
         let clock = Clock::fixed(NOW_MS);
         let (memory, table) = (Memory::new(clock.clone()), stack.table());
         for n in 0..STEPS {
-            // No two first events of one time, whose order in the index nobody knows.
+            // Every first event has another time: the order of equal times in the index is undefined.
             clock.set(NOW_MS + n);
             stack.clock.set(NOW_MS + n);
             let step = step(&mut random, &memory).await;
@@ -109,7 +109,7 @@ async fn they_answer_the_same() {
     }
 }
 
-/// Forced events are younger than those behind them; nothing else may be wrong.
+/// Forced events are younger than those after them; nothing else may be wrong.
 fn is_of_time(wrong: &Wrong) -> bool {
     matches!(wrong, Wrong::Order { .. })
 }

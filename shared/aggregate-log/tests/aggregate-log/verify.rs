@@ -16,7 +16,7 @@ async fn fill(stack: &Stack, id: &str, versions: &[u64]) {
     }
 }
 
-/// Changes an item past every rule.
+/// Changes an item without any checks.
 async fn change(stack: &Stack, id: &str, version: u64, change: impl Fn(&mut Item)) {
     let version = AttributeValue::N(version.to_string());
     let id = AttributeValue::S(customer(id).to_string());
@@ -33,7 +33,7 @@ fn text(value: &str) -> AttributeValue {
 }
 
 #[tokio::test]
-async fn a_log_that_this_crate_wrote_is_as_it_should_be() {
+async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
     let stack = Stack::start().await;
     fill(&stack, "1", &[1, 2, 3]).await;
     fill(&stack, "2", &[1]).await;
@@ -75,10 +75,10 @@ async fn what_is_wrong_is_found_and_named() {
             "CUSTOMERS#gap: version 5 follows 2",
             "CUSTOMERS#headless: version 2 follows 0",
             "CUSTOMERS#headless: version 4 follows 2",
-            "CUSTOMERS#late: version 2 is of 2024-06-22T23:59:59.999Z, its predecessor is younger",
+            "CUSTOMERS#late: version 2 is of 2024-06-22T23:59:59.999Z, earlier than its predecessor",
             "CUSTOMERS#twice: version 2 has eventStoreId Some(\"CUSTOMERS\")",
             "CUSTOMERS#unlisted: version 1 has eventStoreId None",
-            "item CUSTOMERS#odd 1 is no event",
+            "item CUSTOMERS#odd 1 is not an event",
         ]
     );
     assert_eq!(report.events, 12);

@@ -1,5 +1,5 @@
-// Lets the tests ask the original to do something: one JSON request a line on stdin, one JSON
-// answer a line on stdout, in order.
+// Drives the original library for the tests: one JSON request a line on stdin, one JSON answer a line on
+// stdout, in order.
 import { createInterface } from 'node:readline';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';

@@ -83,7 +83,7 @@ async fn aggregates_are_verified() {
     let expected = [
         "wrong    customers#ada: version 3 follows 1",
         "wrong    customers#bob: version 1 has eventStoreId None",
-        "wrong    item customers#eve 1 is no event",
+        "wrong    item customers#eve 1 is not an event",
     ];
     assert_eq!(lines, expected);
     let (status, mut report) = world.json(&verify);

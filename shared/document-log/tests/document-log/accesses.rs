@@ -34,7 +34,7 @@ async fn every_access_reads_what_it_wrote<S: Store + Clone>(store: S) {
             let cold = baskets(log(), access(), Cache::none());
             let mut expected = State::default();
             for n in 0..7 {
-                // Written by turns, so that the cached one is behind every second time.
+                // They write by turns, so that the cached state is old every second time.
                 let writer = if n % 2 == 0 { &cached } else { &cold };
                 add(writer, &id, n % 3).await;
                 expected = Basket::evolve(expected, crate::basket::added(n % 3));
@@ -91,7 +91,7 @@ async fn an_access_can_be_changed<S: Store + Clone>(store: S) {
     let last = baskets(log(), rolling(), Cache::none());
     add(&last, "x", 99).await;
     assert_eq!(state(&last, "x").await.total(), 11);
-    // The way back loses what was never an event.
+    // The way back loses changes that were never events.
     let back = baskets(log(), Access::Unoptimized, Cache::none());
     assert_eq!(state(&back, "x").await.total(), 10);
 }
@@ -113,7 +113,11 @@ async fn snapshots_of_two_versions_live_side_by_side<S: Store + Clone>(store: S)
     add(&new, "x", 1).await;
     assert_eq!(state(&old, "x").await.total(), 1);
     add(&old, "x", 2).await;
-    assert_eq!(state(&new, "x").await.total(), 2, "no snapshot of its own: the events say it");
+    assert_eq!(
+        state(&new, "x").await.total(),
+        2,
+        "without a snapshot of its own, it reads the events"
+    );
 }
 
 async fn types_that_are_not_known_are_passed_over<S: Store + Clone>(store: S) {
@@ -137,7 +141,7 @@ async fn types_that_are_not_known_are_passed_over<S: Store + Clone>(store: S) {
     assert_eq!(state(&category, "a").await.total(), 1);
     let (_, version) =
         category.query("a", Load::Eventual, &envelope, |_| ()).await.expect("it can be read");
-    assert_eq!(version, 3, "the version counts them");
+    assert_eq!(version, 3, "the version counts pruned events");
 }
 
 async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {

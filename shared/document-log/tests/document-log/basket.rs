@@ -62,7 +62,7 @@ impl State {
         if self.closed { Err(Closed) } else { Ok(vec![Event::Added { sku, quantity }]) }
     }
 
-    /// Puts something in unless it is there.
+    /// Puts a thing in unless it is there.
     pub(crate) fn ensure(&self, sku: u32) -> Result<Vec<Event>, Closed> {
         if self.items.contains_key(&sku) { Ok(vec![]) } else { self.add(sku, 1) }
     }

@@ -1,4 +1,4 @@
-//! Commands take effect, with a key once, and cost what they have to.
+//! Commands take effect, under a key once, at the expected cost.
 
 use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError};
 use ringfence_document_log::{
@@ -136,7 +136,7 @@ async fn without_events_there_is_no_once<S: Store>(store: S) {
     let refused = handle(&category, &adding(1), &keyed("k")).await.expect_err("no events");
     assert_eq!(
         refused.to_string(),
-        "Basket keeps no events, so nothing is done once; send it without idempotency key"
+        "Basket keeps no events, so it can't know a repeat; send no idempotency key"
     );
     assert_eq!(state(&category, "x/1").await.total(), 1);
 }
@@ -242,7 +242,7 @@ async fn after_a_conflict_only_what_is_new_is_searched() {
     let exchanges = stack.take();
     let items = |n: usize| exchanges[n].answer["Items"].as_array().expect("items").len();
     let operations: Vec<_> = exchanges.iter().map(|exchange| &*exchange.operation).collect();
-    // All calves; then, to fold and to search, the one that is new besides the Tip.
+    // All calves are read; then, to fold and to search, only the calf that is new besides the Tip.
     let expected = ["Query", "TransactWriteItems", "Query", "Query", "TransactWriteItems"];
     assert_eq!((operations, items(0), items(3)), (expected.to_vec(), 4, 1));
 }

@@ -1,4 +1,4 @@
-//! What any store has to do: writes are all or nothing, and guarded.
+//! What every store has to do: writes are all or nothing, and guarded.
 
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
@@ -169,7 +169,7 @@ async fn a_tip_calves_by_count<S: Store>(store: S) {
     assert_eq!((tip.calved_bytes, tip.events.len()), (0, 2));
     let calf_bytes = tip.event_bytes() as u64;
     let tip = written(append(&log, Some(&tip), 2..5).await);
-    // More than the limit at once is never split: every event enters through the Tip.
+    // An append larger than the limit is never split: every event enters through the Tip.
     assert_eq!((tip.calved_bytes, tip.events.len(), tip.appended), (calf_bytes, 3, 3));
     let report = log.verify(&name("a"), &Envelope::default()).await.expect("an answer");
     assert_eq!((report.version, report.calves, report.problems), (5, 1, vec![]));
@@ -226,7 +226,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     assert_eq!(error.to_string(), "nothing to write to Basket-a: give events or unfolds");
     assert_eq!(log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer"), None);
     let tip = written(append(large(354_304), vec![]).await.expect("at the limit"));
-    // What does not fit beside the Tip's events makes room for itself, whatever the limits say.
+    // If an append does not fit beside the Tip's events, the Tip calves, whatever the limits say.
     let log = log.with_limits(TipLimits {
         event_bytes_max: usize::MAX,
         bytes_max: usize::MAX,
@@ -254,7 +254,7 @@ async fn metadata_is_beside_the_payload<S: Store>(store: S) {
     assert_eq!(event.time, "2024-06-23T00:00:00.000Z");
 }
 
-/// Bodies are bytes, so what an attribute can't hold is no concern of theirs.
+/// Bodies are bytes, so they can have JSON that an attribute can't hold.
 async fn any_json_is_a_payload<S: Store>(store: S) {
     let log = log(store);
     let (stream, envelope) = (name("a"), Envelope::default());

@@ -66,7 +66,7 @@ fn cost(reads: u32, read: f64, writes: u32, write: f64) -> Cost {
     Cost { requests: (reads, writes), read, write }
 }
 
-/// A stream of some events, and what an operation on it costs.
+/// A stream with some events, to find the cost of operations on it.
 struct Priced {
     stack: Stack,
     category: Category<Notes, DynamoStore>,
@@ -109,7 +109,7 @@ impl Priced {
         tip.expect("an answer").map_or(0, |tip| item_bytes(&tip.to_item()))
     }
 
-    /// What it gives and what it costs, by the documented rules and by the emulator.
+    /// The result of an operation and its cost, by the documented rules and by the emulator.
     async fn priced<T>(&self, operation: impl Future<Output = T>) -> (T, Cost) {
         let meter = self.category.log().store().meter();
         let (before, tip_before) = (meter.snapshot(), self.tip_bytes().await);

@@ -19,7 +19,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/document-log
 const BEGIN: &str = "<!-- curve -->\n";
 const END: &str = "<!-- end of curve -->";
 const APPENDS: u64 = 1_000;
-/// At which a Tip calves, in bytes of events.
+/// Sizes at which a Tip calves, in bytes of events.
 const TIPS: [usize; 7] = [512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
 
 /// A store that sums up what writes cost by the documented rules.
@@ -69,7 +69,7 @@ impl Store for Priced {
     }
 }
 
-/// Write units of an append, on the average of a thousand.
+/// Write units of an append: the average of a thousand.
 async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64 {
     let limits = match tip_bytes {
         32_768 => TipLimits::EQUINOX,

@@ -1,5 +1,5 @@
-//! Tips as Equinox.DynamoStore writes them, the original for .NET, known from its source: it leaves an
-//! empty list out, and the number of an encoding that is 0.
+//! Tips as the original for .NET, Equinox.DynamoStore, writes them according to its source: it leaves out
+//! empty lists and the number of an encoding that is 0.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -73,7 +73,7 @@ fn things(count: u32) -> Event {
     Event::Snapshot(State { items: [(1, count)].into(), closed: false })
 }
 
-/// Adds one thing, and says how many things there are then, and the stream's version.
+/// Adds one thing. Returns how many things there are then, and the stream's version.
 async fn one_more(stack: &Stack, access: fn() -> Access<Basket>) -> (u32, u64) {
     let category = baskets(log(stack.store()), access(), Cache::none());
     let version = add(&category, "x", 9).await;
@@ -111,7 +111,7 @@ async fn a_tip_whose_events_are_all_pruned_is_read_and_appended_to() {
 }
 
 #[tokio::test]
-async fn unfolds_alone_are_appended_to_a_tip_without_events_and_nothing_else_passes_for_one() {
+async fn a_tip_without_events_takes_unfolds_and_a_trimmed_tip_is_a_conflict() {
     let stack = with(tip(5, 2, &[], None)).await;
     let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
     let append = async |known: &Batch, new: std::ops::Range<u64>| {

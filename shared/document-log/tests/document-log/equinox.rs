@@ -1,4 +1,4 @@
-//! The original library, beside the log on the same table.
+//! The original library, on the same table as the log.
 
 use ringfence_local::node::{Driver, Original};
 

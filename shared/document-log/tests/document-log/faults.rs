@@ -1,4 +1,4 @@
-//! Requests that fail, answers that are lost, reads that show half of a write.
+//! Requests that fail, answers that are lost, and reads that show half of a write.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn each_write_survives(fault: impl Fn(&str) -> Fault) {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_no_conflict() {
+async fn a_lost_answer_is_not_a_conflict() {
     each_write_survives(|_| Fault::LostAfter).await;
     each_write_survives(|_| Fault::AnswerAfter(500, Value::Null)).await;
 }
@@ -43,7 +43,7 @@ async fn a_write_that_was_lost_or_refused_for_its_rate_is_sent_again() {
 }
 
 #[tokio::test]
-async fn another_transaction_on_the_item_is_no_conflict() {
+async fn another_transaction_on_the_item_is_not_a_conflict() {
     each_write_survives(|operation| match operation {
         "TransactWriteItems" => Fault::cancelled(&["None", "TransactionConflict"]),
         _ => Fault::error("TransactionConflictException"),
@@ -52,7 +52,7 @@ async fn another_transaction_on_the_item_is_no_conflict() {
 }
 
 #[tokio::test]
-async fn a_calf_that_is_there_decides_nothing_while_the_tip_is_held() {
+async fn a_calf_that_is_there_says_nothing_while_another_transaction_holds_the_tip() {
     each_write_survives(|operation| match operation {
         "TransactWriteItems" => {
             Fault::cancelled(&["ConditionalCheckFailed", "TransactionConflict"])
@@ -87,7 +87,7 @@ async fn a_calf_that_is_there_under_a_tip_that_fits_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_calving_whose_token_is_forgotten_knows_its_own_etag() {
+async fn a_calving_whose_token_has_expired_is_recognised_by_its_etag() {
     let stack = Stack::start().await;
     let log = log(stack.store()).with_limits(events_max(1));
     let tip = written(append(&log, None, 0..1).await);
@@ -98,7 +98,7 @@ async fn a_calving_whose_token_is_forgotten_knows_its_own_etag() {
 }
 
 #[tokio::test]
-async fn a_store_that_keeps_refusing_ends_the_attempts_with_its_reason() {
+async fn when_a_store_keeps_refusing_the_error_has_its_reason() {
     let stack = Stack::start().await;
     let log = log(stack.store());
     let tip = written(append(&log, None, 0..1).await);
@@ -167,7 +167,7 @@ async fn overtaken(
         envelope,
     });
     let overtake = async {
-        // Its own first send has been answered to nobody by the time it meets at the barrier.
+        // Its first send has taken effect without an answer by the time it meets at the barrier.
         while stack.take().iter().filter(|e| e.operation == "UpdateItem").count() == 0 {
             tokio::task::yield_now().await;
         }
@@ -190,7 +190,7 @@ async fn overtaken(
 
 #[tokio::test]
 async fn an_own_event_below_the_others_is_found() {
-    // One on top leaves it in a calf, and so do more.
+    // It is in a calf after one more event, and after several.
     for end in [3, 5] {
         let outcome = overtaken(&command("c-1"), Fault::LostAfter, 2..end).await;
         assert_eq!(written(outcome.expect("it is settled")).version, 2);
@@ -303,7 +303,7 @@ async fn an_event_that_is_seen_in_a_calf_and_in_an_old_tip_is_one_event() {
         stack.wire.inject("Query", 0, Fault::Reply(torn.clone()));
         let mut found = read(&log, 0..9, direction).await.expect("whole");
         found.sort_unstable();
-        assert_eq!(found, [0, 1], "what was there at that time");
+        assert_eq!(found, [0, 1], "the events of that time");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the cache saves, and that it never makes a wrong answer.
+//! The cache saves reads, and never leads to a wrong answer.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::basket::{
 use crate::stack::{NOW_MS, Stack, events_max, log, name};
 
 #[tokio::test]
-async fn a_cached_state_is_only_asked_after() {
+async fn a_cached_state_needs_only_a_check_of_the_tip() {
     let stack = Stack::start().await;
     for (id, access) in [("all", Access::Unoptimized), ("snapshot", snapshot())] {
         let category = baskets(log(stack.store()), access, some_cache());
@@ -32,7 +32,7 @@ async fn a_cached_state_is_only_asked_after() {
 }
 
 #[tokio::test]
-async fn what_came_between_is_all_that_is_read() {
+async fn only_events_after_the_cached_state_are_read() {
     let stack = Stack::start().await;
     let limited = |store: DynamoStore| log(store).with_limits(events_max(1));
     let cached = baskets(limited(stack.store()), Access::Unoptimized, some_cache());
@@ -99,10 +99,10 @@ async fn a_refusal_rests_on_what_is_acknowledged() {
     add(&cached, "x", 1).await;
     let close = |_: &State| Ok(vec![Event::Closed]);
     transact(&other, "x", Load::Eventual, close).await;
-    // What the cache has would accept; the append finds out.
+    // The cached state would accept the command; the append shows that it is old.
     let refused = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
     assert_eq!((refused.outcome, refused.attempts), (Outcome::Rejected(Closed), 2));
-    // What the cache has would do nothing; nothing is written, so it is asked after.
+    // On the cached state nothing would be written, so the store is asked.
     let reopen = |_: &State| Ok(vec![Event::Snapshot(State::default())]);
     transact(&other, "x", Load::Eventual, reopen).await;
     let done = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;

@@ -35,7 +35,7 @@ fn js(events: &[Event]) -> Vec<Value> {
     events.iter().map(event).collect()
 }
 
-/// The original's state and version of a stream are ours, by these strategies.
+/// Checks that the original reads the same state and version of a stream as we do, by this strategy.
 async fn agree(original: &mut Driver, stack: &Stack, id: &str, strategy: &str) -> State {
     let theirs = original.call("query", json!({ "id": id, "strategy": strategy })).await;
     let access = match strategy {

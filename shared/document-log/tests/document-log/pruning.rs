@@ -1,4 +1,5 @@
-//! Forgetting: whole calves, oldest first, then the Tip's; and nothing is reported again.
+//! Pruning: whole calves go first, the oldest before the others, then events in the Tip; and nothing is
+//! reported again.
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{

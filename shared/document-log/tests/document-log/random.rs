@@ -1,4 +1,4 @@
-//! Random histories against a list: whatever is written, by whom and with which Tip, comes back.
+//! Random histories against a list: whatever is written, by whom and with which Tip, is read again.
 
 use ringfence::Envelope;
 use ringfence_document_log::{Direction, MemoryStore, TipLimits};
@@ -8,7 +8,7 @@ use crate::contract::{append, read, written};
 use crate::stack::{Stack, log, name};
 use ringfence_document_log::Store;
 
-/// In memory, where one takes a millisecond.
+/// In memory, where a history takes a millisecond.
 const SEEDS_IN_MEMORY: u64 = 150;
 /// On DynamoDB.
 const SEEDS_ON_DYNAMO: u64 = 6;
@@ -59,14 +59,14 @@ async fn history<S: Store + Clone>(store: S, seed: u64) {
 }
 
 #[tokio::test]
-async fn what_is_written_comes_back_in_memory() {
+async fn what_is_written_is_read_again_in_memory() {
     for seed in 0..SEEDS_IN_MEMORY {
         history(MemoryStore::default(), seed).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_written_comes_back_on_dynamodb() {
+async fn what_is_written_is_read_again_on_dynamodb() {
     for seed in 0..SEEDS_ON_DYNAMO {
         history(Stack::start().await.store(), seed).await;
     }

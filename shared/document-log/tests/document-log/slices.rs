@@ -11,14 +11,14 @@ use serde::Serialize;
 use crate::basket::{Basket, Event, State, accesses, added, baskets};
 use crate::stack::{NOW_MS, Stack, events_max};
 
-/// Puts one piece of something in, unless the basket is closed.
+/// Puts one more of a thing in, unless the basket is closed.
 #[derive(Command)]
 pub(crate) struct Add {
     pub(crate) basket_id: String,
     pub(crate) sku: u32,
 }
 
-/// Puts something in unless it is there.
+/// Puts a thing in unless it is there.
 #[derive(Command)]
 pub(crate) struct Ensure {
     pub(crate) basket_id: String,

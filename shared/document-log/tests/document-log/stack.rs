@@ -1,4 +1,4 @@
-//! What every test stands on: a table of its own, and the wire to it.
+//! What every test uses: a table of its own, and the wire to it.
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{Envelope, Metadata};

@@ -1,4 +1,4 @@
-//! What the table's stream says of appends.
+//! What the table's stream says about appends.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -54,7 +54,7 @@ async fn each_append_is_reported_once_in_order_with_its_events() {
 }
 
 #[tokio::test]
-async fn unfolds_and_the_streams_of_systems_are_no_appends() {
+async fn unfolds_and_streams_of_systems_are_not_reported_as_appends() {
     let stack = Stack::start().await;
     let mut stream = stack.stream();
     add(&baskets(log(stack.store()), rolling(), crate::basket::some_cache()), "x", 1).await;
@@ -78,7 +78,7 @@ async fn unfolds_and_the_streams_of_systems_are_no_appends() {
 }
 
 #[tokio::test]
-async fn the_count_of_an_append_whose_events_were_trimmed_reports_nothing() {
+async fn an_append_whose_events_were_trimmed_is_not_reported() {
     let log = log(ringfence_document_log::MemoryStore::default());
     let tip = written(append(&log, None, 0..3).await);
     let trimmed = Batch { events: tip.events[3..].to_vec(), ..tip.clone() };
@@ -89,7 +89,7 @@ async fn the_count_of_an_append_whose_events_were_trimmed_reports_nothing() {
 }
 
 #[tokio::test]
-async fn an_image_that_is_no_batch_is_an_error() {
+async fn an_image_that_is_not_a_batch_is_an_error() {
     let error = Span::of_image(Item::new()).expect_err("it is empty");
     assert_eq!(error.to_string(), "attribute p of item  is not a text");
     let text = |text: &str| AttributeValue::S(text.to_owned());

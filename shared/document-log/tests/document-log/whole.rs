@@ -59,7 +59,7 @@ async fn a_hole_is_named_and_not_read_over<S: Store + Clone>(store: S) {
 
 async fn what_does_not_belong_is_named<S: Store + Clone>(store: S) {
     let tip = nine(store.clone()).await;
-    // A calf at a key that is not its own, over events that another one has.
+    // A calf at a wrong key, with events that another calf has too.
     let calf = Batch { key: 5, version: 5, etag: None, ..tip.clone() };
     let etag = Some("spoiled".to_owned());
     let spoiled = Batch { calved_bytes: 1, appended: 99, etag, ..tip.clone() };
@@ -132,7 +132,7 @@ async fn an_item_of_no_stream_is_listed_beside_the_streams() {
         let put = stack.client.put_item().table_name(TABLE).item("p", text(stream));
         put.item("i", number(0)).item("n", version).send().await.expect("a put");
     }
-    // Also where a page ends behind it.
+    // Also if a page ends after it.
     for page in 0..8 {
         stack.wire.inject("Scan", page, Fault::page(1));
     }

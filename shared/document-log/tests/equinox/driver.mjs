@@ -1,5 +1,5 @@
 // Drives the original library: one JSON command a line on stdin, one JSON answer a line on stdout,
-// {ok} or {error}. The operations, and what is ok:
+// {ok} or {error}. The operations, and the value of ok:
 //
 //   transact {id, events, ...how}  appends through a decider          -> {version}
 //   hold     {id, events, ...how}  the same, but stops between its read and its write

@@ -26,12 +26,12 @@ pub enum Fault {
     Delay(Duration),
     /// It takes effect at once, and the answer arrives only after this long.
     Late(Duration),
-    /// It is sent only when as many requests as the barrier counts have arrived at it, which
-    /// requests that wait for each other's answers never do.
+    /// It waits at the barrier until as many requests as the barrier counts have arrived, and is sent
+    /// then. Requests that wait for each other's answers never meet.
     Meet(Arc<Barrier>),
     /// Its body is edited on the way there.
     Request(Edit),
-    /// The answer is edited on the way back, if it is none of an error.
+    /// The answer is edited on the way back, unless it is an error.
     Reply(Edit),
 }
 
@@ -84,7 +84,7 @@ impl Fault {
         Self::Request(Edit::new(move |request| request["Limit"] = items.into()))
     }
 
-    /// The ten minutes are over in which the store knows the request's token.
+    /// The ten minutes for which the store remembers the request's token are over.
     #[must_use]
     pub fn without_token() -> Self {
         Self::Request(Edit::new(|request| {
@@ -94,7 +94,7 @@ impl Fault {
         }))
     }
 
-    /// A replica or an index that has not heard of some of the items, whichever the seed chooses.
+    /// A replica or an index that does not have some of the items yet; the seed chooses which.
     #[must_use]
     pub fn stale(seed: u64) -> Self {
         Self::Reply(Edit::new(move |answer| {
@@ -112,7 +112,7 @@ impl Fault {
         }))
     }
 
-    /// A batch that leaves some of its keys unprocessed, whichever the seed chooses.
+    /// A batch that leaves some of its keys unprocessed; the seed chooses which.
     #[must_use]
     pub fn unprocessed(seed: u64) -> Self {
         Self::Reply(Edit::new(move |answer| {
