@@ -1,4 +1,4 @@
-//! What is new in an aggregate.
+//! The new events of an aggregate.
 
 use futures::TryStreamExt;
 use ringfence::Place;
@@ -12,9 +12,9 @@ use crate::partition::Partition;
 /// The version of an aggregate's first event.
 const FIRST: u64 = 1;
 
-/// The events behind version `after`, without gaps. A read is strong, yet the events of one group
-/// may become visible one by one: where one is missing, it looks again, and what stays missing is
-/// an error.
+/// The events after version `after`, without gaps. Reads are strong, yet the events of one group may
+/// become visible one by one. So where an event is missing, it looks again; if the event stays missing,
+/// that is an error.
 pub(crate) async fn news(
     log: &Table,
     partition: &Partition,
@@ -30,7 +30,7 @@ pub(crate) async fn news(
         let gap = (wanted..).zip(&news.fresh).position(|(n, f)| f.position.version() != Some(n));
         match gap {
             None => return Ok(news),
-            // The next call looks for what is missing.
+            // The next call looks for the missing event.
             Some(whole @ 1..) => {
                 news.fresh.truncate(whole);
                 return Ok(News { more: Some(Mark::End), failed: None, ..news });

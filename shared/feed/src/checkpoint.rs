@@ -1,23 +1,23 @@
-//! Where a reader of the index is.
+//! Places of readers in the index.
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Entries of an epoch, at most; a checkpoint counts epochs in these.
+/// The most entries of an epoch. A checkpoint is an epoch times this number, plus an offset.
 pub const EPOCH_ENTRIES_MAX: u64 = 1_000_000;
 
 /// Entries of an epoch: 1 to [`EPOCH_ENTRIES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEntries(u64);
 
-/// A number that is too small or too large, or none.
+/// A number that is too small or too large, or a text that is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an epoch has 1 to {EPOCH_ENTRIES_MAX} entries")]
 pub struct EpochEntriesError;
 
 impl EpochEntries {
-    /// As many as an epoch may have.
+    /// The most that an epoch may have.
     pub const MAX: Self = Self(EPOCH_ENTRIES_MAX);
 
     /// The number.
@@ -53,14 +53,14 @@ impl FromStr for EpochEntries {
 #[serde(try_from = "i64", into = "i64")]
 pub struct Checkpoint(i64);
 
-/// A number or a text that is no checkpoint.
+/// A number or a text that is not a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// Below zero.
-    #[error("a checkpoint is not negative, {0} is")]
+    #[error("a checkpoint can't be negative, but {0} is")]
     Negative(i64),
     /// Not a number of 64 bits.
-    #[error("a checkpoint is a whole number")]
+    #[error("a checkpoint must be a whole number")]
     Malformed(#[from] ParseIntError),
 }
 
@@ -68,7 +68,7 @@ impl Checkpoint {
     /// Before the first event.
     pub const START: Self = Self(0);
 
-    /// Behind the first `offset` entries of an epoch; `None` beyond the year of 9,223,372,036,854 epochs.
+    /// After the first `offset` entries of an epoch; `None` after 9,223,372,036,854 epochs.
     pub(crate) fn new(epoch: u64, offset: u64) -> Option<Self> {
         let entries = epoch.checked_mul(EPOCH_ENTRIES_MAX)?.checked_add(offset)?;
         i64::try_from(entries).ok().map(Self)
@@ -79,14 +79,14 @@ impl Checkpoint {
         self.0.checked_add(1).map(Self)
     }
 
-    /// Before the entry that this checkpoint follows. At the beginning of an epoch it follows none.
+    /// The checkpoint before the entry that this one follows. There is none at the beginning of an epoch.
     #[must_use]
     pub fn previous(self) -> Option<Self> {
         let (_, offset) = self.place();
         (offset > 0).then(|| Self(self.0 - 1))
     }
 
-    /// The epoch, and the entries of it that lie before.
+    /// The epoch, and how many of its entries are before the checkpoint.
     pub(crate) fn place(self) -> (u64, u64) {
         let entries = self.0.unsigned_abs();
         (entries / EPOCH_ENTRIES_MAX, entries % EPOCH_ENTRIES_MAX)

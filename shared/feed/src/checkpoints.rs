@@ -1,4 +1,4 @@
-//! Where named readers are, beside the views.
+//! The checkpoints of named readers, in the table of the views.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
@@ -19,15 +19,15 @@ const READER: &str = "$ReaderCheckpoint-";
 const READER_ID: &str = "CHECKPOINT";
 const UPDATED_AT: &str = "updatedAt";
 
-/// On the item of a reader that has done a part of an entry: which part.
+/// On the item of a reader that has done a part of an entry: that part.
 const PART: &str = "part";
 
 /// How far a reader has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// After the entries that it is done with; `None` before its first checkpoint.
+    /// The checkpoint after the entries that it is done with; `None` before the first.
     pub checkpoint: Option<Checkpoint>,
-    /// What it has done of the entry after the checkpoint, in its own words; `None` if it has not begun.
+    /// The part of the next entry that it has done, in its own words; `None` if it has not begun.
     pub part: Option<String>,
 }
 
@@ -42,14 +42,14 @@ impl<C: Into<Option<Checkpoint>>> From<C> for Reached {
 pub struct Reader {
     /// Its name.
     pub name: String,
-    /// Behind what it is done with.
+    /// The checkpoint after the entries that it is done with.
     pub checkpoint: Checkpoint,
-    /// When it came there: RFC 3339, UTC.
+    /// When it reached the checkpoint: RFC 3339, UTC.
     pub updated_at: String,
 }
 
-/// The checkpoints of named readers, in the table of the views. It has no stream, so that a system
-/// at rest does not feed itself.
+/// The checkpoints of named readers, in the table of the views. That table has no stream, so that moving
+/// a reader causes no further work.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     table: Table,
@@ -69,7 +69,7 @@ impl Checkpoints {
         self.table.meter()
     }
 
-    /// Where a reader is; `None` before its first checkpoint. A strong read.
+    /// The checkpoint of a reader; `None` before its first. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -77,7 +77,7 @@ impl Checkpoints {
         Ok(self.reader(reader).await?.map(|reader| reader.checkpoint))
     }
 
-    /// How far a reader has come, also within an entry. A strong read.
+    /// How far a reader has come, within an entry too. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -87,7 +87,7 @@ impl Checkpoints {
         Ok(Reached { checkpoint: Some(checkpoint_of(&item)?), part })
     }
 
-    /// A reader, with the time of its checkpoint; `None` before its first. A strong read.
+    /// A reader with the time of its checkpoint; `None` before its first checkpoint. A strong read.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -100,7 +100,7 @@ impl Checkpoints {
         Retry::default().run(get).await.map_err(failed("reading a checkpoint"))
     }
 
-    /// Every reader, in no order: for people. It reads, and pays for, the whole table.
+    /// Every reader, in no order, for people. It reads (and pays for) the whole table.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -124,7 +124,7 @@ impl Checkpoints {
     /// Moves a reader that is at `from`.
     ///
     /// # Errors
-    /// [`FeedError::Moved`] when it is elsewhere; a request that fails for good or too often.
+    /// [`FeedError::Moved`] if it is elsewhere; a request that fails for good or too often.
     pub async fn advance(
         &self,
         reader: &str,
@@ -137,7 +137,7 @@ impl Checkpoints {
             Ok(_) => Ok(()),
             Err(GaveUp { failure: Failure::Condition(item), unknown, .. }) => {
                 let found = item.as_ref().map(checkpoint_of).transpose()?;
-                // An earlier send of ours whose answer was lost.
+                // The move is our own: the answer to an earlier send was lost.
                 if unknown.is_some() && found == Some(to) {
                     return Ok(());
                 }
@@ -148,8 +148,8 @@ impl Checkpoints {
         }
     }
 
-    /// Puts a reader at `to`, wherever it is: for an operator. Forward it skips events, back it
-    /// reads them again.
+    /// Moves a reader to `to`, wherever it is, for an operator. A move forward skips events; after a move
+    /// back, the reader reads events again.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -158,14 +158,14 @@ impl Checkpoints {
         Retry::default().run(set).await.map(drop).map_err(failed("setting a checkpoint"))
     }
 
-    /// The action that moves a reader that is at `from`, for a transaction with what it has done.
-    /// When its condition fails, the reader's item comes back with the reason.
+    /// The action that moves a reader that is at `from`, for a transaction with what the reader writes.
+    /// If its condition fails, the reason has the reader's item.
     #[must_use]
     pub fn action(&self, reader: &str, from: &Reached, to: &Reached) -> TransactWriteItem {
         TransactWriteItem::builder().update(self.update(reader, from, to)).build()
     }
 
-    /// The key of a reader's item, for a read of it together with what it has done.
+    /// The key of a reader's item, to read it together with what the reader has written.
     #[must_use]
     pub fn key(reader: &str) -> Item {
         key(reader)

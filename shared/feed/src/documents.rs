@@ -1,4 +1,4 @@
-//! What is new in the stream of a document.
+//! The new events of a document's stream.
 
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
@@ -13,14 +13,14 @@ use crate::partition::Partition;
 
 /// The index of a stream's first event.
 const FIRST: u64 = 0;
-/// How often a stream is looked at that seems to lack events; each look makes some reads of its own.
+/// How often to look at a stream that seems to lack events; each look makes several reads.
 const LOOKS_MAX: u32 = 3;
 
-/// The events behind index `after`, without gaps. Every event enters through the Tip, so one read of
-/// the Tip is mostly all; what has moved to calves since is read there.
+/// The events after index `after`, without gaps. Every event enters through the Tip, so one read of the
+/// Tip mostly brings all of them. Those that have moved to calves since are read there.
 ///
 /// A stream whose first events were pruned before it was ever indexed begins with the first that is
-/// left. Pruned behind `after`, they are missing, which is an error.
+/// left. If events after `after` were pruned, they are missing, which is an error.
 pub(crate) async fn news(
     log: &DocumentLog<DynamoStore>,
     clock: &Clock,
@@ -53,7 +53,7 @@ pub(crate) async fn news(
     }
 }
 
-/// Whether it may be that not all of a transaction's items are visible yet.
+/// Whether the error may mean that not all of a transaction's items are visible yet.
 fn is_torn(error: &DocumentError) -> bool {
     use DocumentError::{Hole, NoTip, Pruned};
     matches!(error, Hole { .. } | NoTip { .. } | Pruned { .. })

@@ -1,8 +1,8 @@
-//! Events as entries of the index: each the item that its own log has of it.
+//! Events as entries of the index: each is the item that its own log has of it.
 //!
-//! An event of the DCB log and of the aggregate log is an item there. One of a document is a part of
+//! An event of the DCB log or the aggregate log is an item there. An event of a document is a part of
 //! its Tip or of a calf; its entry is an item of its own, with the stream and the event's index as
-//! key. No body is unpacked and no attribute is written anew, so what a log could hold, an entry can.
+//! key. No body is unpacked and no attribute is converted, so an entry can hold whatever a log can.
 
 use std::error::Error;
 
@@ -17,9 +17,9 @@ use crate::partition::{Log, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 
-/// An item that says that it is an event, and can't be read as one.
+/// An item that should be an event and can't be read as one.
 #[derive(Debug, thiserror::Error)]
-#[error("the item is no whole event")]
+#[error("the item is not a complete event")]
 pub struct EntryError(#[source] Source);
 
 impl From<BodyError> for EntryError {
@@ -32,7 +32,7 @@ fn unreadable(error: impl Into<Source>) -> EntryError {
     EntryError(error.into())
 }
 
-/// Which log the item is of; its key says so.
+/// The log of an item, as its key says.
 fn log_of(item: &Item) -> Option<Log> {
     let has = |name: &str| item.contains_key(name);
     match () {
@@ -44,11 +44,11 @@ fn log_of(item: &Item) -> Option<Log> {
 }
 
 /// The events that a NEW_IMAGE of one of the tables' streams shows: one for a new event of the DCB log
-/// or the aggregate log, those of the append for a document's Tip, none for anything else.
+/// or the aggregate log, those of the append for a document's Tip, and none for anything else.
 ///
 /// # Errors
-/// The image is of something that has events, and can't be read. An event of a document that can't
-/// be unpacked fails alone.
+/// The image should have events and can't be read. An event of a document that can't be unpacked fails
+/// alone.
 pub fn events_of_image(image: Item) -> Result<Vec<Result<FedEvent, EntryError>>, EntryError> {
     match log_of(&image) {
         Some(Log::Dcb) => {
@@ -86,8 +86,8 @@ pub(crate) fn event_of(entry: Item) -> Result<FedEvent, EntryError> {
     }
 }
 
-/// Where an event of the DCB log or of the aggregate log is, as the key of its item says, whatever else
-/// is in it.
+/// The place of an event of the DCB log or the aggregate log, as the key of its item says, whatever else
+/// the item has.
 pub(crate) fn place_of(item: &Item) -> Option<(Partition, Sequence)> {
     let text = |name: &str| item.get(name)?.as_s().ok();
     match log_of(item)? {

@@ -1,4 +1,4 @@
-//! What can go wrong with the feed.
+//! The errors of the feed.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub enum FeedError {
         #[source]
         source: Failure,
     },
-    /// Others kept moving the index.
+    /// Other indexers kept moving the index.
     #[error("other indexers kept moving the index: gave up after {attempts} attempts")]
     Contention {
         /// How often it was tried.
         attempts: u32,
     },
-    /// An item is not as the index has it: something else has written it.
+    /// An item does not have the layout of the index: something else has written it.
     #[error("item {item} of the index can't be read: {problem}")]
     Malformed {
         /// Its key.
@@ -44,7 +44,7 @@ pub enum FeedError {
         problem: &'static str,
     },
     /// An event of the index can't be decoded.
-    #[error("the event behind checkpoint {before} can't be decoded")]
+    #[error("the event after checkpoint {before} can't be decoded")]
     Undecodable {
         /// The checkpoint before it.
         before: Checkpoint,
@@ -57,15 +57,15 @@ pub enum FeedError {
     Moved {
         /// The reader.
         reader: String,
-        /// Where it was thought to be; `None` before its first checkpoint.
+        /// Its expected checkpoint; `None` before its first.
         expected: Option<Checkpoint>,
-        /// Where it is.
+        /// Its checkpoint.
         found: Option<Checkpoint>,
     },
 }
 
 impl FeedError {
-    /// Whether the same may succeed later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -83,16 +83,16 @@ pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedErro
     }
 }
 
-/// Why what is new in a stream can't be told.
+/// Why the new events of a stream can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The indexer was not told of the log.
+    /// The indexer was made without this log.
     #[error("the indexer has no {log} log; name its table")]
     NoLog {
         /// Which log.
         log: &'static str,
     },
-    /// Versions are missing, and time does not mend it.
+    /// Versions are missing, and stay missing.
     #[error("{partition} lacks version {wanted} before version {found}; push what is missing")]
     Gap {
         /// The stream.
@@ -108,10 +108,10 @@ pub enum StreamError {
         /// The stream.
         partition: BoundaryId,
     },
-    /// The partition key is of no aggregate.
+    /// The partition key can't be an aggregate's.
     #[error(transparent)]
     Aggregate(KeyError),
-    /// The partition key is of no stream.
+    /// The partition key can't be a stream's.
     #[error(transparent)]
     Stream(StreamNameError),
     /// An aggregate can't be read.
@@ -135,7 +135,7 @@ impl StreamError {
     }
 }
 
-/// Whether an item that can't be understood is behind the error: time does not mend it.
+/// Whether the cause is an item that can't be decoded, which does not change with time.
 fn is_of_item(error: &DocumentError) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -150,21 +150,21 @@ fn is_of_item(error: &DocumentError) -> bool {
 /// Why a partition's new events, or the rest of them, are not in the index.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IndexError {
-    /// They can't be told from the table.
-    #[error("what is new in a partition can't be told")]
+    /// They can't be read from the event table.
+    #[error("the new events of a partition can't be read")]
     News(#[source] Arc<NewsError>),
-    /// They can't be told from the stream.
-    #[error("what is new in a stream can't be told")]
+    /// They can't be read from the stream.
+    #[error("the new events of a stream can't be read")]
     Stream(#[source] Arc<StreamError>),
-    /// The name is longer than a key of the index.
+    /// The name is too long for a key of the index.
     #[error("the name of {partition} has {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
     Name {
         /// The partition.
         partition: Partition,
-        /// How long it is.
+        /// The length of its name.
         bytes: usize,
     },
-    /// An event can't be decoded; those behind it wait, for the order of their partition.
+    /// An event can't be decoded. The events after it wait, to keep the order of their partition.
     #[error("event {position} of {partition} can't be decoded")]
     Undecodable {
         /// The partition.
@@ -175,7 +175,7 @@ pub enum IndexError {
         #[source]
         source: Arc<EntryError>,
     },
-    /// An event does not fit a page, even alone: of almost 400 KB, or nested as deep as an item may be.
+    /// An event does not fit a page, even alone: it has almost 400 KB, or is nested as deep as an item may be.
     /// The logs do not write such events. The events after it wait, to keep the order of their partition.
     #[error("no page of the index can hold event {position} of {partition}")]
     Unwritable {
@@ -193,7 +193,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Whether the same may succeed later; everything else waits for a person.
+    /// Whether it may succeed later; everything else waits for a person.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

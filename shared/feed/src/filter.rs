@@ -1,16 +1,16 @@
-//! Some of the events.
+//! A filter of events.
 
 use std::collections::BTreeSet;
 
 use ringfence::{FedEvent, Tag};
 
-/// Which events a reader wants: one of the types, if any is named, and all of the tags. For
-/// `try_filter` of a stream of entries.
+/// The events that a reader wants: those of one of the types, if any is named, and with all of the tags.
+/// For `try_filter` of a stream of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Types, one of which the event has; none for every type.
+    /// The event has one of these types; if empty, any type.
     pub types: BTreeSet<String>,
-    /// Tags that the event carries, perhaps among others.
+    /// The event has all of these tags, and perhaps others.
     pub tags: Vec<Tag>,
 }
 

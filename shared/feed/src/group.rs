@@ -1,4 +1,4 @@
-//! What goes into the index in one transaction: a page, the tip, the progress of each partition.
+//! One transaction of the index: a page, the tip, and the progress of each partition.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -19,13 +19,13 @@ use crate::item::{
 use crate::news::Fresh;
 use crate::partition::Partition;
 
-/// Partitions of one page: with the page and the tip their progress stays below the 100 actions of
-/// a transaction.
+/// The most partitions of one page: their progress, the page and the tip stay below the 100 actions of a
+/// transaction.
 pub const GROUP_PARTITIONS_MAX: usize = 97;
-/// Entries of one page together, in bytes; an entry alone may have more, up to the 400 KB of an item.
+/// The most bytes of one page's entries together. An entry alone may have more, up to the 400 KB of an item.
 pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 
-/// A partition with events that are to be indexed.
+/// A partition with events to index.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) indexed: Indexed,
@@ -46,16 +46,16 @@ pub(crate) struct Room {
 pub(crate) struct Group {
     pub(crate) token: Uuid,
     pub(crate) actions: Vec<TransactWriteItem>,
-    /// What the tip is afterwards.
+    /// The tip afterwards.
     pub(crate) tip: Tip,
-    /// What is indexed of each partition afterwards, in the order of the actions behind the first
-    /// two, and how many events are new.
+    /// What is indexed of each partition afterwards, and how many of its events are new, in the order of
+    /// the actions after the first two.
     pub(crate) partitions: Vec<(Partition, Indexed, usize)>,
 }
 
 impl Group {
-    /// The page behind the tip: of all queues the oldest events, as many as fit
-    /// the page and its epoch. `None` when there are none.
+    /// The page after the tip: the oldest events of all queues, as many as fit the page and its epoch.
+    /// `None` if there are no events.
     pub(crate) fn cut(
         table: &str,
         queues: &BTreeMap<Partition, Queue>,
@@ -64,7 +64,7 @@ impl Group {
         token: Uuid,
     ) -> Result<Option<Self>, FeedError> {
         let tip = found.unwrap_or_default();
-        // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
+        // If the limit was lowered below the size of the epoch, the next entry seals it.
         let left = room.epoch_entries.saturating_sub(tip.n).max(1);
         let mut taken: BTreeMap<&Partition, Taken> = BTreeMap::new();
         let mut entries = Vec::new();
@@ -106,7 +106,7 @@ impl Group {
     }
 }
 
-/// What a page takes of one queue.
+/// The events that a page takes from one queue.
 #[derive(Default)]
 struct Taken {
     count: usize,

@@ -1,4 +1,4 @@
-//! The index, to be read.
+//! The index, for reading.
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{BoundaryId, FedEvent, Sequence};
@@ -11,7 +11,7 @@ use crate::item::{self, Indexed, Tip};
 /// One event of the feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Behind it: what a reader keeps when it is done with the event.
+    /// The checkpoint after it, which a reader keeps when it is done with the event.
     pub checkpoint: Checkpoint,
     /// The event.
     pub event: FedEvent,
@@ -20,9 +20,9 @@ pub struct Entry {
 /// How far to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// To the last entry there is.
+    /// To the last entry that is there.
     Present,
-    /// Without end: waits for what comes.
+    /// Without end: waits for new entries.
     Forever,
 }
 
@@ -45,7 +45,7 @@ impl Index {
         self.table.meter()
     }
 
-    /// The checkpoint behind the last entry.
+    /// The checkpoint after the last entry.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -56,8 +56,8 @@ impl Index {
         }
     }
 
-    /// A checkpoint that lies behind the event `position` of `partition`, once it is in the
-    /// index: a reader that has reached it has read the event.
+    /// A checkpoint after the event `position` of `partition`, once the event is in the index. A reader
+    /// that has reached it has read the event.
     ///
     /// # Errors
     /// A request that fails for good or too often.

@@ -1,11 +1,11 @@
 //! index-events: writes new events from the logs' streams into the index.
 //!
 //! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
-//! key says of which log: `id` the DCB log, `aggregateId` the aggregate log, `p` the document log. Each
-//! partition succeeds or fails for itself. A partition that may succeed later is retried as long as there
-//! is time. Then the lowest sequence number of its records is reported, and Lambda delivers again from
-//! there. A partition that waits for a person is kept in the dead-letter queue with its cause, and counts
-//! as done.
+//! key tells the log: `id` is of the DCB log, `aggregateId` of the aggregate log, `p` of the document log.
+//! Each partition succeeds or fails on its own. A partition that may succeed later is retried as long as
+//! there is time. Then the lowest sequence number of its records is reported, and Lambda delivers again
+//! from there. A partition that waits for a person is kept in the dead-letter queue with its cause, and
+//! counts as done.
 
 mod run;
 
@@ -27,12 +27,12 @@ use crate::partition::{Doorbell, Partition};
 
 pub use run::{run, variables};
 
-/// Why a letter is not sent.
+/// The reason why a letter is not sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";
 
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
-    /// What became of each partition, within `time`.
+    /// Indexes partitions within `time`. Returns what became of each.
     fn index(
         &self,
         doorbells: Vec<Doorbell>,
@@ -91,14 +91,14 @@ pub async fn index(
 /// A batch, and the part of it that is not done.
 struct Batch<'r> {
     records: &'r [Value],
-    /// Partitions that are to be indexed.
+    /// Partitions to index.
     due: BTreeMap<Partition, Due>,
-    /// Letters that are to be kept, by the record they are about, and why they are not.
+    /// Letters to keep, each with the record that it is about and the reason why it is not kept yet.
     letters: Vec<(usize, Value, String)>,
     report: Report,
 }
 
-/// A partition that is to be indexed.
+/// A partition to index.
 struct Due {
     /// The first of its records, which has the lowest sequence number.
     record: usize,
@@ -156,7 +156,7 @@ impl<'r> Batch<'r> {
         self.letters.push((record, letter, String::new()));
     }
 
-    /// Keeps one letter after the other. Those that are not reached in time are not sent.
+    /// Keeps one letter after another. Those that are not reached in time are not sent.
     async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
         for (record, letter, _) in std::mem::take(&mut self.letters) {
             let time = retry.left().unwrap_or(Duration::MAX);
@@ -187,7 +187,7 @@ impl<'r> Batch<'r> {
     }
 }
 
-/// The partition that has something new; none for a record of anything but new events.
+/// The partition that has something new; `None` for a record of anything but new events.
 fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
     let image = |name| change["NewImage"].get(name);
     let key = |name| change["Keys"][name]["S"].as_str();
@@ -201,7 +201,7 @@ fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
         return Ok(image("version").map(|_| Partition::of_aggregate(aggregate).into()));
     }
     let Some(stream) = key("p") else { return Err("the record has no key".to_owned()) };
-    // How many events a write of the Tip has appended; calves say nothing of it.
+    // How many events a write of the Tip has appended; calves do not say.
     let appended = image("a").is_some_and(|appended| appended["N"] != "0");
     let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
     Ok(appended.then(|| Partition::of_document(&stream).into()))

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | page | `$AppendsEpoch-0_<epoch>` | offset of its first entry in the epoch | `n` offset after its last, `e` the events as their logs have them, without `tag_*`; `sealed` on the last of an epoch |
 //! | tip | `$AppendsIndex-0` | 0 | `epoch` and `n`, where the next page begins |
-//! | progress | `$Progress-0#<partition>` | 0 | `position` of the last indexed event, `cnt#<type>` how many are, `checkpoint` behind the last |
+//! | progress | `$Progress-0#<partition>` | 0 | `position` of the last indexed event, `cnt#<type>` how many are indexed, `checkpoint` after the last |
 //!
 //! The 0 is the tranche: there is one.
 
@@ -65,7 +65,7 @@ impl Progress {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Indexed {
     pub(crate) progress: Progress,
-    /// Behind the partition's last entry.
+    /// The checkpoint after the partition's last entry.
     pub(crate) checkpoint: Option<Checkpoint>,
 }
 
@@ -159,9 +159,9 @@ impl Tip {
     }
 }
 
-/// The checkpoint behind `offset` entries of an epoch.
+/// The checkpoint after `offset` entries of an epoch.
 pub(crate) fn checkpoint(epoch: u64, offset: u64) -> Result<Checkpoint, FeedError> {
-    let problem = "there is no checkpoint for so many epochs";
+    let problem = "it has more epochs than checkpoints can count";
     Checkpoint::new(epoch, offset)
         .ok_or_else(|| FeedError::Malformed { item: epoch_id(epoch), problem })
 }
@@ -196,7 +196,7 @@ impl Page {
         if page.n() == n && !page.entries.is_empty() {
             Ok(page)
         } else {
-            Err(malformed(&item, "it has not as many entries as it says"))
+            Err(malformed(&item, "its number of entries is not what it says"))
         }
     }
 

@@ -1,16 +1,15 @@
 //! The feed: every event once, in the order of its partition, without gaps, for ever.
 //!
-//! A stream keeps its records for a day, delivers them at least once and promises order per item
-//! only. So a record is a doorbell and the table is the truth: the [`Indexer`] reads what is new in
-//! a partition of one of the [`Logs`], validated by its fence or by its versions, and appends it to
-//! the index in one transaction with the partition's progress. An [`Index`] reads it from any [`Checkpoint`], [`Checkpoints`] keep where
-//! named readers are.
+//! A stream of a table keeps its records for a day, delivers them at least once and promises order per
+//! item only. So a record is a doorbell, and the table is the truth. The [`Indexer`] reads the new events
+//! of a partition of one of the [`Logs`], validated by its fence or by its versions. It appends them to
+//! the index in one transaction with the partition's progress. An [`Index`] is read from any
+//! [`Checkpoint`]; [`Checkpoints`] keep those of named readers.
 //!
-//! The index is a list of epochs of pages of events. One item, the tip, says where the next page
-//! begins; every append moves it under the condition that it is where it was read, and moves the
-//! progress of each of the page's partitions under the same. So of two indexers at work one fails
-//! and goes on from what the other has done, and a crash or a lost answer leaves all of it or
-//! nothing.
+//! The index is a list of epochs of pages of events. One item, the tip, says where the next page begins.
+//! Every append moves the tip and the progress of each of the page's partitions, under the condition that
+//! they are as they were read. So if two indexers write at once, one fails and goes on from what the other
+//! has done, and a crash or a lost answer leaves all of a page or nothing.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. What an entry
 //! holds is the item of the event's own log; the module `entry` tells which.

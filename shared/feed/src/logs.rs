@@ -1,8 +1,8 @@
-//! The logs whose events go into one index: which there are, and what is new in them.
+//! The logs whose events go into one index, and their new events.
 //!
-//! A partition of the DCB log is compared with its fence. A stream of the other two needs no fence:
-//! its events are counted without gaps, so what follows on the last one that is indexed is known to
-//! be the next, and what does not follow yet is not all there.
+//! A partition of the DCB log is compared with its fence. A stream of the other two logs needs no fence:
+//! its events are numbered without gaps. So the number after the last indexed one is the next event, and a
+//! higher number shows that events are not visible yet.
 
 use ringfence::LogError;
 use ringfence_aggregate_log::{AggregateKey, Table};
@@ -16,7 +16,7 @@ use crate::news::{Mark, News};
 use crate::partition::{Doorbell, Log, Partition};
 use crate::{aggregates, documents};
 
-/// The logs that one index is of.
+/// The logs of one index.
 pub struct Logs {
     /// The DCB log.
     pub dcb: DcbLog,
@@ -53,7 +53,7 @@ impl Logs {
         self.documents.as_ref().ok_or(StreamError::NoLog { log: "document" })
     }
 
-    /// Up to where each of the partitions is to be read now.
+    /// The mark up to which each of the partitions is to be read now.
     pub(crate) async fn marks(
         &self,
         doorbells: &[Doorbell],
@@ -70,7 +70,7 @@ impl Logs {
         Ok(partitions.zip(fences.chain(ends)).collect())
     }
 
-    /// What follows on `after`, up to the mark: all of it, or some and the mark to go on with.
+    /// The events after `after`, up to the mark: all of them, or some and the mark to go on with.
     pub(crate) async fn news(
         &self,
         partition: &Partition,

@@ -1,4 +1,4 @@
-//! What is new in a partition, whichever log it is of.
+//! The new events of a partition of any log.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::entry::{event_of, position_of};
 use crate::error::IndexError;
 use crate::partition::{Log, Partition};
 
-/// How often a stream is read until nothing is missing in it: some seconds, where items become
-/// visible within milliseconds.
+/// How often a stream with missing events is read. That takes some seconds; items become visible within
+/// milliseconds.
 pub(crate) const LOOKS_MAX: u32 = 8;
-/// What one read of a stream brings, in bytes, and at most one item more: a page of a query.
+/// The bytes of one read of a stream, which may bring one item more: a page of a query.
 pub(crate) const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
 
-/// An event that is to be indexed.
+/// An event to index.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
     pub(crate) position: Sequence,
-    /// When it was recorded, as far as that is known: what is older comes first.
+    /// When it was recorded, as far as that is known: older events come first.
     pub(crate) ms: u64,
     pub(crate) event_type: String,
-    /// What it takes of a page, in bytes.
+    /// Its size on a page, in bytes.
     pub(crate) bytes: usize,
     pub(crate) entry: AttributeValue,
 }
 
 impl Fresh {
-    /// The entry of an item, if readers will be able to decode it.
+    /// The entry of an item, if readers can decode it.
     pub(crate) fn of(partition: &Partition, mut item: Item) -> Result<Self, IndexError> {
         let (partition, position) = (partition.clone(), position_of(&item));
         if partition.log == Log::Dcb {
@@ -50,10 +50,10 @@ impl Fresh {
     }
 }
 
-/// Up to where a partition is read.
+/// The mark up to which a partition is read.
 #[derive(Clone, Debug)]
 pub(crate) enum Mark {
-    /// What a fence says.
+    /// As a fence says.
     Fence(ringfence_dcb_log::Mark),
     /// To the end of a stream.
     End,
@@ -63,14 +63,14 @@ pub(crate) enum Mark {
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) fresh: Vec<Fresh>,
-    /// Why the next one can't be indexed; those behind it wait for it.
+    /// Why the next one can't be indexed; later ones wait for it.
     pub(crate) failed: Option<IndexError>,
-    /// What to go on with, where more follow.
+    /// The mark to go on with, if more follow.
     pub(crate) more: Option<Mark>,
 }
 
 impl News {
-    /// Takes what can be indexed of the items, up to the first that can't.
+    /// Takes the items up to the first that can't be indexed.
     pub(crate) fn of(partition: &Partition, items: Vec<Item>, more: Option<Mark>) -> Self {
         let mut news = Self { more, ..Self::default() };
         for item in items {
@@ -83,7 +83,7 @@ impl News {
     }
 }
 
-/// The version behind the last one that is indexed; `first` where none is.
+/// The version after the last indexed one; `first` if none is indexed.
 pub(crate) fn next(after: Option<u64>, first: u64) -> u64 {
     after.map_or(first, |after| after.saturating_add(1))
 }

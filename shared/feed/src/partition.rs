@@ -24,26 +24,26 @@ pub enum Log {
 /// Events that have one order: a partition of the DCB log, an aggregate, a document's stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
-    /// Where it is.
+    /// Its log.
     pub log: Log,
     /// Its name among the partitions of all logs.
     pub id: BoundaryId,
 }
 
 impl Partition {
-    /// The aggregate whose events have this partition key.
+    /// The partition of the aggregate whose events have this partition key.
     #[must_use]
     pub fn of_aggregate(key: &str) -> Self {
         Self { log: Log::Aggregates, id: BoundaryId::stored(key) }
     }
 
-    /// The stream of a document.
+    /// The partition of a document's stream.
     #[must_use]
     pub fn of_document(stream: &StreamName) -> Self {
         Self { log: Log::Documents, id: stream.partition() }
     }
 
-    /// The one of this name: those of the DCB log alone have a `:` and no `#`, or are `dcb`.
+    /// The partition of this name. Only those of the DCB log have a `:` and no `#`, or are `dcb`.
     #[must_use]
     pub fn named(id: BoundaryId) -> Self {
         let log = match id.as_str() {
@@ -54,12 +54,12 @@ impl Partition {
         Self { log, id }
     }
 
-    /// Whether a system keeps its own state there: not for the index.
+    /// Whether a system keeps its own state there, which is not for the index.
     pub(crate) fn is_internal(&self) -> bool {
         self.log == Log::Documents && self.id.as_str().starts_with('$')
     }
 
-    /// That of an event: of the names of streams, only an aggregate's has the `#`.
+    /// The partition of an event. Among the names of streams, only an aggregate's has a `#`.
     #[must_use]
     pub fn of(event: &FedEvent) -> Self {
         let log = match &event.position {
@@ -88,9 +88,9 @@ impl fmt::Display for Partition {
 pub struct Doorbell {
     /// The partition.
     pub partition: Partition,
-    /// An event of the DCB log that is known to be in it, as a record of the stream shows it. The
-    /// partition is not done before its fence counts this event: a fence that is read in the middle of
-    /// an append can be older than the event. The other logs have no fence that could be late.
+    /// An event of the DCB log that a record of the stream shows in it. The partition is not done before
+    /// its fence counts this event: a fence that is read in the middle of an append can be older than the
+    /// event. The other logs have no fences.
     pub event: Option<Position>,
 }
 

@@ -1,8 +1,8 @@
-//! Reading the index forward, pages fetched ahead.
+//! Reads the index forward, and fetches pages ahead.
 //!
-//! Pages never change, and a page is taken only where the one before it ends. So a replica's answer
-//! is as good as any other: what it lacks shows as a hole or as an end, and only then is the same
-//! asked for strongly, at twice the price.
+//! Pages never change, and a page is taken only if it begins where the one before it ends. So a replica's
+//! answer is as good as any other. What it lacks shows as a hole or as an end, and only then follows a
+//! strong read, at twice the price.
 
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::error::{FeedError, failed};
 use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
-/// Answers that wait for the reader, beside the one it has and the one under way.
+/// Answers that wait for the reader, besides the one that it has and the one under way.
 const AHEAD_MAX: usize = 1;
-/// Before a reader that has everything asks again; doubled as long as nothing comes.
+/// The first pause of a reader that has everything; doubled as long as nothing comes.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
-/// It never waits longer.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(1_600);
-/// Strong answers, some seconds in all, that lack a page before one that they have.
+/// How many strong answers, over some seconds, may lack a page before one that they have.
 const HOLES_MAX: u32 = 8;
 
 type Pages = Result<Vec<Page>, FeedError>;
 
 impl Index {
-    /// The entries behind a checkpoint, in order. A task reads one answer (1 MB) ahead while the last
-    /// one is consumed; it ends with the stream. Needs a tokio runtime. The stream ends after its first error.
+    /// The entries after a checkpoint, in order. A task reads one answer (1 MB) ahead while the last one is
+    /// consumed, and ends with the stream. It needs a tokio runtime. The stream ends after its first error.
     #[must_use]
     pub fn read(
         &self,
@@ -61,7 +61,7 @@ impl Index {
             .boxed()
     }
 
-    /// How many entries lie between two checkpoints: 0 unless `until` lies after `from`. Checkpoints that
+    /// How many entries lie between two checkpoints; 0 unless `until` lies after `from`. Checkpoints that
     /// differ by 3 in one epoch have 3 entries between them. For each epoch that ends between them, its
     /// last page is read, since an epoch may end with fewer entries than a checkpoint counts for it.
     ///
@@ -92,12 +92,12 @@ fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
 fn decode(before: Checkpoint, entry: AttributeValue) -> Result<ringfence::FedEvent, FeedError> {
     let undecodable = |source| FeedError::Undecodable { before, source };
     let AttributeValue::M(item) = entry else {
-        return Err(undecodable("the entry is no map".into()));
+        return Err(undecodable("the entry is not a map".into()));
     };
     event_of(item).map_err(|error| undecodable(error.into()))
 }
 
-/// Sends answers until the end, an error, or the reader has gone.
+/// Sends answers until the end, until an error, or until the reader has gone.
 async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pages>) {
     let mut place = match Place::find(index, from).await {
         Ok(place) => place,
@@ -127,13 +127,13 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
     }
 }
 
-/// What there is from a place on.
+/// The answer to a read from a place on.
 enum Answer {
     /// At least one page.
     Pages(Vec<Page>),
     /// Nothing.
     End,
-    /// Only pages that begin further on: what lies between is not visible yet, or gone.
+    /// Only pages that begin further on: those between are not visible yet, or gone.
     Hole,
 }
 
@@ -163,8 +163,8 @@ struct Place {
 }
 
 impl Place {
-    /// The place of a checkpoint. It may lie within a page, or at the end of an epoch whose limit
-    /// was lower than the most.
+    /// The place of a checkpoint. It may lie within a page, or at the end of an epoch with fewer entries
+    /// than [`EPOCH_ENTRIES_MAX`].
     async fn find(index: &Index, from: Checkpoint) -> Result<Self, FeedError> {
         let (epoch, offset) = from.place();
         if offset == 0 {
@@ -177,7 +177,7 @@ impl Place {
         })
     }
 
-    /// The pages of one answer from here on, as far as they follow on each other.
+    /// The pages of one answer from here on, as far as each begins where the last ends.
     async fn next(&mut self, index: &Index, strong: bool) -> Result<Answer, FeedError> {
         let query = || query(index, self.epoch, self.i, Direction::Forward { strong });
         let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
@@ -207,7 +207,7 @@ impl Place {
 
     fn missing(&self) -> FeedError {
         let item = format!("{} {}", epoch_id(self.epoch), self.i);
-        FeedError::Malformed { item, problem: "it is missing, and pages behind it are there" }
+        FeedError::Malformed { item, problem: "it is missing, but later pages are there" }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Indexing as many partitions as one transaction can move.
+//! Indexes as many partitions as one transaction can move.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::item::{self, Indexed, Tip};
 use crate::news::{Fresh, Mark, News};
 use crate::partition::{Doorbell, Partition};
 
-/// How often a page is tried, where others move the index at the same time.
+/// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
 /// Partitions that are read at once.
 const READS_AT_ONCE: usize = 8;
-/// Events that are held, in bytes, before they are written; reads under way come on top.
+/// The bytes of events that are held before they are written; reads under way may add to them.
 const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 impl Indexer {
-    /// Indexes what is new in each of the partitions, within the deadline of `retry`. Each partition
-    /// succeeds or fails for itself. Memory: a few pages of queries, however much is new.
+    /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition
+    /// succeeds or fails on its own. It needs the memory of a few pages of queries, however much is new.
     pub async fn index(
         &self,
         doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
@@ -57,8 +57,8 @@ pub(crate) struct Round<'a> {
     /// Partitions that may have more than their queue holds.
     marks: BTreeMap<Partition, Mark>,
     outcomes: BTreeMap<Partition, Outcome>,
-    /// Entries of the next page, at most: fewer after a page that was refused for what it holds, until
-    /// the event that is to blame stands alone.
+    /// The most entries of the next page. There are fewer after a page was refused for its content, until
+    /// the event that is the cause stands alone.
     entries_max: usize,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Round<'a> {
             return self.outcomes;
         }
         let Err(error) = self.write().await else { return self.outcomes };
-        // The index takes nothing now, so whoever is not done yet has failed.
+        // The index takes nothing now, so every partition that is not done yet has failed.
         let error = IndexError::Feed(Arc::new(error));
         for (partition, queue) in &self.queues {
             let done = queue.fresh.is_empty() && !self.marks.contains_key(partition);
@@ -100,8 +100,8 @@ impl<'a> Round<'a> {
         self.outcomes
     }
 
-    /// Reads what is indexed, then what the fences say: a fence that was read before would count fewer
-    /// events than others may have indexed meanwhile.
+    /// Reads what is indexed, and then the fences. In the other order, a fence could count fewer events than
+    /// others have indexed meanwhile.
     async fn begin(&mut self, doorbells: &[Doorbell]) -> Result<(), IndexError> {
         let indexed = self.read_indexed(doorbells).await;
         indexed.map_err(|error| IndexError::Feed(Arc::new(error)))?;
@@ -150,7 +150,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Reads what is new in partitions whose queue is empty, until enough is held.
+    /// Reads the new events of partitions whose queue is empty, until enough is held.
     async fn fill(&mut self) {
         let Self { indexer, retry, queues, marks, .. } = &*self;
         let read = |(partition, mark): (&Partition, &Mark)| {
@@ -192,8 +192,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Writes one page of what is queued, and goes on from what others have done meanwhile; false
-    /// when nothing is left.
+    /// Writes one page from the queues, and goes on from what others have done meanwhile. Returns false if
+    /// nothing is left.
     async fn commit(&mut self) -> Result<bool, FeedError> {
         let mut attempts = self.retry.attempts_max(COMMITS_MAX).start();
         while let Some(group) = self.group()? {
@@ -220,8 +220,8 @@ impl<'a> Round<'a> {
         Ok(false)
     }
 
-    /// After a page that is refused for what it holds: halves the next one, and gives up the partition
-    /// whose event no page holds even alone. Events after it wait, to keep the order of the partition.
+    /// After a page that is refused for its content: halves the next one, and gives up the partition whose
+    /// event no page can hold even alone. Events after it wait, to keep the order of the partition.
     fn narrow(&mut self, refused: &Group, error: FeedError) {
         let entries = refused.entries();
         self.entries_max = (entries / 2).max(1);
@@ -255,9 +255,9 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Takes over what the failed conditions show that others have done, or an earlier send of this
-    /// group; false when none has failed. What is queued stays right: it is all there is behind the
-    /// progress that was read, so behind a later one it is what is left of it.
+    /// Goes on from what others, or an earlier send of this group, have done, as the failed conditions show.
+    /// Returns false if no condition has failed. The queues stay right: they have all events after the
+    /// progress that was read, so after a later progress the rest of them is left.
     fn moved(&mut self, group: &Group, failure: &Failure) -> Result<bool, FeedError> {
         let Failure::Cancelled(reasons) = failure else { return Ok(false) };
         let item = |reason: &Reason| match reason {
@@ -271,7 +271,7 @@ impl<'a> Round<'a> {
         if tip.is_none() && partitions.is_empty() {
             return match reasons.first().and_then(item) {
                 None => Ok(false),
-                Some(_) => Err(gone("there is a page behind the tip")),
+                Some(_) => Err(gone("there is a page after the tip")),
             };
         }
         if let Some(tip) = tip {

@@ -1,10 +1,11 @@
-//! The logs' tables against the index: what an outage has left out, and whether anything is wrong.
+//! Compares the logs' tables with the index: which events an outage has left out, and whether anything is
+//! wrong.
 //!
-//! The index is read first. An index holds of each partition the events up to some position, so a
-//! strong scan of the tables afterwards has to find, up to that position, exactly the same events,
-//! whatever is appended meanwhile; what it finds behind is not indexed yet. Equal are they when
-//! there are as many of them and the sums of their hashes are the same: about 100 bytes of memory
-//! a partition, however many events it has.
+//! The index is read first. It has the events of each partition up to some position. A strong scan of the
+//! tables afterwards must find exactly the same events up to that position, whatever is appended
+//! meanwhile; later events are not indexed yet. The events count as equal if their numbers and the sums of
+//! their hashes are equal. That takes about 100 bytes of memory for each partition, however many events it
+//! has.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -25,18 +26,18 @@ use crate::index::{Entry, Index, Until};
 use crate::indexer::{Indexer, Outcome};
 use crate::partition::Partition;
 
-/// What is being done.
+/// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The index is read.
     Entries,
     /// The table is scanned.
     Events,
-    /// What is not in the index is indexed; partitions are counted.
+    /// Missing events are indexed; partitions are counted.
     Indexing,
 }
 
-/// Is told how many items of a stage are done.
+/// Learns how many items of a stage are done.
 pub type OnProgress<'a> = &'a (dyn Fn(Stage, u64) + Send + Sync);
 
 /// What was found.
@@ -46,19 +47,19 @@ pub struct Report {
     pub entries: u64,
     /// Events of the tables.
     pub events: u64,
-    /// Entries of logs that were not there to be compared.
+    /// Entries of logs that were not compared.
     pub skipped: u64,
-    /// By partition, how many of its events are not indexed yet, behind those that are.
+    /// By partition, how many of its last events are not indexed yet.
     pub behind: BTreeMap<Partition, u64>,
-    /// What no indexing mends.
+    /// Differences that indexing does not mend.
     pub wrong: Vec<Wrong>,
 }
 
-/// How an index differs from its table for good: begin a new index in another table.
+/// A difference between index and table that stays: begin a new index in another table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// Up to the last indexed event the table has other events than the index.
-    #[error("{partition}: the index has {indexed} events, the table {stored} up to the same one")]
+    #[error("{partition}: the index has {indexed} events, the table {stored} up to the same event")]
     Differs {
         /// The partition.
         partition: Partition,
@@ -67,7 +68,7 @@ pub enum Wrong {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
-    /// An item of a table is no event, or of no stream: which, and why.
+    /// An item of a table is not an event, or not of a stream; the text names it and the reason.
     #[error("{0}")]
     Item(String),
     /// An entry of the index can't be decoded.
@@ -78,12 +79,12 @@ pub enum Wrong {
         /// Why.
         cause: String,
     },
-    /// An entry is not behind the entry of its partition before it.
+    /// An entry does not come after the previous entry of its partition.
     #[error("{partition}: the entry before checkpoint {checkpoint} is out of order")]
     Order {
         /// The partition.
         partition: Partition,
-        /// The checkpoint behind the entry.
+        /// The checkpoint after the entry.
         checkpoint: Checkpoint,
     },
 }
@@ -109,7 +110,7 @@ pub enum VerifyError {
 #[derive(Default)]
 struct Sum {
     count: u64,
-    /// Of the hashes of the events' ids, in any order.
+    /// The sum of the hashes of the events' ids.
     hash: u64,
 }
 
@@ -130,10 +131,10 @@ struct Known {
 }
 
 impl Indexer {
-    /// Compares the index with the tables. Reads all of them whole.
+    /// Compares the index with the tables. Reads the whole of each.
     ///
     /// # Errors
-    /// One can't be read.
+    /// One of them can't be read.
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<Report, VerifyError> {
         let mut report = Report::default();
         let mut known = self.entries(&mut report, progress).await?;
@@ -166,7 +167,7 @@ impl Indexer {
         Ok(report)
     }
 
-    /// What the index has of each partition of the logs that are compared.
+    /// The entries of each partition, for the logs that are compared.
     async fn entries(
         &self,
         report: &mut Report,
@@ -203,8 +204,8 @@ impl Indexer {
         Ok(partitions)
     }
 
-    /// The same, and indexes what is behind. It may be broken off and begun again, and run beside
-    /// the function.
+    /// The same, and indexes what is missing. It may break off and be run again, and run at the same time
+    /// as the function.
     ///
     /// # Errors
     /// As [`Indexer::verify`]; a partition that can't be indexed is in the outcomes.
@@ -223,7 +224,7 @@ impl Indexer {
     }
 }
 
-/// An error and what led to it, in one line.
+/// An error and its causes, in one line.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let (mut text, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
@@ -234,8 +235,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 impl Report {
-    /// Takes in an item of the table of the DCB log or of the aggregate log. Where an event is follows
-    /// from its key, so one that can't be decoded is compared, too.
+    /// Takes in an item of the table of the DCB log or the aggregate log. The place of an event follows from
+    /// its key, so an event that can't be decoded is compared too.
     fn item(
         &mut self,
         known: &mut HashMap<Partition, Known>,
@@ -247,7 +248,7 @@ impl Report {
         }
         let name = name_of(&item);
         if let Err(error) = event_of(item) {
-            self.wrong.push(Wrong::Item(format!("{name} is no event: {}", chain(&error))));
+            self.wrong.push(Wrong::Item(format!("{name} is not an event: {}", chain(&error))));
         }
     }
 
@@ -269,8 +270,8 @@ impl Report {
         progress(Stage::Events, self.events);
     }
 
-    /// Takes in a stream of a document: its events are those below its version, those that were
-    /// pruned included, of which the index has all or, from before it was begun, none.
+    /// Takes in a stream of a document. Its events are those below its version, including pruned ones. The
+    /// index has all of the pruned events, or none if they were pruned before it was begun.
     fn stream(
         &mut self,
         known: &mut HashMap<Partition, Known>,

@@ -44,8 +44,9 @@ impl Topic {
     }
 }
 
-/// PutEvents answers 200 also when it refuses entries; each says so for itself. Codes that time
-/// can mend, from <https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html>.
+/// PutEvents answers 200 even when it refuses entries; each entry's result has a code. The codes of
+/// failures that pass with time are from
+/// <https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html>.
 fn verdict(result: &PutEventsResultEntry) -> Verdict {
     match result.error_code() {
         None => Verdict::Sent,
@@ -59,8 +60,8 @@ fn verdict(result: &PutEventsResultEntry) -> Verdict {
     }
 }
 
-/// Errors of a whole call that no repetition mends. A missing permission is none: it is mended at the
-/// role, and the records wait for it.
+/// Whether a whole call failed in a way that sending it again can't change. A missing permission does not
+/// count: it is added to the role, and the records wait for it.
 fn is_refusal(code: Option<&str>) -> bool {
     matches!(code, Some("ValidationException" | "RequestEntityTooLargeException"))
 }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_another_number_of_results_is_no_verdict() {
+    fn an_answer_with_a_wrong_number_of_results_is_an_error() {
         let results = [result(None), result(None)];
         for entries in [1, 3] {
             assert!(verdicts(entries, &results).is_err(), "{entries}");

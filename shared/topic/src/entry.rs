@@ -25,19 +25,19 @@ pub struct Entry {
     pub detail_type: String,
     /// The event as JSON.
     pub detail: String,
-    /// What no other event has.
+    /// Unique to the event.
     pub id: String,
-    /// When the event was recorded, in milliseconds since 1970; without it the bus says when it came.
+    /// When the event was recorded, in milliseconds since 1970. Without it the bus takes the time of arrival.
     pub time_ms: Option<u64>,
 }
 
 /// Why a record can never be published.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// It is no record of a table's stream.
+    /// It is not a record of a table's stream.
     #[error("not a stream record")]
     Record(#[source] serde_json::Error),
-    /// Its image is no whole event.
+    /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] ringfence_feed::EntryError),
     /// Neither the event nor the catalog says which context it belongs to.
@@ -63,8 +63,8 @@ impl Entry {
     }
 
     /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
-    /// each that an append to a document has brought, none for anything else. Each is published, or
-    /// not, for itself. An event that names no context, as another writer's, has that of its type.
+    /// each event that an append to a document added, and none for anything else. Each is published or
+    /// fails on its own. An event of another writer may name no context; it has the context of its type.
     pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, EntryError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
             return Vec::new();

@@ -44,7 +44,7 @@ pub struct Unreachable {
 
 /// The EventTopic.
 pub trait Bus: Send + Sync {
-    /// Sends at most [`CALL_ENTRIES_MAX`] entries; one verdict an entry, in their order.
+    /// Sends at most [`CALL_ENTRIES_MAX`] entries. Returns one verdict for each entry, in their order.
     fn put<'a>(
         &'a self,
         entries: &'a [&'a Entry],
@@ -68,9 +68,9 @@ pub struct Report {
 pub struct Publisher<B, L> {
     /// Where events go.
     pub bus: B,
-    /// Where poison goes: `{cause, record}`.
+    /// Takes each record that can never be published, as `{cause, record}`.
     pub letters: L,
-    /// Has the contexts of events that name none.
+    /// Has the contexts of events that do not name theirs.
     pub catalog: Catalog,
 }
 
@@ -97,8 +97,8 @@ struct Pending {
 struct Stopped;
 
 impl<B: Bus, L: Letters> Publisher<B, L> {
-    /// Publishes the records of a batch in their order within `time`. One call at a time, so that the
-    /// events of a partition are never in two. Whatever the time cuts off, an answered call counts
+    /// Publishes the records of a batch in their order within `time`. It makes one call at a time, so that
+    /// events of one partition are never in two calls at once. When the time is over, answered calls count
     /// and an unanswered one does not.
     pub async fn publish(&self, records: &[Value], time: Duration) -> Report {
         let mut batch = Batch::new(records);
@@ -120,7 +120,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 let entry = match entry {
                     Ok(entry) => entry,
                     Err(error) => {
-                        // Those before it go first: they need not wait for a queue that takes nothing.
+                        // The entries before it go first: they need not wait for a queue that takes nothing.
                         self.send(std::mem::take(&mut call), retry, batch).await?;
                         bytes = 0;
                         let mut tries = 1;
@@ -144,7 +144,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         self.send(call, retry, batch).await
     }
 
-    /// Sends one call's entries, and those that the bus puts off again and again.
+    /// Sends the entries of one call, and sends those again that the bus puts off.
     async fn send(
         &self,
         mut call: Vec<Pending>,
@@ -188,7 +188,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         Ok(())
     }
 
-    /// One call; where the bus refuses the call as a whole, one call for each entry, to find those that
+    /// Makes one call. If the bus refuses it as a whole, makes one call for each entry, to find those that
     /// it refuses.
     async fn put(&self, entries: &[&Entry]) -> Result<Vec<Verdict>, Unreachable> {
         let refused = match self.bus.put(entries).await {
@@ -225,7 +225,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 Ok(())
             }
             Err(error) => {
-                batch.cause = Some(format!("no letter is kept: {}", chain(&*error)));
+                batch.cause = Some(format!("the letter can't be kept: {}", chain(&*error)));
                 Err(Stopped)
             }
         }
@@ -238,7 +238,7 @@ impl<'r> Batch<'r> {
         Self { records, left, published: 0, dead_letters: 0, cause: None }
     }
 
-    /// Lambda delivers again from the lowest record that is not done, those behind it included.
+    /// Lambda delivers again from the lowest record that is not done, all later ones included.
     fn report(self) -> Report {
         let left = self.left.iter().position(|left| *left > 0);
         Report {

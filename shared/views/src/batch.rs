@@ -1,4 +1,4 @@
-//! How many events go into one transaction, and what becomes of the rows.
+//! Batches: how many events go into one transaction, and what becomes of the rows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,19 +12,19 @@ use crate::{Definition, ViewError};
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// Rows in one transaction, beside the checkpoint and the count of parked rows. An event that touches
-/// more changes them in several transactions. Each but the last keeps the id of its last row beside the
-/// checkpoint, so that the event counts once in each row wherever it breaks off.
+/// Rows in one transaction, besides the checkpoint and the count of parked rows. An event that touches
+/// more rows changes them in several transactions. Each but the last keeps the id of its last row beside
+/// the checkpoint, so that the event counts once in each row wherever it breaks off.
 pub const ROWS_MAX: usize = ACTIONS_MAX - 2;
 /// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
-/// Bytes of memory for the events of a batch, and as many for its rows as they were: views run at
-/// once, in one function. The first event and one of its rows are held whatever they take.
+/// Bytes of memory for the events of a batch, and as many for its rows as they were: all views run at
+/// the same time in one function. The first event and one of its rows are held whatever their size.
 pub const HELD_BYTES_MAX: usize = 8_000_000;
-/// Bytes of rows in one transaction: DynamoDB's 4 MB, without what else is in the items.
+/// Bytes of rows in one transaction: DynamoDB's 4 MB, less the rest of the items.
 pub const BATCH_BYTES_MAX: usize = 3_500_000;
-/// After so many events that touch nothing the checkpoint is written all the same, so that a crash
-/// does not read them again.
+/// After this many events that touch nothing the checkpoint is still written, so that they are not read
+/// again after a crash.
 const ENTRIES_MAX: usize = 1_000;
 
 /// An entry of the index and the rows that it touches.
@@ -35,7 +35,7 @@ pub(crate) struct Touched {
     rows: BTreeSet<String>,
     /// The rows whose own id can't be a key, and why.
     unnamed: BTreeMap<String, RowError>,
-    /// What the event's data takes, if it touches rows.
+    /// The memory for the event's data, if it touches rows.
     held: usize,
 }
 
@@ -82,8 +82,8 @@ impl Touched {
     }
 }
 
-/// What a value takes in memory, in bytes. Of many small parts that is ten times what DynamoDB
-/// counts.
+/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that
+/// DynamoDB counts.
 pub(crate) fn held(value: &Value) -> usize {
     let parts = match value {
         Value::String(text) => text.len(),
@@ -99,7 +99,7 @@ pub(crate) fn held(value: &Value) -> usize {
 /// Entries that are read and not yet written.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// How far the view has come, as it is stored. Of the first event it names the last row that is
+    /// How far the view has come, as it is stored: it names the last row of the first event that is
     /// written.
     pub(crate) from: Reached,
     touched: VecDeque<Touched>,
@@ -107,16 +107,16 @@ pub(crate) struct Batch {
     written: usize,
     /// How many entries were read, whether or not they touch rows.
     entries: usize,
-    /// Behind the last entry.
+    /// The checkpoint after the last entry.
     end: Option<Checkpoint>,
 }
 
-/// How much of a batch goes into one transaction.
+/// The part of a batch that goes into one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Its first events, with all of their rows.
+    /// This many of its first events, with all of their rows.
     Events(usize),
-    /// Of its first event, the first of the rows that are not written yet.
+    /// Only the first event, with this many of its rows that are not written yet.
     Rows(usize),
 }
 
@@ -126,8 +126,8 @@ pub(crate) struct Folded {
     pub(crate) cut: Cut,
     /// How far the view comes.
     pub(crate) to: Reached,
-    /// What its rows show then. Of an event that takes several transactions, they show it before the
-    /// checkpoint does.
+    /// The checkpoint that its rows show then. If an event takes several transactions, they show it before
+    /// the view's checkpoint does.
     pub(crate) as_of: Checkpoint,
     pub(crate) writes: Vec<Write>,
 }
@@ -149,7 +149,7 @@ impl Batch {
     }
 
     pub(crate) fn push(&mut self, next: Touched) {
-        // The part is of the entry after the stored checkpoint, whichever rows that touches by now.
+        // The part is of the entry after the stored checkpoint, whichever rows that entry touches by now.
         let part = self.from.part.as_ref().filter(|_| next.follows(self.from.checkpoint));
         let written = part.map_or(0, |last| next.rows.iter().take_while(|id| *id <= last).count());
         self.entries += 1;
@@ -165,7 +165,7 @@ impl Batch {
         self.entries
     }
 
-    /// As much as the number of rows allows.
+    /// The largest cut that the limit of rows allows.
     pub(crate) fn cut(&self) -> Cut {
         match self.rows_left() {
             left if left > ROWS_MAX || self.written > 0 => Cut::Rows(left.min(ROWS_MAX)),
@@ -201,7 +201,7 @@ impl Batch {
         self.touched.front().map_or(0, |first| first.rows.len() - self.written)
     }
 
-    /// Where the checkpoint comes to, if no event of the batch touches a row.
+    /// The checkpoint to write, if no event of the batch touches a row.
     pub(crate) fn idle(&self) -> Option<Checkpoint> {
         self.end.filter(|_| self.touched.is_empty())
     }
@@ -211,7 +211,7 @@ impl Batch {
         self.end.is_none()
     }
 
-    /// Notes what is written, and how far the view has come.
+    /// Notes that a cut is written, and how far the view has come.
     pub(crate) fn wrote(&mut self, cut: Cut, to: Reached) {
         match cut {
             Cut::Rows(rows) if rows < self.rows_left() => self.written += rows,
@@ -247,7 +247,7 @@ impl Batch {
         self.end.filter(|_| all).unwrap_or(self.touched[events - 1].checkpoint).into()
     }
 
-    /// Folds as much of the cut as can be written at once: all, or half, or half of that. A row that
+    /// Folds as much of the cut as can be written at once: all of it, or half, or half of that. A row that
     /// can't be folded or stored is parked.
     pub(crate) fn fold(
         &self,

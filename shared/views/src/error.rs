@@ -1,4 +1,4 @@
-//! Why a view stands still, or can't be read.
+//! Why a view does not go on, or can't be read.
 
 use ringfence::{BoundaryId, Sequence};
 use ringfence_dynamo::GaveUp;
@@ -6,10 +6,10 @@ use ringfence_feed::FeedError;
 
 use crate::Generation;
 
-/// Why a view does not go on. Nothing is written of the event or the batch that it is about.
+/// Why a view does not go on. Nothing of the event or the batch in question is written.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// An event of a type that the view reads is not what the type promises.
+    /// An event of a type that the view reads does not have the shape of the type.
     #[error(
         "view {view}: event {position} of partition {partition} can't be decoded; \
          deploy a view that reads it"
@@ -17,23 +17,23 @@ pub enum ViewError {
     Event {
         /// The view.
         view: &'static str,
-        /// Where the event is stored.
+        /// The event's partition.
         partition: BoundaryId,
-        /// Which it is.
+        /// Its place there.
         position: Sequence,
         /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
-    /// An item of the view table is not as this crate writes it.
-    #[error("item {id:?} of {view} is not as it was written")]
+    /// An item of the view table does not have the layout of this crate.
+    #[error("item {id:?} of {view} was written by something else")]
     Item {
         /// The item's partition key.
         view: String,
         /// The item's sort key.
         id: String,
     },
-    /// Somebody else has given up the generation that was being built, and begun the next.
+    /// Another operator has given up the generation that was being built, and begun the next.
     #[error(
         "another operator has given up generation {generation} of view {view} and builds \
          generation {next}; to build that one too, rebuild the view again"
@@ -41,12 +41,12 @@ pub enum ViewError {
     GivenUp {
         /// The view.
         view: &'static str,
-        /// What was being built.
+        /// The generation that was being built.
         generation: Generation,
-        /// What is being built now.
+        /// The generation that is being built now.
         next: Generation,
     },
-    /// Rows keep changing although the checkpoint stands still: somebody else writes them.
+    /// Rows keep changing although the checkpoint does not move: something else writes them.
     #[error("view {view}: gave up after {attempts} attempts; something else changes its rows")]
     Contention {
         /// The view.
@@ -54,7 +54,7 @@ pub enum ViewError {
         /// How often it was tried.
         attempts: u32,
     },
-    /// The view table did not do it.
+    /// A request to the view table failed.
     #[error("{operation} failed")]
     Store {
         /// What was tried.
@@ -75,7 +75,7 @@ impl From<FeedError> for ViewError {
 }
 
 impl ViewError {
-    /// Whether the same may succeed later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What becomes of one row, and why it may have to be parked.
+//! Folds events into one row, and says why it may have to be parked.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{FedEvent, LimitExceeded, LimitKind};
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::Definition;
 use crate::row::{Becomes, Content, ID_BYTES_MAX, ROW_BYTES_MAX, Stored};
 
-/// Longest cause that is kept of a parked row, in bytes.
+/// The longest cause that is kept with a parked row, in bytes.
 const CAUSE_BYTES_MAX: usize = 1_000;
 
-/// Why a row can't be written. A row that it holds for is parked, and the view goes on.
+/// Why a row can't be written. The row is parked, and the view goes on.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum RowError {
-    /// The stored row is not one of the view's, or the view makes one that is no JSON.
+    /// The stored row does not match the view's row type, or the view makes a row that is not JSON.
     #[error("the row can't be folded: {0}; mend the view's fold or its type of rows")]
     Fold(String),
-    /// The row holds what DynamoDB can't.
+    /// The row holds a value that DynamoDB can't hold.
     #[error("the row can't be stored: {0}")]
     Value(#[from] CodecError),
     /// The row or its id is too large.
@@ -25,7 +25,7 @@ pub(crate) enum RowError {
     Limit(#[from] LimitExceeded),
 }
 
-/// A row that could not be written: what the view shows in its place until it is folded anew.
+/// What stands in the place of a row that could not be written, until the row is folded anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The id of the event that it was parked for.
@@ -48,8 +48,7 @@ enum State {
     Row(Option<Value>),
     /// An event could not be folded.
     Failed(RowError),
-    /// It was parked before. What happens to it is left for a retry, which folds it from the first
-    /// event on.
+    /// It was parked before. Its events are left for a retry, which folds it from the first event on.
     Parked,
 }
 
@@ -74,13 +73,13 @@ impl Folding {
         Self { state, newest: event.id() }
     }
 
-    /// The row, which `error` keeps from being written.
+    /// The row if `error` prevents that it is written.
     pub(crate) fn failed(self, event: &FedEvent, error: &RowError) -> Self {
         let State::Row(_) = self.state else { return self };
         Self { state: State::Failed(error.clone()), newest: event.id() }
     }
 
-    /// What is written of the row.
+    /// What becomes of the row.
     pub(crate) fn end(self, id: &str) -> Becomes {
         let stored = match self.state {
             State::Row(None) => return Becomes::Nothing,
@@ -115,7 +114,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), RowError> {
     }
 }
 
-/// The id under which a row is parked that can't have its own.
+/// The id under which a row is parked if its own can't be a key.
 pub(crate) fn substitute(id: &str) -> String {
     let begin = &id[..id.floor_char_boundary(CAUSE_BYTES_MAX)];
     format!("{begin}… (not an id)")

@@ -30,7 +30,7 @@ impl Given {
         self
     }
 
-    /// Further events of an aggregate, now. Panics when the store has none such.
+    /// Further events of an aggregate, now. Panics if the context can't have such an aggregate or events.
     #[must_use]
     #[track_caller]
     pub fn of_aggregate<C: AggregateContext>(
@@ -57,7 +57,7 @@ impl Given {
         self
     }
 
-    /// Lets time pass before what follows, in milliseconds.
+    /// Lets this many milliseconds pass before what follows.
     #[must_use]
     pub fn wait(self, ms: u64) -> Self {
         Self { now_ms: self.now_ms + ms, ..self }
@@ -84,7 +84,7 @@ impl Given {
 /// The event as the log would have stored it: number `n`, at `ms` since 1970.
 ///
 /// # Panics
-/// When `ms` lies behind the year 2286.
+/// `ms` lies after the year 2286.
 #[must_use]
 pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> FedEvent {
     let position = format!("{ms:013}-{n:08}");

@@ -1,12 +1,12 @@
 //! Read models: rows folded from the index.
 //!
-//! A [`View`] is pure: which rows an event touches, and what becomes of each. The [`Projector`]
+//! A [`View`] is pure: it says which rows an event touches, and what becomes of each. The [`Projector`]
 //! reads the index from the view's checkpoint, folds, and writes rows and checkpoint in one
-//! transaction, so that every event has its effect once, whatever is repeated and however many
-//! projectors run. A [`ViewReader`] serves the rows, and can wait until they show an event.
+//! transaction. So every event has its effect once, whatever is repeated and however many projectors
+//! run. A [`ViewReader`] serves the rows, and can wait until they show an event.
 //!
 //! A row that can't be written is parked: the view goes on with the others, and the row is folded anew
-//! when somebody asks for it.
+//! when an operator asks for it.
 //!
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.

@@ -1,4 +1,4 @@
-//! Rows that could not be written: listing them, and folding them anew.
+//! Lists rows that could not be written, and folds them anew.
 
 use std::collections::BTreeMap;
 
@@ -31,21 +31,21 @@ struct Anew {
     row: Folding,
 }
 
-/// What became of a view's parked rows.
+/// The result of a retry of a view's parked rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retried {
     /// How many are shown again.
     pub shown: u64,
-    /// Those that still can't be written, by their ids.
+    /// The ids of those that still can't be written, each with the reason.
     pub left: Vec<(String, Parked)>,
 }
 
 impl Projector {
-    /// The parked rows of the generation that is served, in the order of their ids. If there are parked
-    /// rows, it reads, and pays for, all rows of the view.
+    /// The parked rows of the generation that is served, in the order of their ids. If there are any, it
+    /// reads (and pays for) all rows of the view.
     ///
     /// # Errors
-    /// The view table can't be read, or holds what this crate does not write.
+    /// The view table can't be read, or holds items that this crate did not write.
     pub async fn parked(&self, view: &Definition) -> Result<Vec<(String, Parked)>, ViewError> {
         let Some(registered) = self.table.registered(view.name, true).await? else {
             return Ok(Vec::new());
@@ -83,7 +83,7 @@ impl Projector {
         }
     }
 
-    /// Folds some parked rows up to where the view is, and writes them there.
+    /// Folds some parked rows up to the view's checkpoint, and writes them.
     async fn pass(
         &self,
         view: &Definition,
@@ -101,12 +101,12 @@ impl Projector {
             let reached = self.checkpoints.reached(&reader).await?;
             let to = reached.checkpoint.unwrap_or_default();
             if to == retired() {
-                // The rows of the generation that has taken its place are others.
+                // Another generation is served now, with rows of its own.
                 return Ok(());
             }
             if reached.part.is_some() {
-                // An event is being written in several transactions. A parked row of it may have been
-                // passed by already, so its turn comes when the event is done.
+                // An event is being written in several transactions. One of them may already have passed
+                // by a parked row of the event, so the row's turn comes when the event is done.
                 if attempts.again().await {
                     continue;
                 }
@@ -133,7 +133,7 @@ impl Projector {
                     } else if self.checkpoints.reached(&reader).await? != reached {
                         break;
                     }
-                    // Otherwise somebody else has retried the row.
+                    // Otherwise another retry has written the row.
                 }
                 rows.pop_first();
             }

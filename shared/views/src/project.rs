@@ -1,4 +1,4 @@
-//! From the index to the rows of one generation.
+//! Projects the index into the rows of one generation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
-/// The checkpoint of a generation that is no longer served: it is behind every event, and nobody
-/// advances it, so that a projector which does not know yet writes nothing more.
+/// The checkpoint of a generation that is no longer served. It is after every event and never moves, so a
+/// projector that does not know of the change writes nothing more.
 pub(crate) fn retired() -> Checkpoint {
     Checkpoint::try_from(i64::MAX).expect("it is not negative")
 }
 
 /// Folds views from the index. Any number may run at once, each on any view: the checkpoint moves
-/// with the rows, under the condition that it is where it was read.
+/// with the rows, under the condition that it is as it was read.
 #[derive(Clone, Debug)]
 pub struct Projector {
     pub(crate) index: Index,
@@ -33,7 +33,7 @@ pub struct Projector {
 pub struct Ran {
     /// The checkpoint that it has reached; `None` if no event is applied yet.
     pub checkpoint: Option<Checkpoint>,
-    /// Whether no event was left: what comes later is not applied.
+    /// Whether it applied every event that was there.
     pub present: bool,
     /// Events read, whether or not they touch a row.
     pub events: u64,
@@ -49,14 +49,14 @@ pub struct Ran {
     pub examples: Vec<(String, Parked)>,
 }
 
-/// One generation of a view, and who is told of each batch.
+/// One generation of a view, and who learns of each batch.
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
     pub(crate) told: &'a (dyn Fn(&Ran) + Send + Sync),
 }
 
-/// Parked rows that a run names, at most.
+/// The most parked rows that a run names.
 const EXAMPLES_MAX: usize = 10;
 
 enum Followed {
@@ -72,14 +72,14 @@ impl Projector {
         Self { index, checkpoints, table: ViewTable(Table::new(client, name)), clock }
     }
 
-    /// What rows and registry have cost; checkpoints and the index are not in it.
+    /// The cost of rows and registry, without checkpoints and index.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.0.meter()
     }
 
-    /// Which generations of the view there are; a view without any gets its first, which is served
-    /// once it shows what is in the index now.
+    /// The generations of the view. A view without any gets its first, which is served once it shows
+    /// everything that is in the index now.
     ///
     /// # Errors
     /// A table can't be read or written.
@@ -95,7 +95,7 @@ impl Projector {
         }
     }
 
-    /// Serves the first generation if it shows what there was when it was begun.
+    /// Serves the first generation if it shows everything that was there when it was begun.
     ///
     /// # Errors
     /// The view table can't be written.
@@ -106,8 +106,8 @@ impl Projector {
         ran: &Ran,
     ) -> Result<(), ViewError> {
         match registered.until {
-            // At the present it has come so far too: its checkpoint may be at the end of an epoch, and
-            // `until` at the beginning of the next.
+            // A run that has reached the present has reached `until` too: its checkpoint may be at the end
+            // of an epoch, and `until` at the beginning of the next.
             Some(until) if ran.present || ran.checkpoint.unwrap_or_default() >= until => {
                 self.table.serve(view.name, registered.live).await
             }
@@ -115,12 +115,12 @@ impl Projector {
         }
     }
 
-    /// Applies what is new to a generation, until nothing is left or the time is over. Stopped at
-    /// any moment, it has applied whole batches. A row that can't be written is parked.
+    /// Applies new events to a generation, until none is left or the time is over. If it stops at any
+    /// moment, it has applied whole batches. A row that can't be written is parked.
     ///
     /// # Errors
-    /// An event can't be decoded, or a table does not answer; what comes before that event is
-    /// applied, and `ran` says how far.
+    /// An event can't be decoded, or a table does not answer. The events before that are applied, and
+    /// `ran` says how far.
     pub async fn run(
         &self,
         view: &Definition,
@@ -129,7 +129,7 @@ impl Projector {
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
         let work = Work { view, generation, told: &|_| {} };
-        // A request that is cut off either took effect or did not: the checkpoint tells.
+        // Whether a request that is cut off took effect shows in the checkpoint.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
 
@@ -143,7 +143,7 @@ impl Projector {
                 ran.present = true;
                 return Ok(());
             }
-            // Overtaken by whom, if the view stands where it stood?
+            // If the checkpoint has not moved, no projector can have overtaken this one.
             let moved = from != at;
             let batches = ran.batches;
             ran.checkpoint = from.checkpoint;
@@ -182,7 +182,7 @@ impl Projector {
                 Ok(Some(entry)) => Touched::new(work.view, entry).map(Some),
                 Err(error) => Err(error.into()),
             };
-            // What comes before an error is applied.
+            // The events before an error are applied.
             let fits = matches!(&next, Ok(Some(touched)) if batch.fits(touched));
             if !fits && !self.write(work, reader, &mut batch, ran).await? {
                 return Ok(Followed::Overtaken);
@@ -194,7 +194,7 @@ impl Projector {
         }
     }
 
-    /// Writes a batch, in as many transactions as it takes; false if another projector was first.
+    /// Writes a batch, in as many transactions as it needs. Returns false if another projector was first.
     async fn write(
         &self,
         work: &Work<'_>,
@@ -241,7 +241,7 @@ impl Projector {
         Ok(true)
     }
 
-    /// The rows of as much of a batch as can be held at once, and how much this is.
+    /// The largest cut of a batch whose rows can be held at once, and these rows.
     async fn stored(
         &self,
         reader: &str,
@@ -258,7 +258,7 @@ impl Projector {
         }
     }
 
-    /// The checkpoint behind the last event of the index.
+    /// The checkpoint after the last event of the index.
     ///
     /// # Errors
     /// The index can't be read.
@@ -278,7 +278,7 @@ impl Projector {
         Ok(self.index.count(checkpoint.unwrap_or(Checkpoint::START), end).await?)
     }
 
-    /// The first event behind a checkpoint: when it was appended, in milliseconds since 1970.
+    /// The time at which the first event after a checkpoint was appended, in milliseconds since 1970.
     ///
     /// # Errors
     /// The index can't be read.

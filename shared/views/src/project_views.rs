@@ -1,8 +1,8 @@
 //! project-views: folds new events into the rows of all views.
 //!
 //! The index's stream is a doorbell: whatever it brings, each view reads the index from its own
-//! checkpoint. A view that fails stops no other; the invocation then fails as a whole, so that the
-//! doorbell rings again.
+//! checkpoint. A view that fails does not stop the others. But the invocation then fails as a whole, so
+//! that the doorbell rings again.
 
 mod round;
 
@@ -19,9 +19,10 @@ use crate::{Definition, Projector};
 
 pub use round::{Round, ring};
 
-/// Left of the deadline for the lag, which takes a read of the index for each view, and the answer.
+/// The time before the deadline that is left for the lag, which takes a read of the index for each view, and
+/// for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// The time for a ring where the runtime sets no deadline that lies ahead.
+/// The time for a ring if the runtime sets no deadline or one in the past.
 const TIME_DEFAULT: Duration = Duration::from_secs(20);
 
 /// Runs project-views until Lambda ends the process.

@@ -1,8 +1,8 @@
 //! query-views: serves rows of the views over HTTP and by direct invoke.
 //!
-//! `GET /<view>/<id>` is one row, `GET /<view>` a page of them. With the `partition` and `position`
-//! of an event, as a command's answer names them, the answer shows that event or says how far
-//! behind the view is.
+//! `GET /<view>/<id>` is one row, `GET /<view>` a page of rows. With the `partition` and `position` of
+//! an event, as a command's answer names them, the answer shows that event or says how far the view has
+//! come.
 
 mod answer;
 mod ask;
@@ -21,7 +21,7 @@ use crate::{Definition, ViewReader};
 pub use answer::{Answered, answer};
 pub use ask::{Ask, Asked, WAIT_DEFAULT_MS, WAIT_MAX_MS};
 
-/// Left of the deadline for the read behind a wait, and the answer.
+/// The time before the deadline that is left for the read after a wait, and for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Runs query-views until Lambda ends the process.

@@ -1,4 +1,4 @@
-//! Reading the rows that are served, and waiting until they show an event.
+//! Reads the rows that are served, and can wait until they show an event.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::{Definition, Generation, ViewError};
 
 /// Most rows of one list.
 pub const LIST_MAX: u16 = 100;
-/// Rows of a list that does not say how many.
+/// Rows of a list without a limit.
 pub const LIST_DEFAULT: u16 = 25;
-/// Waits between two looks at a checkpoint stop growing after so many, at 200 ms at most.
+/// After this many waits between two looks at a checkpoint, the waits stop growing, at 200 ms at most.
 const WAITS_GROWING: u32 = 4;
 
 /// Serves the rows of views.
@@ -48,18 +48,18 @@ pub struct Shown {
     pub id: String,
     /// The row, or that it is parked.
     pub content: Content,
-    /// Behind the last event that touched it, or the batch that did.
+    /// The checkpoint after the last event or batch that touched it.
     pub as_of: Checkpoint,
 }
 
 /// Which rows to list, in the order of their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// What their ids begin with.
+    /// The beginning of their ids.
     pub prefix: String,
     /// Only rows whose ids come after this one.
     pub after: Option<String>,
-    /// At most so many rows; a page also ends at 1 MB.
+    /// At most this many rows; a page also ends at 1 MB.
     pub limit: u16,
 }
 
@@ -70,37 +70,37 @@ pub struct Listed {
     pub rows: Vec<Shown>,
     /// The id after which the next page goes on, if there may be one.
     pub next: Option<String>,
-    /// The view had come at least to this checkpoint before the rows were read strongly; `None` of a list
-    /// that waits for no event, whose rows may be of any time.
+    /// The view had come at least to this checkpoint before the rows were read strongly. `None` for a list
+    /// that does not wait for an event: its rows may be of any time.
     pub as_of: Option<Checkpoint>,
 }
 
-/// What a read of a view comes to.
+/// The result of a read of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read<T> {
     /// The answer.
     Found(T),
     /// There is no view of this name.
     UnknownView,
-    /// The view is new, and does not show yet what was in the index when it was deployed.
+    /// The view is new, and does not yet show the events that were in the index when it was deployed.
     Building {
         /// The checkpoint from which on it is served.
         until: Checkpoint,
-        /// Where it is.
+        /// Its checkpoint.
         at: Checkpoint,
     },
     /// The view did not show the event in time.
     Behind {
-        /// What it waited for: the checkpoint behind the event, or nothing as long as the event is
-        /// not in the index.
+        /// The checkpoint after the event, for which it waited; `None` as long as the event is not in the
+        /// index.
         until: Option<Checkpoint>,
-        /// Where the view is; nothing if that was not the question yet.
+        /// The view's checkpoint; `None` if it was not read.
         at: Option<Checkpoint>,
     },
 }
 
 impl<T> Read<T> {
-    /// What is found, or why nothing is.
+    /// The answer, or why there is none.
     fn found<U>(self) -> Result<T, Read<U>> {
         match self {
             Self::Found(found) => Ok(found),
@@ -118,22 +118,22 @@ fn shown(item: Option<Item>) -> Result<Option<Shown>, ViewError> {
     Ok(Some(Shown { id, content, as_of }))
 }
 
-/// What can be read: a generation, and how far it has come if it waits for an event.
+/// The generation to read, and how far it has come if the answer waits for an event.
 struct Served {
     generation: Generation,
     waited: Option<Waited>,
 }
 
-/// The end of a wait.
+/// The result of a wait.
 struct Waited {
-    /// After the event.
+    /// The checkpoint after the event.
     until: Checkpoint,
-    /// Where the generation is.
+    /// The generation's checkpoint.
     at: Checkpoint,
 }
 
 impl ViewReader {
-    /// A reader of these views; the index is asked where events are.
+    /// A reader of these views. The index tells it where events are.
     pub fn new(
         client: Client,
         index: Index,
@@ -147,11 +147,11 @@ impl ViewReader {
         Self { views, index, checkpoints, table }
     }
 
-    /// One row, `None` if the view has none of that id. The read is eventually consistent unless
-    /// it waits for an event.
+    /// One row; `None` if the view has no row of this id. The read is eventually consistent unless it
+    /// waits for an event.
     ///
     /// # Errors
-    /// A table does not answer, or holds what this crate does not write.
+    /// A table does not answer, or holds an item that this crate did not write.
     pub async fn row(
         &self,
         view: &str,
@@ -169,7 +169,7 @@ impl ViewReader {
             let mut served = found.is_some();
             if waited.as_ref().is_some_and(|waited| older(waited.until)) {
                 // Perhaps the event does not touch the row. Or the row is not visible yet, though the
-                // checkpoint of its transaction is. Read at once, both are of one moment.
+                // checkpoint of its transaction is. Read in one transaction, both are of one moment.
                 let keys = [key(&rows, id), Checkpoints::key(&rows)];
                 let [row, checkpoint] = self.table.snapshot(keys).await?;
                 let at = checkpoint.as_ref().map(Checkpoints::decode).transpose()?;
@@ -222,7 +222,7 @@ impl ViewReader {
         }
     }
 
-    /// The generation that is served, once it shows what is waited for. It looks a last time when the
+    /// The generation that is served, once it shows the event of the wait. It looks a last time when the
     /// time is over.
     async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<Read<Served>, ViewError> {
         if !self.views.contains(&view) {
@@ -244,7 +244,7 @@ impl ViewReader {
                 None => None,
                 Some(_) => self.checkpoints.load(&partition(view, generation)).await?,
             };
-            // One that is no longer served says nothing of its rows.
+            // The checkpoint of a generation that is no longer served says nothing about its rows.
             let at = at.filter(|at| *at != retired());
             let shows = |place| at.unwrap_or_default() >= place;
             let left = match (due, until) {
@@ -273,8 +273,9 @@ impl ViewReader {
         }
     }
 
-    /// What is served instead of `generation`, whose rows may be deleted; `None` if it still is.
-    /// What is not found is not there only if the generation was served after the look.
+    /// The generation that is served instead of `generation`, whose rows may be deleted; `None` if
+    /// `generation` still is. A row that was not found is missing for sure only if the generation was
+    /// still served after the look.
     async fn still_served(
         &self,
         view: &str,

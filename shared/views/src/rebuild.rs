@@ -1,4 +1,4 @@
-//! A new generation beside the live one.
+//! Builds a new generation beside the live one.
 
 use ringfence_feed::Checkpoint;
 
@@ -13,17 +13,17 @@ pub enum Step {
     Built(Generation, Checkpoint),
     /// The new generation is served.
     Flipped(Generation),
-    /// So many rows of the old generation are deleted.
+    /// This many rows of the old generation are deleted.
     Deleted(Generation, u64),
 }
 
 impl Projector {
-    /// Folds the view anew, from the first event, beside the generation that is served; serves the
-    /// new one as soon as it has caught up; and deletes the old one's rows. Ended at any moment, it
+    /// Folds the view anew, from the first event, beside the generation that is served. Serves the new one
+    /// as soon as it has caught up, and then deletes the old one's rows. If it is ended at any moment, it
     /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
-    /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is served on.
+    /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is still served.
     pub async fn rebuild(
         &self,
         view: &Definition,
@@ -36,7 +36,7 @@ impl Projector {
                 Registered { live, building, retiring: Some(old), .. } => {
                     self.delete(view, old, told).await?;
                     if building.is_none() {
-                        // Of this rebuild, or of an earlier one that ended here.
+                        // The rows are of this rebuild, or of an earlier one that ended here.
                         return Ok(live);
                     }
                 }
@@ -65,10 +65,10 @@ impl Projector {
     }
 
     /// Gives up the generation that is being built, if there is one, so that the next
-    /// [`Projector::rebuild`] begins with the first event. Its rows go with that rebuild.
+    /// [`Projector::rebuild`] begins with the first event. That rebuild deletes its rows.
     ///
     /// # Errors
-    /// A table can't be read or written; it is given up or not.
+    /// A table can't be read or written. Whether the generation is given up is then not known.
     pub async fn abandon(
         &self,
         view: &Definition,
@@ -81,7 +81,7 @@ impl Projector {
             }
             let reader = partition(view.name, half);
             let at = self.checkpoints.reached(&reader).await?;
-            // Who still builds it writes no rows any more.
+            // A projector that still builds it can't write rows any more.
             let actions = vec![
                 self.table.begin_after(view.name, half),
                 self.checkpoints.action(&reader, &at, &retired().into()),
@@ -94,8 +94,8 @@ impl Projector {
         Ok(())
     }
 
-    /// Serves `next`, which has come to the present, if it shows all that `live` shows, so that no reader
-    /// sees the view go back; from then on nobody writes rows of `live`.
+    /// Serves `next`, which has come to the present, if it shows everything that `live` shows, so that no
+    /// reader sees the view go back. From then on no projector writes rows of `live`.
     async fn flip(
         &self,
         view: &Definition,
@@ -109,7 +109,7 @@ impl Projector {
         if built < served.checkpoint || (built == served.checkpoint && served.part.is_some()) {
             return Ok(false);
         }
-        // The new one's checkpoint may grow meanwhile; it never goes back.
+        // The new generation's checkpoint may grow meanwhile; it never goes back.
         let actions = vec![
             self.table.flip(view.name, live, next),
             self.checkpoints.action(&old, &served, &retired().into()),

@@ -1,4 +1,4 @@
-//! Which generation of a view is served, which is being built, and whose rows have yet to go.
+//! Which generation of a view is served, which is being built, and which has rows to delete.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What the table knows of a view: its generations.
+/// The generations of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
     /// The generation that is served, or will be: see `until`.
@@ -29,8 +29,8 @@ pub struct Registered {
     pub building: Option<Generation>,
     /// The generation that was served or built before; its rows are being deleted.
     pub retiring: Option<Generation>,
-    /// As long as the first generation does not show what was in the index when the view was deployed: the
-    /// checkpoint after that. Until then nothing is served.
+    /// The checkpoint at the end of the index when the view was deployed; `None` once the first generation
+    /// has reached it. Until then nothing is served.
     pub until: Option<Checkpoint>,
     /// How many rows of the live generation are parked.
     pub parked: u64,
@@ -80,7 +80,7 @@ fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
 }
 
 impl ViewTable {
-    /// What is known of a view; `None` if it was never run.
+    /// The generations of a view; `None` if it was never run.
     pub(crate) async fn registered(
         &self,
         view: &str,
@@ -90,7 +90,7 @@ impl ViewTable {
         item.map(|item| decode(view, &item)).transpose()
     }
 
-    /// Begins the first generation, which is served from the checkpoint `until` on, unless one is begun.
+    /// Begins the first generation, which is served from the checkpoint `until` on, unless it is begun already.
     pub(crate) async fn begin_first(
         &self,
         view: &str,
@@ -112,11 +112,11 @@ impl ViewTable {
             .expression_attribute_names("#live", LIVE)
             .expression_attribute_names("#until", UNTIL)
             .expression_attribute_values(":live", number(live));
-        // The generation that has taken its place meanwhile is served.
+        // If another generation has taken its place meanwhile, that one is served.
         self.change(update).await.map(drop)
     }
 
-    /// The action that counts rows of a generation that are parked, or no longer.
+    /// The action that changes the count of a generation's parked rows.
     pub(crate) fn count_parked(
         &self,
         view: &str,
@@ -130,7 +130,7 @@ impl ViewTable {
         TransactWriteItem::builder().update(update).build()
     }
 
-    /// Begins the generation after the live one, unless one is begun.
+    /// Begins the generation after the live one, unless one is begun already.
     pub(crate) async fn begin(&self, view: &str, live: Generation) -> Result<bool, ViewError> {
         let update = update(self, view, "SET #building = :next")
             .condition_expression("#live = :live AND attribute_not_exists(#building)")
@@ -177,7 +177,7 @@ impl ViewTable {
             .expression_attribute_names("#parked", parked(old))
             .expression_attribute_names("#retiring", RETIRING)
             .expression_attribute_values(":old", number(old));
-        // Whoever else deletes them may have noted it.
+        // If the condition does not hold, another rebuild has noted it.
         self.change(update).await.map(drop)
     }
 

@@ -1,4 +1,4 @@
-//! Rows as items of the view table: read, written under a condition, deleted.
+//! Rows as items of the view table, which are read, written under a condition, and deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(crate) const VIEW: &str = "view";
 /// Sort key: the row's id.
 pub(crate) const ID: &str = "id";
 const ROW: &str = "row";
-/// In place of a row: why it is parked.
+/// The attribute in place of a row that is parked; it says why.
 pub(crate) const PARKED: &str = "parked";
 const EVENT: &str = "event";
 const CAUSE: &str = "cause";
@@ -37,16 +37,16 @@ const BATCH_WRITES_MAX: i32 = 25;
 #[derive(Clone, Debug)]
 pub(crate) struct ViewTable(pub(crate) Table);
 
-/// What a view has under an id.
+/// The content of a view under an id.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A row.
     Row(Value),
-    /// Nothing to show: the row could not be written.
+    /// The row could not be written.
     Parked(Parked),
 }
 
-/// A row, or what stands in its place, as it is stored.
+/// A row, or what is in its place, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) as_of: Checkpoint,
@@ -56,7 +56,7 @@ pub(crate) struct Stored {
 /// What becomes of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Becomes {
-    /// This.
+    /// It is replaced by this.
     Row(AttributeValue),
     /// It is removed.
     Nothing,
@@ -66,7 +66,7 @@ pub(crate) enum Becomes {
     AsItWas,
 }
 
-/// What becomes of a row, and what it was when it was read.
+/// What becomes of a row, and the row as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Write {
     pub(crate) id: String,
@@ -109,7 +109,7 @@ pub(crate) fn decode(mut item: Item) -> Result<(String, Stored), ViewError> {
 }
 
 impl Write {
-    /// Why the row is parked, if it is with this write.
+    /// The row and the reason, if this write parks it.
     pub(crate) fn parked(&self) -> Option<(String, Parked)> {
         match &self.becomes {
             Becomes::Parked(parked) => Some((self.id.clone(), parked.clone())),
@@ -117,7 +117,7 @@ impl Write {
         }
     }
 
-    /// What the write adds to a transaction, in bytes.
+    /// The bytes that the write adds to a transaction.
     pub(crate) fn bytes(&self) -> usize {
         let content = match &self.becomes {
             Becomes::Row(row) => attribute_bytes(row),
@@ -127,9 +127,9 @@ impl Write {
         self.id.len() + content
     }
 
-    /// The action, under the condition that the row is still what it was: the items of an earlier
-    /// transaction may become visible one by one, so the checkpoint alone does not say that the
-    /// rows read beside it are its own.
+    /// The action, under the condition that the row is still as it was read. The items of an earlier
+    /// transaction may become visible one by one, so the checkpoint alone does not prove that the rows read
+    /// beside it belong to it.
     pub(crate) fn action(self, table: &str, view: &str, as_of: Checkpoint) -> TransactWriteItem {
         let key = key(view, &self.id);
         let (condition, name) = match self.was {
@@ -184,8 +184,8 @@ fn number(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 impl ViewTable {
-    /// Reads rows strongly; one that is not there is not in the answer. `None` if they take more
-    /// than so many bytes of memory.
+    /// Reads rows strongly. A missing row is not in the answer. `None` if they take more than this many
+    /// bytes of memory.
     pub(crate) async fn rows(
         &self,
         view: &str,
@@ -250,7 +250,7 @@ impl ViewTable {
         }
     }
 
-    /// Deletes some of the rows of a generation that nobody reads or writes any more: how many.
+    /// Deletes some of the rows of a generation that nobody reads or writes any more. Returns how many.
     pub(crate) async fn delete_some(&self, view: &str) -> Result<u64, ViewError> {
         let of_view = |query: QueryFluentBuilder| {
             query
@@ -267,7 +267,7 @@ impl ViewTable {
         if keys.is_empty() {
             return Ok(0);
         }
-        // What is left over is found again by the next call.
+        // The next call finds those that are left.
         let deleted = Retry::default().run(|| self.0.delete_some(&keys)).await;
         Ok(deleted.map_err(failed("deleting old rows"))? as u64)
     }

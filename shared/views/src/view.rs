@@ -1,4 +1,4 @@
-//! What a view is: from an event to the rows that it touches, and from a row to the next.
+//! What a view is: the rows that an event touches, and each row after the event.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use ringfence::{FedEvent, Place, Reads};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A read model, as pure functions. Its rows follow from the events alone, in the order of the
-/// index: the events of one partition in their order, those of several in any.
+/// A read model, as pure functions. Its rows follow from the events alone. They come in the order of the
+/// index: events of one partition in their order, events of different partitions in any order.
 pub trait View {
     /// Name in kebab case: the first part of its HTTP path.
     const NAME: &'static str;
-    /// The contexts of the streams whose events it reads, beside those of the DCB log. Other streams may
-    /// have types of the same names, since no catalog knows them all.
+    /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
+    /// because other streams may have types of the same names: no catalog knows all types of streams.
     const STREAMS: &'static [&'static str] = &[];
     /// The events that it reads.
     type Reads: Reads;
     /// One row.
     type Row: Serialize + DeserializeOwned;
 
-    /// The ids of the rows that the event touches, none if it changes nothing.
+    /// The ids of the rows that the event touches; empty if it changes nothing.
     fn rows(event: &Self::Reads) -> Vec<String>;
 
-    /// The row `id` after the event; `None` if there is none any more.
+    /// The row `id` after the event; `None` removes it.
     fn evolve(row: Option<Self::Row>, id: &str, event: &Self::Reads) -> Option<Self::Row>;
 }
 
@@ -62,7 +62,7 @@ impl Definition {
     /// The rows that the event touches.
     ///
     /// # Errors
-    /// The payload is not what the type promises.
+    /// The payload does not have the shape of the type.
     pub(crate) fn touch(&self, event: &FedEvent) -> Result<BTreeSet<String>, serde_json::Error> {
         let known =
             event.position.version().is_none() || self.streams.contains(&event.context.as_str());
@@ -76,7 +76,7 @@ impl Definition {
     /// The row after an event that touches it.
     ///
     /// # Errors
-    /// The stored row is not one of this view.
+    /// The stored row does not match the view's row type.
     pub(crate) fn evolve(
         &self,
         row: Option<Value>,

@@ -165,7 +165,7 @@ async fn the_index_is_verified_and_repaired() {
     let text = |name: &str| AttributeValue::S(gone[name]["S"].as_str().unwrap().to_owned());
     let delete = world.client.delete_item().table_name(EVENTS);
     delete.key("id", text("id")).key("position", text("position")).send().await.unwrap();
-    let differs = "wrong    productId:p1: the index has 3 events, the table 2 up to the same one\n\
+    let differs = "wrong    productId:p1: the index has 3 events, the table 2 up to the same event\n\
                    5 entries, 4 events: not in order\n";
     assert_eq!(world.run(&["index", "verify"]), (1, differs.to_owned()));
     assert_eq!(world.run(&["index", "repair"]), (1, differs.to_owned()));

@@ -29,7 +29,7 @@ fn wrong_flags_are_named() {
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("tail", "--index-table <INDEX_TABLE>"),
         ("tail --index-table i --from -1", "'-1'"),
-        ("tail --index-table i --from soon", "a checkpoint is a whole number"),
+        ("tail --index-table i --from soon", "a checkpoint must be a whole number"),
         ("tail --index-table i --reader a", "give --view-table, VIEW_TABLE or --stack"),
         ("tail --index-table i --view-table v --reader a --from 1", "cannot be used with"),
         ("tail --index-table i --view-table v --reader orders#1", "256 bytes and no #"),

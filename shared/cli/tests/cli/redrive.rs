@@ -62,7 +62,7 @@ async fn a_queue_is_emptied_of_what_succeeds_now() {
     let lines: Vec<_> = printed.lines().collect();
     assert_eq!(lines.len(), 3, "{printed}");
     assert!(lines[0].starts_with("stays  "), "{printed}");
-    assert!(lines[0].contains(": not an event: the item is no whole event: "), "{printed}");
+    assert!(lines[0].contains(": not an event: the item is not a complete event: "), "{printed}");
     assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
     assert!(lines[1].contains("the message is neither a letter of this stack nor"), "{printed}");
     assert_eq!(lines[2], "5 done, 2 left");
@@ -144,7 +144,7 @@ async fn failed_batches_are_published_or_indexed() {
     assert_eq!(done["left"][0]["name"], "aws/b");
     assert_eq!(done["left"][0]["kept"], "EventAgeExceeded");
     let cause = done["left"][0]["cause"].as_str().unwrap();
-    assert!(cause.starts_with("not an event: the item is no whole event: "), "{cause}");
+    assert!(cause.starts_with("not an event: the item is not a complete event: "), "{cause}");
     assert_eq!(keys(&world), ["aws/b"]);
     assert_eq!(orders(&world.on_the_bus()), ["o1", "o2", "o1", "o2"]);
 

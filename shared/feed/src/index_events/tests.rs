@@ -10,7 +10,7 @@ use ringfence_dynamo::Failure;
 use super::*;
 use crate::{FeedError, IndexError, Log};
 
-/// Fails partitions by their names.
+/// Fails partitions according to their names.
 struct ByName;
 
 impl Indexing for ByName {
@@ -37,7 +37,7 @@ impl Indexing for ByName {
     }
 }
 
-/// Keeps letters but for the first few.
+/// Refuses the first few letters, and keeps the others.
 struct Mailbox {
     refuses: AtomicUsize,
     letters: Mutex<Vec<Value>>,
@@ -89,7 +89,7 @@ async fn run(records: &[Value], refuses: usize) -> (Report, Vec<Value>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_partition_succeeds_or_fails_for_itself() {
+async fn each_partition_succeeds_or_fails_on_its_own() {
     let ids = ["a:1", "a:poison", "a:throttled", "a:1", "a:throttled", "a:2"];
     let records: Vec<_> = ids.iter().zip(1..).map(|(id, n)| record(n, id)).collect();
     let (report, letters) = run(&records, 0).await;
@@ -101,7 +101,7 @@ async fn each_partition_succeeds_or_fails_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_queue_never_takes_is_delivered_again() {
+async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
     let records = [record(1, "a:1"), record(2, "a:poison"), record(3, "a:throttled")];
     let (report, _) = run(&records, usize::MAX).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 0));
@@ -120,18 +120,18 @@ async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_fails_for_a_while_costs_no_delivery() {
+async fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
     let (report, letters) = run(&[record(1, "a:poison")], 9).await;
     assert_eq!((report.failed_from, report.dead_letters, letters.len()), (None, 1, 1));
 }
 
 /// The mapping counts deliveries, to end a crash loop: an outage must not use them up.
 #[tokio::test(start_paused = true)]
-async fn what_fails_for_now_is_tried_as_long_as_there_is_time() {
+async fn a_temporary_failure_is_retried_as_long_as_there_is_time() {
     let begin = tokio::time::Instant::now();
     let (report, _) = run(&[record(1, "a:throttled")], 0).await;
     assert_eq!(report.failed_from.as_deref(), Some("1"));
-    // The next pause, of 1.6 seconds at most, would have ended too late.
+    // The next pause, of at most 1.6 seconds, would have ended too late.
     let took = begin.elapsed();
     assert!(took > TIME - Duration::from_millis(1_600) && took < TIME, "{took:?}");
 }
@@ -180,7 +180,7 @@ async fn only_what_failed_is_tried_again_with_the_newest_event_that_its_records_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_without_key_is_kept_whole_and_one_of_a_fence_is_nothing() {
+async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored() {
     let fence = json!({ "dynamodb": { "Keys": { "id": { "S": "fence#a:1" } }, "NewImage": {} } });
     let keyless = json!({ "dynamodb": { "NewImage": { "event": { "S": "Changed" } } } });
     let (report, letters) = run(&[fence, keyless.clone()], 0).await;

@@ -1,4 +1,4 @@
-//! Where named readers are.
+//! The checkpoints of named readers.
 
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Reached};
@@ -31,7 +31,7 @@ fn a_reader_moves_only_from_where_it_is() {
 }
 
 #[test]
-fn a_lost_answer_is_no_other_reader() {
+fn a_lost_answer_is_not_taken_for_a_move_of_another_reader() {
     run(1, async {
         let wire = Wire::default();
         let world = World::new();

@@ -15,12 +15,12 @@ use crate::world::{INDEX, World, any, run};
 
 /// Crash points in all.
 const CRASHES: u64 = 10_000;
-/// Crash points of one world: its index grows by as many runs.
+/// Crash points of one world, whose index grows with each run.
 const CRASHES_OF_WORLD: u64 = 50;
-/// Requests of a run that has something to do, about.
+/// About the number of requests of a run that has something to do.
 const REQUESTS: u64 = 9;
 
-/// One world: writers append, runs crash, and in between one run is not disturbed.
+/// One world: writers append, runs crash, and between crashes one run is not disturbed.
 async fn survive(seed: u64) {
     let mut random = Random::new(&[seed, 1]);
     let mut world = World::new();
@@ -36,7 +36,7 @@ async fn survive(seed: u64) {
         if random.chance(20) {
             doorbells.extend(streams::any(&world, &mut random, things).await);
         }
-        // Doorbells ring at least once, and in any company.
+        // Each doorbell rings at least once, together with any others.
         let due: Vec<_> = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
         let at = 1 + random.below(REQUESTS);
         let percent = [0, 10, 30][usize::try_from(random.below(3)).unwrap_or(0)];
@@ -44,12 +44,12 @@ async fn survive(seed: u64) {
         let indexer = world.indexer(world.directed(Arc::new(weather.clone())), INDEX);
         weather.over(indexer.index(due, Retry::default())).await;
         if random.chance(5) {
-            // What is still on its way arrives.
+            // Requests that are still on their way arrive.
             sleep(Duration::from_secs(10)).await;
             world.index_all(INDEX).await;
             doorbells.clear();
             let entries = world.check(INDEX).await;
-            // What was there has not changed.
+            // Earlier entries have not changed.
             assert_eq!(entries[..known.len()], known[..]);
             known = entries;
         }
@@ -101,7 +101,7 @@ fn eight_indexers_of_the_same_partitions_agree() {
                     .map(|w| world.indexer(world.directed(Arc::new(w)), INDEX))
                     .collect();
                 let runs = indexers.iter().map(|i| i.index(partitions.clone(), Retry::default()));
-                // Each may give up in such weather; what it has done stays.
+                // With such faults each may give up; its effects stay.
                 join_all(runs).await;
                 sleep(Duration::from_secs(10)).await;
                 world.check_density(&world.feed(INDEX).await);

@@ -1,4 +1,4 @@
-//! Records that arrive late, twice, shuffled and in any company.
+//! Records that arrive late, twice, shuffled, and together with any others.
 
 use ringfence_dynamo::{Random, Retry};
 use ringfence_feed::{IndexError, Partition};
@@ -13,7 +13,7 @@ const WORLDS: u64 = 100;
 const IN_ORDER: &str = "in-order";
 
 #[test]
-fn shuffled_and_repeated_deliveries_make_the_index_of_ordered_ones() {
+fn shuffled_and_repeated_deliveries_make_the_same_index_as_ordered_ones() {
     for seed in 0..WORLDS {
         run(seed, async move {
             let mut random = Random::new(&[seed, 3]);
@@ -54,7 +54,7 @@ fn shuffled_and_repeated_deliveries_make_the_index_of_ordered_ones() {
 }
 
 #[test]
-fn a_partition_without_events_is_an_error_of_its_own() {
+fn a_partition_without_events_fails_alone() {
     run(0, async {
         let world = World::new();
         let there = world.append(vec![changed(1, "x")]).await.remove(0).partition;

@@ -1,4 +1,4 @@
-//! What the requests of an indexer must say, each shown by what goes wrong without it.
+//! The guards in the requests of an indexer, each shown by what goes wrong without it.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn an_indexer_goes_on_from_wherever_another_has_moved_the_tip() {
 }
 
 #[test]
-fn what_others_index_between_the_two_reads_is_no_difference() {
+fn events_that_others_index_between_the_two_reads_change_nothing() {
     run(3, async {
         let world = World::new();
         world.append(vec![changed(1, "x")]).await;
@@ -97,7 +97,7 @@ fn what_others_index_between_the_two_reads_is_no_difference() {
     });
 }
 
-/// The second send is the first one again, so what it has done counts.
+/// The second send repeats the first, so the effect of the first counts.
 #[test]
 fn a_page_is_sent_again_with_its_token() {
     run(4, async {
@@ -111,7 +111,7 @@ fn a_page_is_sent_again_with_its_token() {
     });
 }
 
-/// Partitions that were read, and more than are held at once, which were not.
+/// Some partitions were read. More than are held at once were not.
 #[test]
 fn no_partition_counts_as_done_while_the_index_takes_nothing() {
     run(5, async {
@@ -160,7 +160,7 @@ fn verify_names_an_entry_that_is_out_of_order() {
 }
 
 #[test]
-fn verify_goes_on_behind_an_entry_that_can_not_be_decoded() {
+fn verify_goes_on_after_an_entry_that_can_not_be_decoded() {
     run(7, async {
         let world = World::new();
         world.append(vec![changed(1, "x"), changed(1, "y"), changed(1, "z")]).await;
@@ -179,14 +179,14 @@ fn verify_goes_on_behind_an_entry_that_can_not_be_decoded() {
             wrong[0].starts_with("the entry after checkpoint 1 can't be decoded: "),
             "{wrong:?}"
         );
-        let differs = "thingId:t1: the index has 2 events, the table 3 up to the same one";
+        let differs = "thingId:t1: the index has 2 events, the table 3 up to the same event";
         assert_eq!(wrong[1], differs);
     });
 }
 
 /// One event can't be decoded, and another has a type that is not in the catalog.
 #[test]
-fn one_event_stops_no_comparison_and_no_repair() {
+fn an_event_that_can_not_be_decoded_stops_neither_verify_nor_repair() {
     run(8, async {
         let world = World::new();
         let mut broken = world.append(vec![changed(1, "x"), changed(1, "y")]).await;
@@ -203,13 +203,13 @@ fn one_event_stops_no_comparison_and_no_repair() {
         let (report, outcomes) = indexer.repair(&|_, _| ()).await.expect("the rest is repaired");
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
         assert_eq!(wrong.len(), 2, "{wrong:?}");
-        let named = format!("item thingId:t1 {} is no event: ", broken.position);
+        let named = format!("item thingId:t1 {} is not an event: ", broken.position);
         assert!(wrong.iter().any(|wrong| wrong.starts_with(&named)), "{wrong:?}");
         assert!(
-            wrong.iter().any(|w| w.starts_with("item thingId:t9 1 is no event: ")),
+            wrong.iter().any(|w| w.starts_with("item thingId:t9 1 is not an event: ")),
             "{wrong:?}"
         );
-        // What is whole is indexed.
+        // The other events are indexed.
         let indexed = outcomes.values().filter_map(|outcome| outcome.as_ref().ok()).sum::<u64>();
         assert_eq!(indexed, 2);
         assert!(outcomes[&of(1)].is_err());
@@ -218,7 +218,7 @@ fn one_event_stops_no_comparison_and_no_repair() {
 }
 
 #[test]
-fn an_entry_keeps_no_attribute_of_an_index() {
+fn an_entry_is_stored_without_the_attributes_of_secondary_indexes() {
     run(9, async {
         let world = World::new();
         let event = world.append(vec![changed(1, "x")]).await.remove(0);

@@ -1,4 +1,4 @@
-//! What the log takes, the index takes as well: else an event that is stored would never be in it.
+//! The index takes everything that the log takes; otherwise a stored event might never be in it.
 
 use ringfence::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Partitions that share a batch and a page: what stops one stops no other.
+//! Partitions that share a batch and a page: a fault of one does not stop another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ async fn rewrite(world: &World, id: &str, position: &str, edit: impl FnOnce(&mut
     put.send().await.expect("someone writes over an event");
 }
 
-/// Lists in each other; an item may have 32 levels.
+/// Nested lists; an item may have 32 levels.
 fn nested(levels: usize) -> AttributeValue {
     let innermost = AttributeValue::N("1".to_owned());
     (0..levels).fold(innermost, |inner, _| AttributeValue::L(vec![inner]))
@@ -52,7 +52,7 @@ impl Director for Busy {
 }
 
 #[test]
-fn fences_that_are_being_written_stop_no_partition() {
+fn a_partition_is_indexed_while_its_fence_is_being_written() {
     run(1, async {
         let world = World::new();
         for n in 0..97 {
@@ -65,7 +65,7 @@ fn fences_that_are_being_written_stop_no_partition() {
     });
 }
 
-/// A batch that does not get to the fence of a partition whose name ends with this.
+/// A batch that leaves the fence of a partition unprocessed whose name ends with this.
 fn unprocessed(name: &'static str) -> Fault {
     Fault::Reply(Edit::new(move |answer| {
         let Some(fences) = answer["Responses"][EVENTS].as_array_mut() else { return };
@@ -80,7 +80,7 @@ fn unprocessed(name: &'static str) -> Fault {
     }))
 }
 
-/// Throttles the fence of one partition in each look but the first, which meets `first`.
+/// Throttles the fence of one partition in each look but the first. The fault of the first look is `first`.
 fn throttled_after(first: Fault) {
     run(2, async {
         let world = World::new();
@@ -105,7 +105,7 @@ fn throttled_after(first: Fault) {
 }
 
 #[test]
-fn a_fence_that_is_throttled_again_and_again_stops_its_partition_alone_and_for_now() {
+fn a_fence_that_stays_throttled_stops_only_its_partition_and_only_for_now() {
     throttled_after(unprocessed(":t2"));
 }
 
@@ -168,7 +168,7 @@ fn an_event_that_no_fence_ever_counts_is_named_and_waits_for_a_person() {
 }
 
 #[test]
-fn an_event_that_no_page_can_hold_stops_its_partition_alone() {
+fn an_event_that_no_page_can_hold_stops_only_its_partition() {
     run(5, async {
         let world = World::new();
         let mut culprits = Vec::new();
@@ -196,14 +196,14 @@ fn an_event_that_no_page_can_hold_stops_its_partition_alone() {
             assert_eq!(found.to_string(), position);
             assert!(matches!(**source, FeedError::Failed { .. }) && !error.is_transient());
         }
-        // Those before it are there, those behind it wait.
+        // The events before it are there; those after it wait.
         assert_eq!(world.feed(INDEX).await.len(), 38 * 3 + 2);
         world.check_density(&world.feed(INDEX).await);
     });
 }
 
 #[test]
-fn a_table_that_refuses_every_request_blames_no_event() {
+fn when_a_table_refuses_every_request_no_event_is_blamed() {
     run(6, async {
         let world = World::new();
         world.append(vec![changed(1, "x"), changed(2, "x")]).await;

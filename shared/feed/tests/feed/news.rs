@@ -1,4 +1,4 @@
-//! What is new in a partition is told when its fence agrees, and not before.
+//! The new events of a partition are taken when its fence agrees, and not before.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn mark(log: &DcbLog, of: &BoundaryId) -> Mark {
     marks.expect("an answer").remove(0).expect("a fence that counts")
 }
 
-/// The positions of what is new, and how many queries it took.
+/// How many events are new, and how many queries the read took.
 async fn news(world: &World, wire: &Wire, of: &BoundaryId) -> (Result<usize, NewsError>, usize) {
     let log = DcbLog::new(world.wired(wire), EVENTS, crate::world::catalog(), world.clock.clone());
     let retry = Retry::default();
@@ -57,7 +57,7 @@ fn a_torn_page_is_read_again() {
     });
 }
 
-/// The events are there; who gives up on the partition would leave it to a person.
+/// The events are there. Giving up on the partition would leave it to a person.
 #[test]
 fn a_torn_page_at_the_deadline_is_for_the_next_delivery() {
     run(7, async {
@@ -79,7 +79,7 @@ fn a_torn_page_at_the_deadline_is_for_the_next_delivery() {
 
 /// An older event is not visible yet, and a newer one takes its place in the count.
 #[test]
-fn an_event_behind_the_fence_makes_up_for_none_before_it() {
+fn an_event_after_the_fences_head_does_not_count_for_a_missing_one() {
     run(1, async {
         let world = World::new();
         let of = partition(&changed(1, "x"));
@@ -182,7 +182,7 @@ fn a_type_that_the_catalog_does_not_know_is_named() {
 }
 
 #[test]
-fn an_event_that_nobody_can_decode_holds_up_its_partition_alone() {
+fn an_event_that_can_not_be_decoded_holds_up_only_its_partition() {
     run(5, async {
         let world = World::new();
         let events = world.append(vec![changed(1, "x"), changed(1, "y"), changed(1, "z")]).await;
@@ -233,6 +233,6 @@ fn verify_tells_what_is_behind_and_what_is_wrong_and_repair_indexes_the_rest() {
         item.send().await.expect("someone deletes an event");
         let report = indexer.verify(&nothing).await.expect("both can be read");
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
-        assert_eq!(wrong, ["thingId:t1: the index has 3 events, the table 2 up to the same one"]);
+        assert_eq!(wrong, ["thingId:t1: the index has 3 events, the table 2 up to the same event"]);
     });
 }

@@ -60,7 +60,7 @@ fn short_answers_and_stale_replicas_change_nothing() {
             let mut random = Random::new(&[seed, 5]);
             for pass in 0..12 {
                 wire.inject("Query", pass, Fault::page(1 + random.below(2)));
-                // A replica's answer, which is asked for again strongly where it lacks something.
+                // A replica's answer; if it lacks something, a strong read follows.
                 wire.inject("Query", pass, Fault::error("ThrottlingException"));
             }
             let index = Index::new(world.wired(&wire), INDEX);
@@ -85,7 +85,7 @@ fn a_replica_that_lacks_a_page_is_not_the_end() {
     });
 }
 
-/// A reader that took it for the end would stand there for ever and say that it has everything.
+/// A reader that took it for the end would stop there for ever and report that it has everything.
 #[test]
 fn a_page_that_is_gone_is_an_error_and_not_the_end() {
     run(10, async {
@@ -110,7 +110,7 @@ fn a_page_that_is_gone_is_an_error_and_not_the_end() {
 }
 
 #[test]
-fn a_reader_for_ever_gets_what_comes() {
+fn a_reader_without_end_gets_new_events() {
     run(7, async {
         let world = indexed(7, 5, 3).await;
         let before = world.check(INDEX).await.len();

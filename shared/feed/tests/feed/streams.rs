@@ -46,7 +46,7 @@ fn stream(n: u64) -> StreamName {
     StreamName::new("things", &format!("s:{n}")).expect("a name")
 }
 
-/// Pushes `events` events behind each of some aggregates, in one transaction.
+/// Pushes `events` events onto each of some aggregates, in one transaction.
 pub(crate) async fn push(log: &Table, aggregates: &[u64], events: u64) -> Vec<Partition> {
     let push = |n: &u64| Push {
         key: aggregate(*n),
@@ -80,7 +80,7 @@ pub(crate) async fn append(
     Partition::of_document(&stream)
 }
 
-/// Adds something to a stream of one of the two logs, at random.
+/// Adds events to a random stream of one of the two logs.
 pub(crate) async fn any(world: &World, random: &mut Random, things: u64) -> Vec<Partition> {
     let (n, events) = (random.below(things), 1 + random.below(3));
     match random.below(4) {
@@ -90,7 +90,7 @@ pub(crate) async fn any(world: &World, random: &mut Random, things: u64) -> Vec<
     }
 }
 
-/// An indexer that knows of no streams.
+/// An indexer of the DCB log alone.
 fn dcb_alone(world: &World) -> Indexer {
     let dcb = DcbLog::new(world.client.clone(), EVENTS, catalog(), world.clock.clone());
     Indexer::new(Logs::from(dcb), world.client.clone(), INDEX)
@@ -103,7 +103,7 @@ async fn outcome(world: &World, partition: &Partition) -> Result<u64, IndexError
 }
 
 #[test]
-fn an_entry_says_what_its_log_says() {
+fn an_entry_is_the_event_that_its_log_has() {
     run(1, async {
         let world = World::new();
         let in_aggregate = push(&world.aggregates, &[1], 2).await.remove(0);
@@ -129,7 +129,7 @@ fn an_entry_says_what_its_log_says() {
 }
 
 #[test]
-fn a_stream_is_read_behind_what_is_indexed_and_no_more() {
+fn a_stream_is_read_only_after_what_is_indexed() {
     run(2, async {
         let world = World::new();
         let costs = |wire: &Wire| wire.take().into_iter().map(|exchange| exchange.operation);
@@ -139,11 +139,11 @@ fn a_stream_is_read_behind_what_is_indexed_and_no_more() {
         index(partition.clone()).await;
         let tip_alone = ["BatchGetItem", "GetItem", "TransactWriteItems"];
         assert!(costs(&wire).eq(tip_alone), "the events are in the Tip");
-        // The second append calves; what is new is in the Tip again.
+        // The second append calves; the new events are in the Tip again.
         append(&world.documents, 1, 2, "y").await;
         index(partition.clone()).await;
         assert!(costs(&wire).eq(tip_alone), "the events are in the Tip");
-        // Two appends, so that a part of what is new is in a calf.
+        // After two appends, a part of the new events is in a calf.
         append(&world.documents, 1, 2, "y").await;
         append(&world.documents, 1, 2, "y").await;
         index(partition.clone()).await;
@@ -168,7 +168,7 @@ fn a_large_backlog_goes_in_piece_by_piece() {
             let event = new_event(&note);
             let group = vec![Push { key: aggregate(1), place: Place::End, events: vec![event] }];
             world.aggregates.push_event_group(group).await.expect("pushed");
-            // Not to be made smaller by compression.
+            // Random, so that compression does not make it smaller.
             let mut random = Random::new(&[n]);
             let note: String = (0..12_000).map(|_| format!("{:016x}", random.next())).collect();
             append(&world.documents, 1, 1, &note).await;
@@ -200,7 +200,7 @@ fn a_missing_version_is_waited_for_and_then_refused() {
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let outcomes = indexer.index([partition.clone()], Retry::default()).await;
         assert_eq!(outcomes[&partition].as_ref().ok(), Some(&3));
-        // Somebody has left out version 5.
+        // Another writer has left out version 5.
         let key = aggregate(1);
         let forced = vec![Push { key, place: Place::Forced(5), events: vec![new_event("five")] }];
         world.aggregates.push_event_group(forced).await.expect("pushed");
@@ -208,7 +208,7 @@ fn a_missing_version_is_waited_for_and_then_refused() {
         assert!(!error.is_transient());
         let IndexError::Stream(error) = error else { panic!("{error:?}") };
         assert!(matches!(*error, StreamError::Gap { wanted: 4, found: 5, .. }), "{error}");
-        // What is missing is pushed, and the stream goes on.
+        // The missing version is pushed, and the stream goes on.
         let key = aggregate(1);
         let missing = vec![Push { key, place: Place::Forced(4), events: vec![new_event("four")] }];
         world.aggregates.push_event_group(missing).await.expect("pushed");
@@ -218,7 +218,7 @@ fn a_missing_version_is_waited_for_and_then_refused() {
 }
 
 #[test]
-fn what_was_pruned_before_is_not_indexed_and_what_is_pruned_behind_is_missed() {
+fn events_pruned_before_the_first_run_are_left_out_and_later_ones_are_missed() {
     run(5, async {
         let world = World::new();
         let partition = append(&world.documents, 1, 3, "x").await;
@@ -261,7 +261,7 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         let report = indexer.verify(&|_, _| ()).await.expect("compared");
         assert!(report.wrong.is_empty() && report.behind.is_empty(), "{report:?}");
         assert_eq!((report.entries, report.events, report.skipped), (10, 10, 0));
-        // An event that is taken from the table is missed.
+        // An event that was deleted from the table is missed.
         let key = [("aggregateId", "things#t1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let mut delete = world.client.delete_item().table_name(AGGREGATES);
         for (name, value) in key {
@@ -271,7 +271,7 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         delete.key("version", version).send().await.expect("deleted");
         let report = indexer.verify(&|_, _| ()).await.expect("compared");
         assert_eq!(report.wrong.len(), 1, "{report:?}");
-        // Who compares the DCB log alone is told that there is more.
+        // A comparison of the DCB log alone reports the entries that it skipped.
         let alone = dcb_alone(&world);
         let report = alone.verify(&|_, _| ()).await.expect("compared");
         assert_eq!((report.entries, report.skipped, report.wrong.len()), (10, 9, 0));
@@ -279,7 +279,7 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
 }
 
 #[test]
-fn a_stream_without_tip_is_an_error_and_one_of_a_system_is_nothing() {
+fn a_stream_without_tip_is_an_error_and_a_systems_stream_is_ignored() {
     run(8, async {
         let world = World::new();
         let partition = append(&world.documents, 1, 4, "x").await;
@@ -328,7 +328,7 @@ fn a_tip_that_can_not_be_read_waits_for_a_person_and_a_refusal_does_not() {
 }
 
 #[test]
-fn an_item_that_is_no_event_stops_no_comparison() {
+fn an_item_that_is_not_an_event_does_not_stop_verify() {
     run(9, async {
         let world = World::new();
         push(&world.aggregates, &[1], 1).await;
@@ -342,13 +342,13 @@ fn an_item_that_is_no_event_stops_no_comparison() {
         assert_eq!(outcomes.values().filter(|outcome| outcome.is_err()).count(), 1, "{outcomes:?}");
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
         assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert!(wrong[0].starts_with("item things#odd 1 is no event: "), "{wrong:?}");
+        assert!(wrong[0].starts_with("item things#odd 1 is not an event: "), "{wrong:?}");
         assert_eq!(world.feed(INDEX).await.len(), 1);
     });
 }
 
 #[test]
-fn a_log_that_is_not_there_is_named() {
+fn a_missing_log_is_named() {
     run(7, async {
         let world = World::new();
         let indexer = dcb_alone(&world);

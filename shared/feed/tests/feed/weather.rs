@@ -15,7 +15,7 @@ use crate::world::EVENTS;
 
 /// Longer than any test lets an indexer run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
-/// An item of a committed transaction stays hidden in so many looks at most.
+/// The most looks in which an item of a committed transaction stays hidden.
 const HIDDEN_MAX: u8 = 3;
 
 /// Faults that follow from a seed, and a crash before or after the effect of one request.
@@ -30,8 +30,8 @@ struct State {
     crash: Option<u64>,
     /// Whether it crashes as soon as a request has taken effect.
     crashes: bool,
-    /// In how many looks at a partition each of its events was not visible yet; those that were
-    /// seen once can be seen from then on.
+    /// In how many looks at a partition each of its events was not visible yet. An event that was seen
+    /// once stays visible.
     hidden: BTreeMap<String, u8>,
 }
 
@@ -42,7 +42,7 @@ impl Weather {
         Self(Arc::new(Mutex::new(state)), Arc::default())
     }
 
-    /// Runs what makes requests until it ends or crashes.
+    /// Runs `run`, which makes requests, until it ends or crashes.
     pub(crate) async fn over(&self, run: impl Future) {
         tokio::select! {
             _ = run => {}

@@ -1,4 +1,4 @@
-//! A log, an index and what must hold of them.
+//! A log, an index, and what must hold for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ pub(crate) fn any(random: &mut Random, things: u64) -> NewEvent {
     }
 }
 
-/// Runs a test in time that passes only when everything waits, with waits and ids from a seed.
+/// Runs a test with a clock that moves only when everything waits, and with waits and ids from a seed.
 pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
     seed_thread(seed);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -108,7 +108,7 @@ pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
     runtime.expect("a runtime without input and output").block_on(test)
 }
 
-/// The tables and writers that nothing disturbs.
+/// The tables, and writers without faults.
 pub(crate) struct World {
     engine: Engine,
     pub(crate) client: Client,
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Indexes everything, undisturbed.
+    /// Indexes everything, without faults.
     pub(crate) async fn index_all(&self, table: &str) {
         let partitions: BTreeSet<_> = self.events().await.into_keys().collect();
         let indexer = self.indexer(self.client.clone(), table);

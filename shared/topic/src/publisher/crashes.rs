@@ -34,7 +34,7 @@ const LATENCY_MS_MAX: u64 = 8_000;
 enum Fault {
     Unreachable,
     Refused,
-    /// No answer, as long as one waits.
+    /// The answer never comes.
     Hang,
     /// The process ends.
     Crash,
@@ -82,7 +82,7 @@ impl World {
         self.random.lock().unwrap().below(end)
     }
 
-    /// Whether something goes wrong that goes wrong `percent` times out of a hundred.
+    /// Whether something goes wrong now, if it goes wrong `percent` times out of a hundred.
     fn goes_wrong(&self, percent: u64) -> bool {
         let left = self.faults_left.load(Ordering::Relaxed);
         let wrong = left > 0 && self.below(100) < percent;
@@ -105,7 +105,7 @@ impl World {
         pending().await
     }
 
-    /// One call: it takes its time, and fails before its effect, after it, or not.
+    /// One call: it takes some time, and fails before its effect, after it, or not at all.
     async fn call<T>(&self, effect: impl FnOnce() -> T) -> Result<T, Unreachable> {
         let _flight = Flight::of(self);
         let latency = self.below(LATENCY_MS_MAX);
@@ -162,7 +162,7 @@ impl Letters for &World {
     }
 }
 
-/// Lambda's side: the batch comes again from the reported number on, as a whole after a crash, until
+/// Lambda's side: the batch comes again from the reported number on, or as a whole after a crash, until
 /// nothing is left.
 async fn run(number: u64) {
     let mut random = Random::new(&[number]);

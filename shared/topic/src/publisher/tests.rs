@@ -175,7 +175,7 @@ fn calls_are_bounded_by_count_and_bytes() {
 }
 
 #[test]
-fn one_poison_record_holds_up_nobody() {
+fn one_poison_record_does_not_hold_up_the_others() {
     let world = Scripted::default();
     let mut records: Vec<Value> = (0..1_000).map(|n| record(n, 1)).collect();
     records[500] = poison(500);
@@ -242,7 +242,7 @@ fn each_event_of_a_record_is_published_and_a_record_is_done_when_all_are() {
 }
 
 #[test]
-fn an_entry_that_is_larger_than_a_call_is_a_letter() {
+fn an_entry_that_is_larger_than_a_call_becomes_a_letter() {
     let world = Scripted::default();
     let report = publish(&world, &[record(1, 1), record(2, ENTRY_BYTES_MAX), record(3, 1)]);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));

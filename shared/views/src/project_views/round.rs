@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
 
-/// What became of the views.
+/// The result of a ring for all views.
 #[derive(Debug, Default)]
 pub struct Round {
     /// A line of the log for each generation that was run, with the metrics of the served ones.
     pub lines: Vec<Value>,
-    /// Served views that failed or did not reach the present in time, with the cause: the doorbell
-    /// has to ring again.
+    /// Served views that failed or did not reach the present in time, with the cause. For them the
+    /// doorbell has to ring again.
     pub unfinished: Vec<String>,
 }
 
 struct Outcome {
     view: &'static str,
-    /// `None` if it is not even known which there are.
+    /// `None` if the generations could not be read.
     generation: Option<Generation>,
     live: bool,
     /// How many rows of the generation are parked, as far as that is known.
@@ -31,9 +31,9 @@ struct Outcome {
     error: Option<ViewError>,
 }
 
-/// Runs every view, each for itself, until nothing is left or the time is over. A generation that
-/// is being built is kept current beside the one that is served; that it fails is not the
-/// doorbell's concern, since a repeat would not help who rebuilds.
+/// Runs every view on its own, until nothing is left or the time is over. A generation that is being
+/// built is kept current beside the one that is served. If it fails, the doorbell does not ring again,
+/// because a repeat would not help the rebuild.
 pub async fn ring(
     projector: &Projector,
     views: &[Definition],
@@ -48,7 +48,7 @@ pub async fn ring(
         let Outcome { view, live, ran, .. } = &outcome;
         let mut line = line(&outcome, now_ms);
         if *live {
-            // Where a view is that could not even be asked is not known.
+            // Without an answer the view's checkpoint is not known.
             let known = outcome.error.is_none() || ran.checkpoint.is_some();
             let lag = match &end {
                 Ok(end) if known => lag(projector, ran, *end, now_ms).await.ok(),
@@ -94,7 +94,7 @@ async fn run_view(projector: &Projector, view: &Definition, time: Duration) -> V
     }
 }
 
-/// Events that the view does not show yet, and for how many milliseconds the first of them is
+/// How many events the view does not show yet, and for how many milliseconds the first of them has been
 /// there.
 async fn lag(
     projector: &Projector,
@@ -103,7 +103,7 @@ async fn lag(
     now_ms: u64,
 ) -> Result<(u64, u64), ViewError> {
     if ran.present {
-        // What came since then rings the doorbell itself.
+        // Later events ring the doorbell themselves.
         return Ok((0, 0));
     }
     let events = projector.events_after(ran.checkpoint, end).await?;
@@ -154,7 +154,7 @@ fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_m
     let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();
     let mut metrics = vec![metric("view_failed", "Count")];
-    // Of all views together, for alarms that need no change with a new one.
+    // The totals of all views are for alarms that need no change when a view is added.
     let mut totals = Vec::new();
     if let Some((events, ms)) = lag {
         line["events_behind"] = events.into();

@@ -1,4 +1,4 @@
-//! From the question to the answer.
+//! Answers questions.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::ask::{Ask, Asked, token};
 
 /// The event that was to be waited for is not shown yet.
 const BEHIND: &str = "view-behind";
-/// The view has yet to show what was there when it was deployed.
+/// The view does not yet show the events that were there when it was deployed.
 const BUILDING: &str = "view-building";
 /// The row could not be written.
 const PARKED: &str = "row-parked";
 
-/// An answer, and what the log says of it.
+/// An answer, and what the log says about it.
 #[derive(Debug)]
 pub struct Answered {
     /// The answer, as its caller understands it.
@@ -123,7 +123,7 @@ async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, 
     })
 }
 
-/// A row, or in its place the problem that it is parked: one row keeps nobody from the others.
+/// A row, or in its place the problem that it is parked, so that the other rows can be read.
 fn item(view: &str, Shown { id, content, as_of }: Shown) -> Value {
     match content {
         Content::Row(row) => json!({ "id": id, "row": row, "asOf": as_of }),

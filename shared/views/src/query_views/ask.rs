@@ -1,4 +1,4 @@
-//! What is asked for, from the payload.
+//! The question in a payload.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
 
-/// How long an answer waits for an event unless it is told, in milliseconds.
+/// How long an answer waits for an event by default, in milliseconds.
 pub const WAIT_DEFAULT_MS: u64 = 5_000;
 /// How long it waits at most, in milliseconds: well below the 30 s of an HTTP API.
 pub const WAIT_MAX_MS: u64 = 10_000;
@@ -20,16 +20,16 @@ pub const WAIT_MAX_MS: u64 = 10_000;
 pub struct Ask {
     /// The view's name.
     pub view: String,
-    /// Which rows.
+    /// The rows that are wanted.
     pub asked: Asked,
     /// The event that the answer has to show.
     pub wait: Option<Wait>,
 }
 
-/// Which rows are wanted.
+/// The rows that are wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
-    /// The one with this id.
+    /// The row with this id.
     Row(String),
     /// A page of them.
     List(ListPage),
@@ -164,7 +164,7 @@ impl Fields {
         };
         let after = self.take("after").map(|token| {
             page_end(view, &prefix, &token).ok_or_else(|| {
-                let advice = "is no token of this list; take `next` of its last answer";
+                let advice = "is not a token of this list; take `next` of its last answer";
                 Problem::malformed("after", advice)
             })
         });
@@ -181,7 +181,7 @@ fn bounded(name: &str, id: String) -> Result<String, Problem> {
     }
 }
 
-/// What a list goes on after, with the list that it belongs to, as one opaque text.
+/// The id after which a list goes on, together with the list that it belongs to, as one opaque text.
 pub(crate) fn token(view: &str, prefix: &str, id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(serde_json::json!([view, prefix, id]).to_string())
 }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_limit() {
+    fn a_refusal_names_the_field_and_its_limit() {
         let list = |query: Value| http(json!({ "view": "orders" }), query);
         let at = |partition: &str, position: &str| {
             list(json!({ "partition": partition, "position": position }))
@@ -301,9 +301,12 @@ mod tests {
             "WyJvcmRlcnMiXQ".to_owned(),
             String::new(),
         ] {
-            refuse(&ask(json!({ "after": after })), "after: is no token of this list");
+            refuse(&ask(json!({ "after": after })), "after: is not a token of this list");
         }
         let after = token("orders", "p", "o7");
-        refuse(&ask(json!({ "after": after, "prefix": "p" })), "after: is no token of this list");
+        refuse(
+            &ask(json!({ "after": after, "prefix": "p" })),
+            "after: is not a token of this list",
+        );
     }
 }

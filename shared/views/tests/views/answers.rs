@@ -39,7 +39,7 @@ async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_a_404_that_says_what() {
+async fn a_missing_row_or_view_is_a_404_that_names_it() {
     let world = World::new(2, catalog());
     let path = || json!({ "view": "notes", "id": "z" });
     let (status, _, body) = ask(&world, json!({ "view": "users", "id": "z" }), Value::Null).await;
@@ -104,7 +104,7 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
             "until": 2,
         })
     );
-    // It waits no longer than the invocation lasts.
+    // It does not wait longer than the invocation lasts.
     let time = std::time::Duration::from_millis(100);
     let answered = answer(&world.reader(), &http(path(), query(5_000)), "request-1", time).await;
     let late: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
@@ -179,7 +179,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     assert_eq!((status, &body["items"][1]), (200, &parked));
     assert_eq!(body["items"][2]["id"], "c");
 
-    // Each ring says it again, until somebody has retried.
+    // Each ring reports it again, until a retry succeeds.
     world.publish([noted("n1", &["b", "c"])]).await;
     for rows in [1, 0] {
         let round =
@@ -275,7 +275,7 @@ impl View for Others {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_view_that_fails_stops_no_other_and_fails_the_round() {
+async fn a_view_that_fails_fails_the_round_but_does_not_stop_others() {
     let world = World::new(6, catalog());
     let events = [noted("n1", &["a"]), poison("n1"), crate::notes::wiped("n1", &["b"])];
     let poisoned = world.publish(events).await[1].ms().unwrap();
@@ -315,11 +315,11 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
     assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
     assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
-    assert_eq!(round.unfinished.len(), 1, "the served one alone: {round:?}");
+    assert_eq!(round.unfinished.len(), 1, "only the served generation counts: {round:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lag_is_also_that_of_all_views_and_a_view_that_could_not_be_asked_has_none() {
+async fn the_lag_is_logged_for_each_view_that_could_be_read_and_for_all_together() {
     let world = World::new(9, catalog());
     world.publish([noted("n1", &["a"])]).await;
     let projector = world.projector();

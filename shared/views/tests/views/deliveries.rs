@@ -1,5 +1,5 @@
-//! Several views, whatever the stream delivers and whoever crashes: each is what its
-//! rebuild is, and what a plain fold of the index is.
+//! Several views, while the stream delivers anything and projectors crash: each equals its rebuild and
+//! a plain fold of the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const RECORDS: usize = 500;
 /// Events in a run.
 const EVENTS: u64 = 50;
 
-/// How often each note was noted and wiped: one row a note, which is never deleted.
+/// How often each note was noted and wiped: one row for each note, which is never deleted.
 struct Counts;
 
 impl View for Counts {
@@ -90,7 +90,7 @@ fn fold<V: View>(events: &[FedEvent]) -> BTreeMap<String, Value> {
     rows.into_iter().map(|(id, row)| (id, serde_json::to_value(row).unwrap())).collect()
 }
 
-/// What one invocation of the projector does, until it is done or crashes.
+/// One invocation of the projector, until it is done or crashes.
 async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     let (projector, views) = (world.projector(), views());

@@ -1,4 +1,4 @@
-//! A row that is too large is parked; what is too much for one transaction takes several.
+//! A row that is too large is parked; changes that are too large for one transaction take several.
 
 use ringfence::NewEvent;
 use ringfence_dynamo::wire::Fault;
@@ -13,7 +13,7 @@ fn rows(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("r{n:03}")).collect()
 }
 
-/// The row is parked for the event, and the view shows what comes before and behind it.
+/// Checks that the event parks the row, and that the view shows the events before and after it.
 async fn park(event: NewEvent, row: &str, why: &str) {
     let world = World::new(1, catalog());
     let events = [noted("n1", &["before"]), event, noted("n1", &["behind"])];
@@ -86,7 +86,8 @@ async fn an_event_that_takes_several_transactions_counts_once_whenever_it_breaks
 async fn after_a_part_of_an_event_the_next_event_counts_as_well() {
     for broken in 1..3 {
         let world = World::new(1, catalog());
-        // Too many bytes for one transaction. What is left of the first event would fit one with the second.
+        // The rows have too many bytes for one transaction. Those left of the first event would fit into one
+        // with the second event.
         let next = sized("n1", ["r000", "r011"].map(str::to_owned).to_vec(), 320_000);
         world.publish([sized("n1", rows(12), 320_000), next]).await;
         world.wire.inject("TransactWriteItems", broken, Fault::error("AccessDeniedException"));
@@ -130,7 +131,7 @@ async fn a_row_that_a_part_of_an_event_removes_stays_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_at_once_is_bounded_by_its_bytes() {
+async fn memory_for_rows_and_events_is_bounded() {
     let world = World::new(1, catalog());
     let large = |_| {
         let mut event = noted("n1", &["one"]);
@@ -140,7 +141,7 @@ async fn what_is_held_at_once_is_bounded_by_its_bytes() {
     world.publish((0..40).map(large)).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches), (40, 2));
-    // Rows as they were, though nothing is left of them.
+    // Rows as they were count, though the event removes them.
     let rows = |n| [format!("r{n}"), format!("s{n}")];
     let large = |n| sized("n1", rows(n).to_vec(), HELD_BYTES_MAX / 30);
     world.publish((0..20).map(large)).await;
@@ -152,7 +153,7 @@ async fn what_is_held_at_once_is_bounded_by_its_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_into_one_transaction_takes_several() {
+async fn changes_that_do_not_fit_into_one_transaction_take_several() {
     let world = World::new(1, catalog());
     // By bytes, by rows, and by events.
     let large = (0..30).map(|n| sized("n1", vec![format!("large{n}")], 300_000));

@@ -83,7 +83,7 @@ pub(crate) fn wiped(note: &str, rows: &[&str]) -> NewEvent {
     Wiped { note_id: ringfence::kit::id(note), rows: strings(rows) }.into()
 }
 
-/// An event that says of itself what it is not.
+/// An event whose payload does not have the shape of its type.
 pub(crate) fn poison(note: &str) -> NewEvent {
     let mut event = noted(note, &[]);
     event.data = serde_json::json!({ "noteId": note, "rows": "none" });

@@ -18,7 +18,7 @@ fn counts(of: &[(&str, u64)]) -> std::collections::BTreeMap<String, u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_follow_from_the_events_and_go_when_there_is_none() {
+async fn rows_follow_from_the_events_and_are_deleted_when_a_fold_removes_them() {
     let world = World::new(1, catalog());
     world.publish([noted("n1", &["a", "b"]), noted("n2", &["a"]), wiped("n3", &["b", "c"])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
@@ -30,7 +30,7 @@ async fn rows_follow_from_the_events_and_go_when_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_read_in_the_middle_of_a_transaction_are_not_built_upon() {
+async fn no_row_is_folded_from_rows_read_in_the_middle_of_a_transaction() {
     let world = World::new(2, catalog());
     world.publish([noted("n1", &["a", "b"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -58,7 +58,7 @@ async fn rows_read_in_the_middle_of_a_transaction_are_not_built_upon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_that_somebody_else_keeps_changing_stop_the_view() {
+async fn rows_that_something_else_keeps_changing_stop_the_view() {
     let world = World::new(3, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -179,14 +179,14 @@ async fn events_that_touch_nothing_move_the_checkpoint_alone() {
     let writes = world.wire.take().into_iter().map(|exchange| exchange.operation);
     let writes: Vec<_> = writes.filter(|o| o.contains("Write") || o.contains("Update")).collect();
     assert_eq!(writes, ["UpdateItem"]);
-    // But not only once: a crash would read them all again.
+    // It moves again after many of them, so that they are not all read again after a crash.
     for _ in 0..20 {
         world.append((0..50).map(|_| noted("n1", &[])).collect()).await;
     }
     world.publish([noted("n1", &[])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches, ran.rows), (1_001, 2, 0));
-    // Behind an event that touches a row, they are passed with its transaction.
+    // After an event that touches a row, its transaction moves the checkpoint past them.
     world.publish([noted("n1", &["a"]), noted("n1", &[]), noted("n1", &[])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches, ran.rows), (3, 1, 1));
@@ -208,8 +208,8 @@ async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpo
         ("Query", 0.5),              // the new page
         ("BatchGetItem", 1.0),       // the row
         ("TransactWriteItems", 4.0), // row and checkpoint
-        ("Query", 0.5),              // nothing more,
-        ("Query", 1.0),              // and that for sure
+        ("Query", 0.5),              // nothing more, by a replica
+        ("Query", 1.0),              // nothing more, by a strong read
     ];
     let mut found = world.units();
     // The feed reads ahead, at the same time as rows are read and written.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
 use crate::world::{FIRST, LONG, SECOND, World, count};
 
-/// The notes, mended: their texts stay short.
+/// The notes with a mended fold, which keeps their texts short.
 struct Mended;
 
 impl View for Mended {
@@ -67,12 +67,12 @@ async fn a_row_stays_parked_until_it_is_folded_anew_with_all_its_events() {
     assert_eq!(world.counts(FIRST).await, BTreeMap::from([("b".to_owned(), 3)]));
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
     let Read::Found(Some(row)) = world.reader().row("notes", "a", None).await.unwrap() else {
-        panic!("something stands in the row's place");
+        panic!("the row's place has an item");
     };
     let [(_, why)] = &world.parked().await[..] else { panic!("one is parked") };
     assert_eq!(row.content, Content::Parked(why.clone()));
 
-    // By the old fold it fits again: the last event is a small one.
+    // It fits again by the same fold, because the last event makes it small.
     assert_eq!(retry(&world, &view()).await, shown(1));
     assert_eq!(world.counts(FIRST).await["a"], 4);
     assert!(world.parked().await.is_empty());
@@ -80,7 +80,7 @@ async fn a_row_stays_parked_until_it_is_folded_anew_with_all_its_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_leaves_what_still_cannot_be_written_and_a_mended_fold_shows_it() {
+async fn a_retry_leaves_a_row_that_still_cannot_be_written_and_a_mended_fold_shows_it() {
     let world = World::new(2, catalog());
     world.publish([noted("n1", &["a"]), too_large()]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_retry_leaves_what_still_cannot_be_written_and_a_mended_fold_shows_it(
     assert_eq!(world.parked().await, left);
     assert_eq!(retry(&world, &mended()).await, shown(1));
     assert_eq!(world.counts(FIRST).await["a"], 2);
-    // It goes on like any other.
+    // From then on it is folded like any other row.
     world.publish([noted("n1", &["a"]), wiped("n1", &["a"]), too_large()]).await;
     world.run(&view(), FIRST).await.unwrap();
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
@@ -100,8 +100,8 @@ async fn a_retry_leaves_what_still_cannot_be_written_and_a_mended_fold_shows_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_beside_a_projector_loses_no_event() {
-    // The projector comes between the look at the checkpoint and the row.
+async fn a_retry_and_a_projector_at_once_lose_no_event() {
+    // The projector comes between the retry's reads of checkpoint and row.
     let world = parked(3).await;
     world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
     let go_on = async {
@@ -109,11 +109,11 @@ async fn a_retry_beside_a_projector_loses_no_event() {
         world.publish([noted("n1", &["a"])]).await;
         world.run(&view(), FIRST).await.unwrap();
     };
-    // Injected before: the first transaction is that of the retry.
+    // The fault is injected before, so it meets the first transaction, which is the retry's.
     let (retried, ()) = join(retry(&world, &view()), go_on).await;
     assert_eq!((retried, world.counts(FIRST).await["a"]), (shown(1), 4));
 
-    // The retry comes between the projector's look at the row and its transaction.
+    // The retry comes between the projector's read of the row and its transaction.
     let world = parked(4).await;
     world.publish([noted("n1", &["a"])]).await;
     world.wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(10)));
@@ -142,7 +142,7 @@ async fn a_row_of_an_event_that_is_written_in_parts_is_retried_after_its_last_pa
     let mut event = sized("n1", rows, 0);
     event.data["bytes"] = 1.into();
     world.publish([event]).await;
-    // The first part parks its rows, whose stored ones are not this view's; the second breaks off.
+    // The first part parks its rows, because the stored ones do not match the view; the second breaks off.
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = world.client.put_item().table_name("views").item("view", text("notes#1"));
     let put = put.item("id", text("000")).item("as_of", AttributeValue::N("1".to_owned()));
@@ -159,7 +159,7 @@ async fn a_row_of_an_event_that_is_written_in_parts_is_retried_after_its_last_pa
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_between_two_parts_of_an_event_loses_nothing_of_it() {
-    // The row `a` is parked, and of the first part.
+    // The row `a` is parked, and belongs to the first part.
     let world = parked(7).await;
     let rows: Vec<_> = (0..150).map(|row| format!("row{row:03}")).collect();
     let rows = ["a"].into_iter().chain(rows.iter().map(String::as_str)).collect::<Vec<_>>();
@@ -186,7 +186,7 @@ async fn a_rebuild_has_no_parked_rows_of_the_generation_before() {
     world.projector().rebuild(&mended(), &|_| {}).await.unwrap();
     assert_eq!(world.counts(SECOND).await["a"], 3);
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 0);
-    // And one that parks rows itself is served with them.
+    // A rebuild that parks rows itself is served with them.
     world.publish([too_large()]).await;
     world.projector().rebuild(&view(), &|_| {}).await.unwrap();
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);

@@ -50,7 +50,7 @@ async fn pages_hold_every_row_once_in_the_order_of_ids() {
             let Listed { rows, next, as_of } =
                 found(reader.list("notes", &page, None).await.unwrap());
             assert!(rows.len() <= usize::from(limit));
-            // Nobody knows of which time a replica's rows are.
+            // The time of a replica's rows is not known.
             assert_eq!(as_of, None);
             seen.extend(rows.into_iter().map(|row| row.id));
             after = next;
@@ -85,7 +85,7 @@ async fn an_answer_waits_for_the_event_that_it_has_to_show() {
     let row = found(row.unwrap());
     assert_eq!(row.as_ref().unwrap().as_of.to_string(), "2");
     assert_eq!(count(row), 2);
-    // What is shown already is not waited for.
+    // An event that is shown already needs no wait.
     let none = Wait { most: Duration::ZERO, ..ask };
     let list = found(reader.list("notes", &page(1, "", None), Some(&none)).await.unwrap());
     assert_eq!(list.as_of, Some(2.try_into().unwrap()));
@@ -158,7 +158,7 @@ async fn a_row_costs_half_a_unit_and_half_a_unit_to_find_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_waited_shows_the_event_though_its_row_becomes_visible_later() {
+async fn an_answer_that_waited_shows_the_event_even_if_its_row_becomes_visible_late() {
     for hidden in [false, true] {
         let world = World::new(7, catalog());
         world.publish([noted("n1", &["a", "b"])]).await;
@@ -172,12 +172,12 @@ async fn an_answer_that_waited_shows_the_event_though_its_row_becomes_visible_la
                 answer["Item"]["row"]["M"]["count"]["N"] = "1".into();
             }
         });
-        // Behind generation, index and checkpoint comes the row.
+        // The row is read after generation, index and checkpoint.
         world.wire.inject("GetItem", 3, Fault::Reply(torn));
         let row = world.reader().row("notes", "a", Some(&wait(event, 0))).await.unwrap();
         assert!(world.wire.is_spent());
         assert_eq!(count(found(row)), 2, "hidden: {hidden}");
-        // A row that the event does not touch is what it was.
+        // A row that the event does not touch is as before.
         let row = world.reader().row("notes", "b", Some(&wait(event, 0))).await.unwrap();
         assert_eq!(count(found(row)), 1);
         let row = world.reader().row("notes", "c", Some(&wait(event, 0))).await.unwrap();
@@ -191,7 +191,7 @@ async fn the_checkpoint_of_a_generation_that_is_no_longer_served_is_not_waited_f
     let event = world.publish([noted("n1", &["a"])]).await.remove(0);
     world.run(&view(), FIRST).await.unwrap();
     world.projector().rebuild(&view(), &|_| {}).await.unwrap();
-    // The registry's item of before.
+    // The registry's item from before the change.
     let before = Edit::new(|answer| answer["Item"]["live"]["N"] = "1".into());
     world.wire.inject("GetItem", 0, Fault::Reply(before));
     let ask = wait(&event, 300);
@@ -201,10 +201,10 @@ async fn the_checkpoint_of_a_generation_that_is_no_longer_served_is_not_waited_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_view_is_served_once_it_shows_what_there_was_at_the_deploy() {
+async fn a_new_view_is_served_once_it_shows_the_events_that_were_there_at_the_deploy() {
     let world = World::new(9, catalog());
     let reader = world.reader();
-    // Of nothing it shows all.
+    // Without events it shows everything.
     assert_eq!(found(reader.row("notes", "a", None).await.unwrap()), None);
     let at = |number: i64| number.try_into().unwrap();
     let event = world.publish((0..3).map(|_| noted("n1", &["a"]))).await.remove(0);
@@ -215,14 +215,14 @@ async fn a_new_view_is_served_once_it_shows_what_there_was_at_the_deploy() {
         assert_eq!(listed, Read::Building { until: at(3), at: at(0) });
         world.projector().register(&view()).await.unwrap();
     }
-    // Half way: its rows are those of long ago.
+    // Half way its rows are old.
     let registered = world.projector().register(&view()).await.unwrap();
     assert_eq!(registered.until, Some(at(3)));
     world.checkpoints().advance("notes#1", None, at(1)).await.unwrap();
     let ran = Ran { checkpoint: Some(at(1)), ..Ran::default() };
     world.projector().serve(&view(), &registered, &ran).await.unwrap();
     assert_eq!(reader.row("notes", "a", Some(&wait(&event, 0))).await.unwrap(), building(1));
-    // What comes later is no reason to wait.
+    // Later events are no reason to wait.
     world.run(&view(), FIRST).await.unwrap();
     world.publish([noted("n1", &["a"])]).await;
     assert_eq!(count(found(reader.row("notes", "a", None).await.unwrap())), 2);

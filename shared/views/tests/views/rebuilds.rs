@@ -1,4 +1,4 @@
-//! A new generation beside the live one.
+//! Rebuilds: a new generation beside the live one.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ async fn a_view_that_never_ran_can_be_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_goes_on_where_it_was_broken_off() {
+async fn a_rebuild_goes_on_where_it_broke_off() {
     for seed in 0..20 {
         let world = World::new(seed, catalog());
         let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();
@@ -59,7 +59,7 @@ async fn a_rebuild_goes_on_where_it_was_broken_off() {
         let rows = world.rows("notes", FIRST).await;
         let weather = Arc::new(Weather::new(seed, 10));
         world.direct(&weather);
-        // Crashes whenever so many milliseconds have passed, at first at once.
+        // It crashes after this many milliseconds, at first immediately.
         let mut crashes = 0;
         for ms in (seed % 5..).step_by(3) {
             let (projector, view) = (world.projector(), view());
@@ -98,7 +98,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
         let write = async {
             let (projector, reader) = (world.projector(), world.reader());
             let mut written = 40;
-            // A few more behind the flip.
+            // A few more after the flip.
             let mut left = 3;
             while left > 0 {
                 left -= u32::from(done.load(Ordering::Relaxed));
@@ -110,10 +110,10 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
                 if let Ok(known) = projector.register(&view()).await {
                     let _ = projector.run(&view(), known.live, LONG, &mut Ran::default()).await;
                 }
-                // Whatever is flipped meanwhile, the answer shows what was written.
+                // Even across a flip, the answer shows the event that was written.
                 match reader.row("notes", "all", Some(&wait(&event, 50))).await {
                     Ok(Read::Found(row)) => assert_eq!(count(row), written, "seed {seed}"),
-                    // A run that failed has left the view behind.
+                    // After a run that failed, the view does not show the event yet.
                     Ok(Read::Behind { .. }) | Err(_) => {}
                     Ok(other) => panic!("seed {seed}: {other:?}"),
                 }
@@ -156,7 +156,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_projector_that_does_not_know_of_the_flip_writes_nothing() {
+async fn a_projector_of_the_old_generation_writes_nothing_after_the_flip() {
     let world = World::new(4, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_projector_that_does_not_know_of_the_flip_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_that_fails_leaves_the_view_served() {
+async fn a_view_is_still_served_after_its_rebuild_failed() {
     let world = World::new(5, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_rebuild_that_fails_leaves_the_view_served() {
     assert_eq!(world.counts(FIRST).await["a"], 1);
 }
 
-/// A fold that has changed must not keep rows of the one before.
+/// After a change of the fold, no rows of the earlier fold may stay.
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
     for seed in 0..20 {
@@ -214,7 +214,7 @@ async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
         let next = world.projector().register(&view()).await.unwrap().building;
         assert!(next > half || half.is_none(), "seed {seed}: {half:?} {next:?}");
         if let Some(half) = half {
-            // Who still builds it can't write, and reads nothing.
+            // A projector that still builds it reads and writes nothing.
             let mut ran = Ran::default();
             projector.run(&notes, half, LONG, &mut ran).await.unwrap();
             assert_eq!(ran, Ran { present: true, ..Ran::default() }, "seed {seed}");
@@ -255,9 +255,9 @@ async fn a_rebuild_that_another_operator_gives_up_ends_and_says_why() {
     assert_eq!(world.counts(Generation(3)).await["a"], 1);
 }
 
-/// A generation that is noted for deletion while another one is built would be forgotten by the flip.
+/// The flip would forget a generation that is noted for deletion while another one is built.
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_deletes_what_it_finds_to_be_deleted_before_it_changes_over() {
+async fn a_rebuild_deletes_the_rows_of_an_earlier_generation_before_it_changes_over() {
     let world = World::new(7, catalog());
     world.publish([noted("n1", &["a"])]).await;
     world.run(&view(), FIRST).await.unwrap();

@@ -1,4 +1,4 @@
-//! What happens to requests: each takes its time, and some go wrong.
+//! What happens to requests: each takes some time, and some go wrong.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// A request takes at most this long, in milliseconds.
 const LATENCY_MAX_MS: u64 = 6;
 
-/// Follows from a seed until it is calm.
+/// Faults that follow from a seed, until it is calm.
 pub(crate) struct Weather(Mutex<Option<(Random, u64)>>);
 
 impl Weather {

@@ -1,4 +1,4 @@
-//! The three tables, a log, an indexer, and what looks at the views.
+//! The three tables, a log, an indexer, and functions that look at the views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl World {
         published
     }
 
-    /// Applies to a generation what is new.
+    /// Applies new events to a generation.
     pub(crate) async fn run(&self, view: &Definition, of: Generation) -> Result<Ran, ViewError> {
         let registered = self.projector().register(view).await?;
         let mut ran = Ran::default();
