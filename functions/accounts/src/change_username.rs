@@ -15,7 +15,7 @@ pub struct ChangeUsername {
     pub username: Username,
 }
 
-/// Why the username stays.
+/// Why a username is not changed.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
@@ -76,7 +76,7 @@ impl Slice for ChangeUsername {
                 .when(change("u2"))
                 .then_rejected(claimed("u2")),
             u1().and(events![changed("u1", "u2")]).when(change("u3")).then([changed("u2", "u3")]),
-            // The account itself gets it back no sooner than others.
+            // The account itself can't take it back earlier than others can.
             u1().and(events![changed("u1", "u2")])
                 .wait(RETENTION_MS)
                 .when(change("u1"))

@@ -11,7 +11,7 @@ pub struct CloseAccount {
     pub account_id: AccountId,
 }
 
-/// Why nothing is closed.
+/// Why an account is not closed.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {

@@ -94,13 +94,13 @@ impl Slice for RegisterAccount {
                 .wait(RETENTION_MS + 1)
                 .when(register("u1"))
                 .then([registered("a2", "u1")]),
-            // What is held does not become free with time.
+            // A username that an account has does not become free with time.
             u1().wait(400 * DAY_MS).when(register("u1")).then_rejected(claimed("u1")),
             u1().and(changed_u1())
                 .wait(400 * DAY_MS)
                 .when(register("u1changed"))
                 .then_rejected(claimed("u1changed")),
-            // A username that was free and is taken again is held again.
+            // A username that was given up and taken again is claimed again.
             u1().and(events![closed("a1", "u1")])
                 .wait(4 * DAY_MS)
                 .and(events![registered("a3", "u1")])

@@ -44,7 +44,7 @@ impl StreamContext for Carts {
 }
 
 impl DocumentContext for Carts {
-    /// From its newest snapshot.
+    /// A cart is read from its newest snapshot.
     fn access() -> Access<Self> {
         Access::Snapshot {
             is_origin: |event| matches!(event, CartEvent::CartSnapshot(_)),

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
-/// An e-mail address: text before and after the last `@`, without white space. Only a message that
+/// An email address: text before and after the last `@`, without white space. Only a message that
 /// arrives proves more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// The text is not an e-mail address.
+/// The text is not an email address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an e-mail address has the form name@domain, at most {EMAIL_BYTES_MAX} bytes, and no white space \
+    "an email address has the form name@domain, at most {EMAIL_BYTES_MAX} bytes, and no white space \
      or control characters"
 )]
 pub struct EmailError;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_two_sides() {
+    fn an_address_has_text_before_and_after_an_at_sign() {
         for text in ["a@b", "ada.l@example.com", "a@b@c"] {
             assert!(text.parse::<Email>().is_ok(), "{text}");
         }

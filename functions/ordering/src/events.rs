@@ -8,7 +8,7 @@ use ringfence::{Event, id_type};
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
-id_type!(SubmissionId, "names one sending of a form: a token that the form brings along");
+id_type!(SubmissionId, "names one sending of a form: a token that the form contains");
 
 /// A product of the catalog is copied to ordering, for the first time or after a change.
 #[derive(Clone, Debug, PartialEq, Event)]

@@ -23,7 +23,7 @@ pub struct PlaceOrder {
     #[tag(skip)]
     pub customer_id: CustomerId,
     pub product_ids: Vec<ProductId>,
-    /// How many units, where the customer says so. Each such product is in `product_ids` exactly once.
+    /// How many units, if the customer says so. Each such product is in `product_ids` exactly once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quantities: BTreeMap<ProductId, NonZeroU32>,
 }
@@ -50,7 +50,7 @@ pub enum Rejection {
     OrderAlreadyPlaced { order_id: OrderId },
     #[error("order {order_id} has no products")]
     OrderIsEmpty { order_id: OrderId },
-    #[error("order {order_id} has a quantity of {product_id}, but does not name it once")]
+    #[error("order {order_id} has a quantity of {product_id}, but does not name it exactly once")]
     QuantityUnclear { order_id: OrderId, product_id: ProductId },
     /// Ordering does not know these products.
     #[error("not available: {}", list(missing))]
@@ -202,9 +202,10 @@ fn a_cart_that_is_checked_out_becomes_an_order_with_its_quantities() {
 }
 
 #[test]
-fn an_order_without_quantities_is_stored_as_it_always_was() {
+fn an_order_without_quantities_is_stored_without_the_field() {
     let data = serde_json::json!({ "orderId": "o1", "customerId": "c1", "productIds": ["p1"] });
-    let placed = OrderPlaced::deserialize(&data).expect("an order of before");
+    let placed =
+        OrderPlaced::deserialize(&data).expect("an order from before there were quantities");
     assert!(placed.quantities.is_empty());
     assert_eq!(serde_json::to_value(&placed).expect("JSON"), data);
 }

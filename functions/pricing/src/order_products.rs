@@ -52,7 +52,7 @@ pub enum Rejection {
     EmptyCart,
     #[error("order {order_id} was already placed")]
     OrderExists { order_id: OrderId },
-    /// The product never had the price, or has another one for more than ten minutes.
+    /// The product never had the price, or has had another one for more than ten minutes.
     #[error("invalid price for product {product_id}")]
     InvalidPrice { product_id: ProductId },
 }

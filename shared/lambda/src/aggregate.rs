@@ -77,9 +77,9 @@ fn named(event: StoredEvent) -> EventRef<u64> {
     EventRef { event_type, position: version.number(), partition: Some(key.to_string()) }
 }
 
-/// Why a command is not settled, and how often it was decided.
+/// Why a command was not carried out, and how often it was decided.
 #[derive(Debug, thiserror::Error)]
-#[error("not settled after {attempts} attempts")]
+#[error("not carried out after {attempts} attempts")]
 pub(crate) struct Unsettled {
     #[source]
     pub(crate) error: AggregateError,
@@ -100,7 +100,7 @@ impl Explain for Unsettled {
             AggregateError::Key(error) => Problem::malformed("aggregateId", error),
             AggregateError::KeyReused(error) => Problem::key_reused(error),
             AggregateError::Store(error) => Problem::of_store(error, request_id),
-            // A command that asks for an aggregate that has to be there refuses without it.
+            // A command that needs an existing aggregate is refused without it.
             error @ AggregateError::NotFound(_) => {
                 let code = json!({ "code": "AggregateNotFound" });
                 Problem::rejected(error.to_string(), code, false)

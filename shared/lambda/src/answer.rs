@@ -1,4 +1,4 @@
-//! How an outcome is answered.
+//! From an outcome to an answer.
 
 use ringfence::{Handled, Outcome};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::problem::{Problem, RETRY_AFTER_SECONDS};
 
-/// The answer to a settled command: a document, or the domain's refusal as a problem.
+/// The answer to a command: a document, or the domain's refusal as a problem.
 pub(crate) fn of_handled<P: Serialize>(handled: Handled<P>) -> Result<Value, Problem> {
     match handled.outcome {
         Outcome::Accepted(events) => {
@@ -35,7 +35,7 @@ pub fn http(answer: Result<Value, Problem>) -> Value {
     json!({
         "statusCode": status,
         "headers": headers,
-        // A terminal shows what follows on a line of its own.
+        // A terminal shows its next output on a line of its own.
         "body": format!("{body}\n"),
         "isBase64Encoded": false,
     })

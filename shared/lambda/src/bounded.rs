@@ -1,10 +1,10 @@
-//! Texts of callers, cut where they are repeated to them or to the log.
+//! Texts of callers, cut before they are repeated to the callers or to the log.
 
-/// Stands for what was cut.
+/// Marks a cut.
 const CUT: &str = "…";
 
 /// `text`, or as much of its beginning as takes `bytes_max` bytes in JSON together with the mark of the
-/// cut. A character is whole or gone.
+/// cut. No character is cut in the middle.
 pub(crate) fn bounded(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let mut fits = 0;
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_by_its_bytes_in_json_and_within_no_character() {
+    fn a_text_is_cut_by_its_bytes_in_json_and_only_between_characters() {
         for character in ["a", "é", "🎈", "\"", "\\", "\n", "\u{1}", "\u{7f}", "\u{2028}"] {
             let long = character.repeat(100);
             for bytes_max in 3..100 {

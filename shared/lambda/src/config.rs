@@ -16,7 +16,7 @@ pub struct VariableNames {
     pub optional: BTreeSet<String>,
 }
 
-/// Reads variables and remembers what is missing, so that one error names them all.
+/// Reads variables and remembers which are missing, so that one error names them all.
 pub struct Variables {
     read: fn(&str) -> Option<String>,
     names: VariableNames,
@@ -24,10 +24,10 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// What `config` makes of the variables of this process.
+    /// The configuration that `config` makes from the variables of this process.
     ///
     /// # Errors
-    /// When a variable is missing or cannot be read. The error names each.
+    /// A variable is missing or can't be read. The error names each.
     pub fn from_env<C>(config: impl FnOnce(&mut Self) -> C) -> Result<C, ConfigError> {
         let read = |name: &str| {
             #[expect(clippy::disallowed_methods, reason = "the one place that reads variables")]
@@ -56,7 +56,7 @@ impl Variables {
         if variables.wrong.is_empty() { Ok(config) } else { Err(ConfigError(variables.wrong)) }
     }
 
-    /// A variable that must be there and not be empty.
+    /// A variable that must be set and not be empty.
     pub fn required(&mut self, name: &str) -> String {
         self.names.required.insert(name.to_owned());
         let value = (self.read)(name).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Variables {
         value
     }
 
-    /// A variable that may be absent, but not be something else.
+    /// A variable that may be absent, but must have the right form.
     pub fn optional<T: FromStr<Err: Display>>(&mut self, name: &str, default: T) -> T {
         self.names.optional.insert(name.to_owned());
         match (self.read)(name) {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_error_names_everything() {
+    fn one_error_names_every_variable_that_is_missing_or_wrong() {
         let read = |name: &str| (name == "COUNT").then(|| "many".to_owned());
         let error = Variables::read(read, config).unwrap_err().to_string();
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_hold_where_nothing_is_set() {
+    fn a_variable_that_is_not_set_has_its_default() {
         let count = Variables::read(|_| None, |variables| variables.optional("COUNT", 7));
         assert_eq!(count, Ok(7));
     }

@@ -15,8 +15,7 @@ use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 use crate::problem::Problem;
 
-/// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` says otherwise; 0 keeps
-/// none.
+/// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
 /// A slice on a log with counted fences.
@@ -79,9 +78,7 @@ impl<S: DcbSlice, L: EventLog> Handler for OnEvents<S, L> {
 impl Explain for HandleError {
     fn problem(&self, request_id: &str) -> Problem {
         match self {
-            Self::Plan(PlanError::EmptyValue(key)) => {
-                Problem::malformed(key, "is empty; it must name something")
-            }
+            Self::Plan(PlanError::EmptyValue(key)) => Problem::malformed(key, "must not be empty"),
             Self::Plan(PlanError::Boundary(error)) => Problem::malformed("tags", error),
             Self::Plan(error @ PlanError::Nothing) => Problem::malformed("tags", error),
             Self::Plan(_) | Self::Event(_) => Problem::internal(request_id),
@@ -118,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_can_not_be_stored_is_the_callers_to_mend() {
+    fn a_value_that_can_not_be_stored_is_a_malformed_request() {
         let [field, reason] =
             ["data.rows[0]", "a field in it has an empty name"].map(str::to_owned);
         let error = HandleError::Log(LogError::Unstorable { field, reason });

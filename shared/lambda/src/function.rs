@@ -20,14 +20,14 @@ use crate::{
     telemetry::{LOGGED_BYTES_MAX, Line, chain},
 };
 
-/// Left of the deadline for the answer itself, in milliseconds.
+/// The time before the deadline that is left for the answer itself, in milliseconds.
 const ANSWER_MS: u64 = 250;
 
 /// Why a function can't start.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A slice with what it runs on. Invocations come one at a time, as Lambda has it, so the meter's
-/// difference over an invocation is what that invocation cost.
+/// A slice with the log that it runs on. Lambda sends one invocation at a time, so the meter's difference
+/// over an invocation is the cost of that invocation.
 pub(crate) struct Function<H> {
     handler: H,
     clock: Clock,
@@ -35,7 +35,7 @@ pub(crate) struct Function<H> {
     cold: AtomicBool,
 }
 
-/// An answer and what to log of it.
+/// An answer, and what to log about it.
 pub(crate) struct Invoked {
     pub(crate) answer: Result<Value, Diagnostic>,
     pub(crate) line: Line,
@@ -130,8 +130,8 @@ impl<H: Handler> Function<H> {
         }
     }
 
-    /// Settles one command before the deadline, or says that its outcome is unknown: Lambda would end
-    /// the process without an answer.
+    /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda
+    /// would end the process without an answer.
     async fn handle(
         &self,
         command: &H::Slice,
@@ -147,9 +147,8 @@ impl<H: Handler> Function<H> {
         })
     }
 
-    /// Tries all commands of an event. One that gets no answer fails the invocation, so that the bus
-    /// delivers the event again and keeps it in the end; the commands' ids absorb those that took
-    /// effect.
+    /// Tries all commands of an event. If one gets no answer, the invocation fails. Then the bus delivers the
+    /// event again, and after the last attempt keeps it. The commands' ids absorb those that took effect.
     async fn react(
         &self,
         event: &TopicEvent,
@@ -210,7 +209,7 @@ impl<H: Handler> Function<H> {
             idempotency_key,
             records_effects_only: false,
             cause: None,
-            // Emulators of the runtime send deadlines long past; those bound nothing.
+            // Emulators of the runtime send deadlines that are long past; these do not count.
             deadline_ms: Some(lambda.deadline)
                 .filter(|deadline| *deadline > now_ms)
                 .map(|deadline| deadline.saturating_sub(ANSWER_MS)),

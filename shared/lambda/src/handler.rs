@@ -1,4 +1,4 @@
-//! What a function does with a command, whichever log its slice is on.
+//! What a function does with a command, on any log.
 
 use std::error::Error;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::Problem;
 
-/// A slice with the log that it runs on. `dcb`, `aggregate` and `document` have one each; all else of
-/// an invocation is the same for them.
+/// A slice with the log that it runs on. `dcb`, `aggregate` and `document` have one each; the rest of an
+/// invocation is the same for all.
 pub(crate) trait Handler {
     /// The slice.
     type Slice: Slice;
-    /// What places an event in the log.
+    /// The place of an event in the log.
     type Place: Serialize;
-    /// Why a command is not settled.
+    /// Why a command was not carried out.
     type Error: Explain;
 
-    /// Settles one command. A refusal is an outcome.
+    /// Carries out one command. A refusal is an outcome too.
     fn handle(
         &self,
         command: &Self::Slice,
@@ -25,9 +25,9 @@ pub(crate) trait Handler {
     ) -> impl Future<Output = Result<Handled<Self::Place>, Self::Error>>;
 }
 
-/// An error of which the caller of a function learns something, and its log all.
+/// An error, of which the caller of a function learns a part and the function's log everything.
 pub(crate) trait Explain: Error + From<StoreError> + 'static {
-    /// What the caller learns; `request_id` leads to the rest.
+    /// What the caller learns; `request_id` leads to the rest in the log.
     fn problem(&self, request_id: &str) -> Problem;
 
     /// How often the command was tried.

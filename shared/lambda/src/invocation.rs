@@ -1,6 +1,6 @@
-//! What a function is invoked with.
+//! The payloads of a function.
 //!
-//! | payload | told by |
+//! | payload | recognized by |
 //! |---|---|
 //! | API Gateway HTTP API request, format 2.0 | `requestContext.http` |
 //! | EventBridge event of the EventTopic | `detail-type` and `detail` |
@@ -24,30 +24,30 @@ const COMMAND_BYTES_MAX: usize = 350 * 1024;
 /// in bytes: each is an attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
 
-/// What is said of a command that is a list, a text or a number.
+/// The message for a command that is a list, a text or a number.
 const NO_OBJECT: &str = "must be an object";
 
-/// What a function is invoked with, by who sends it.
+/// A payload, by its sender.
 pub(crate) enum Payload<'t> {
     /// API Gateway.
     Http(&'t str),
     /// The EventTopic.
     Bus(&'t str),
-    /// A caller of its own.
+    /// A direct caller.
     Direct(&'t str),
 }
 
-/// An invocation, understood.
+/// A decoded invocation.
 pub(crate) enum Invocation<S> {
-    /// A command of a caller who waits, over HTTP or not.
+    /// A command of a caller who waits for the answer, over HTTP or directly.
     Command(Box<S>, Surroundings),
     /// An event of the EventTopic and the commands that it leads to, each with its key.
     Event(Box<TopicEvent>, Vec<(String, S)>),
-    /// An event that happened long ago, sent again by the replay of this name: nothing follows.
+    /// An old event, sent again by the replay of this name. It leads to no command.
     Replay(String),
 }
 
-/// What a caller says around a command.
+/// What a caller sends along with a command.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Surroundings {
@@ -98,7 +98,7 @@ impl<S: Slice> Invocation<S> {
         let request: ApiGatewayV2httpRequest = typed(trusted(text)?)?;
         let mut surroundings = Surroundings::of_request(&request);
         surroundings.check()?;
-        // After the check: the authorizer gives it, and an ARN can be long.
+        // Set after the check: the principal is from the authorizer, and an ARN can be long.
         surroundings.principal = principal(&request);
         let command = object(&body(request)?)?;
         Ok(Self::Command(typed(command.into())?, surroundings))
@@ -124,12 +124,12 @@ impl<S: Slice> Invocation<S> {
     }
 }
 
-/// Gives each command of an event its key. It is made of the event and of what the command is about,
-/// so a later version of the reaction, which may make other commands or make them in another order,
-/// can't take effect a second time.
+/// Gives each command of an event its key, which is made of the event and of what the command is about. So
+/// a later version of the reaction, which may make other commands or make them in another order, can't
+/// take effect a second time.
 ///
 /// # Errors
-/// Two different commands are about the same thing: nobody could tell later which one took effect.
+/// Two different commands are about the same thing: later nobody could tell which one took effect.
 fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, S)>, Problem> {
     let mut known = BTreeMap::new();
     let mut keyed = Vec::with_capacity(commands.len());
@@ -157,13 +157,13 @@ fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, 
     Ok(keyed)
 }
 
-/// What AWS has written around a caller's text.
+/// Reads the JSON that AWS has written around a caller's text.
 fn trusted(text: &str) -> Result<Value, Problem> {
     serde_json::from_str(text).map_err(|error| Problem::malformed("payload", error))
 }
 
-/// What a caller has written. It is an object: serde would take an array of the fields' values as well,
-/// which says something else as soon as the fields change.
+/// Reads the JSON that a caller has written. It must be an object. serde would also take an array of the
+/// fields' values, but its meaning would change with the order of the fields.
 fn object(text: &str) -> Result<Map<String, Value>, Problem> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(Problem::too_large(format!(
@@ -196,7 +196,7 @@ fn is_traceparent(text: &str) -> bool {
     text.chars().all(hex) && text.split('-').map(str::len).eq([2, 32, 16, 2])
 }
 
-/// Who calls, as API Gateway's authorizer says.
+/// The caller, according to API Gateway's authorizer.
 fn principal(request: &ApiGatewayV2httpRequest) -> Option<String> {
     let authorizer = request.request_context.authorizer.as_ref()?;
     let subject = authorizer.jwt.as_ref().and_then(|jwt| jwt.claims.get("sub").cloned());
@@ -213,7 +213,7 @@ impl Surroundings {
             command_id: header("idempotency-key"),
             correlation_id: header("x-correlation-id"),
             causation_id: None,
-            // One that is malformed is ignored, as the W3C's Trace Context has it.
+            // A malformed one is ignored, as the W3C's Trace Context says.
             traceparent: header("traceparent").filter(|text| is_traceparent(text)),
             principal: None,
         }
@@ -236,7 +236,7 @@ impl Surroundings {
                 return Err(Problem::malformed(field, limit));
             }
         }
-        // The key of a reaction's command has one; no caller may take it before.
+        // Only keys of reactions have a slash, so no caller can use up the key of a reaction.
         if self.command_id.as_ref().is_some_and(|id| id.contains('/')) {
             return Err(Problem::malformed(names[0].0, "must not contain /"));
         }

@@ -1,5 +1,5 @@
-//! The JSON of a caller, read so that nothing of it is lost: a key that is given twice and a number
-//! that can't be kept as it is are refused, where `serde_json` would drop a value or round.
+//! Reads the JSON of a caller so that nothing is lost. A key that is given twice and a number that can't be
+//! kept as it is are refused; `serde_json` would drop a value or round.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) fn read(text: &str) -> Result<Value, Problem> {
     Reader::default().value(parse("body", text)?, 1)
 }
 
-/// The first member of this name, as it is written, if the text is an object that has it.
+/// The text of the first member of this name, if the text is an object that has one.
 pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let Members(members) = serde_json::from_str(text).ok()?;
     members.into_iter().find_map(|(key, value)| (key == name).then(|| value.get()))
@@ -37,7 +37,7 @@ fn parse<'t, T: Deserialize<'t>>(field: &str, text: &'t str) -> Result<T, Proble
 /// Reads level by level, so that the recursion is bounded and each number is seen as it was written.
 #[derive(Default)]
 struct Reader {
-    /// Where the value is, as `items[2].price`; empty for the whole.
+    /// The path of the value, such as `items[2].price`; empty for the whole.
     path: String,
 }
 
@@ -79,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// Reads what is at `step` of the path.
+    /// Reads the value at `step` of the path.
     fn inside<T>(&mut self, step: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let here = self.path.len();
         self.path.push_str(step);
@@ -97,7 +97,7 @@ impl Reader {
     }
 }
 
-/// The members of an object, also those that have a key in common.
+/// The members of an object, even if several have the same key.
 struct Members<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The number that `text` is, unless it would become another one.
+/// The number in `text`, unless its value would change.
 fn number(text: &str) -> Option<Number> {
     if let Ok(whole) = text.parse::<u64>() {
         return Some(whole.into());
@@ -144,7 +144,7 @@ fn digits(number: &str) -> (String, i64) {
     let significant = all.trim_end_matches('0');
     let dropped = (all.len() - significant.len()) as i64 - fraction.len() as i64;
     let digits = significant.trim_start_matches('0').to_owned();
-    // Only of zero does an exponent that is no number of 64 bits get here.
+    // Only zero can get here with an exponent of more than 64 bits.
     let power = exponent.parse::<i64>().unwrap_or(0).saturating_add(dropped);
     if digits.is_empty() { (digits, 0) } else { (digits, power) }
 }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_said_with_its_place() {
+    fn text_that_is_not_json_is_refused_with_the_place_of_the_error() {
         refuse("{", "body: is not JSON: EOF while parsing an object at line 1 column 1");
         refuse("{} x", "body: is not JSON: trailing characters at line 1 column 4");
         refuse("", "body: is not JSON: EOF while parsing a value");

@@ -40,8 +40,8 @@ use crate::function::{BoxError, Function, Invoked};
 use crate::handler::Handler;
 use crate::invocation::{Invocation, Payload};
 
-/// Runs the slice until Lambda ends the process. What keeps it from starting (a variable that is missing,
-/// a slice and a catalog that disagree) is one line of the log, which names everything to mend.
+/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
+/// catalog disagree), one line of the log names everything to mend.
 pub fn run<S: Slice<Context: Context<Log: Serve<S>>>>() -> ExitCode {
     LogOf::<S>::serve()
 }
@@ -51,10 +51,11 @@ pub fn variables<S: Slice<Context: Context<Log: Serve<S>>>>() -> VariableNames {
     LogOf::<S>::variables()
 }
 
-/// Reads a payload as the slice's function does, and carries out nothing. The commands that it leads to.
+/// Reads a payload as the slice's function does. Returns the commands that it leads to, and carries out
+/// nothing.
 ///
 /// # Errors
-/// What the caller is told of the payload.
+/// The caller's answer, if the payload is refused.
 pub fn read<S: Slice>(payload: &str) -> Result<Vec<S>, Problem> {
     Ok(match Invocation::parse(&Payload::of(payload))? {
         Invocation::Command(command, _) => vec![*command],
@@ -72,7 +73,7 @@ pub trait Serve<S: Slice> {
     fn variables() -> VariableNames;
 }
 
-/// Opens a function and serves it; what keeps it from starting is one line of the log.
+/// Opens a function and serves it. If it can't start, one line of the log says why.
 fn start<H: Handler>(open: impl Future<Output = Result<Function<H>, BoxError>>) -> ExitCode {
     start::until_the_end(Some(H::Slice::NAME), serve(open))
 }

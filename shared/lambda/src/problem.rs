@@ -1,4 +1,4 @@
-//! What went wrong, for the caller: RFC 9457 problem details. The cause goes to the log only.
+//! Problems as the caller sees them: RFC 9457 problem details. The cause goes to the log only.
 
 use std::fmt::Display;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::bounded::bounded;
 
-/// How much of a field's name is repeated, in bytes of JSON.
+/// The longest name of a field that is repeated, in bytes of JSON.
 const FIELD_BYTES_MAX: usize = 256;
-/// How much is said of a field, in bytes of JSON.
+/// The longest message about a field, in bytes of JSON.
 const MESSAGE_BYTES_MAX: usize = 512;
-/// How much is said of a problem, in bytes of JSON.
+/// The longest detail of a problem, in bytes of JSON.
 const DETAIL_BYTES_MAX: usize = 1_024;
 
 /// An answer other than success.
@@ -20,7 +20,7 @@ const DETAIL_BYTES_MAX: usize = 1_024;
 pub struct Problem {
     /// HTTP status.
     pub status: u16,
-    /// Stable name, the `type` behind `urn:ringfence:problem:` and the outcome in logs.
+    /// Stable name: the `type` after `urn:ringfence:problem:`, and the outcome in logs.
     pub kind: &'static str,
     title: &'static str,
     detail: String,
@@ -28,16 +28,16 @@ pub struct Problem {
     extension: Value,
 }
 
-/// What to do when an attempt came to nothing.
+/// What to do if an attempt had no effect.
 const AGAIN: &str =
     "this attempt wrote nothing; send the command again, with its Idempotency-Key if it has one";
 
-/// Seconds after which a busy boundary is worth another try.
+/// The seconds after which to try a busy boundary again.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
 
 impl Problem {
-    /// A problem for `title` that `detail` says more of. A long `detail` is cut: it may repeat what
-    /// the caller sent.
+    /// A problem with a title and a detail. A long `detail` is cut, because it may repeat what the caller
+    /// sent.
     pub fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
         let detail = bounded(&detail, DETAIL_BYTES_MAX);
         Self { status, kind, title, detail, extension: Value::Null }
@@ -49,7 +49,7 @@ impl Problem {
         Self { extension, ..self }
     }
 
-    /// 400: `field` is not what is needed.
+    /// 400: `field` is missing or wrong.
     pub fn malformed(field: &str, message: impl Display) -> Self {
         let field = bounded(field, FIELD_BYTES_MAX);
         let message = bounded(&message.to_string(), MESSAGE_BYTES_MAX);
@@ -64,14 +64,14 @@ impl Problem {
         Self::new(413, "too-large", "The command is too large", detail)
     }
 
-    /// 413: the log takes no more. Of a long subject, such as a path through the caller's JSON, the
-    /// beginning is told, so that the limit is told as well.
+    /// 413: a limit of the log. A long subject, such as a path through the caller's JSON, is cut, so that the
+    /// limit can be named as well.
     pub(crate) fn limit(limit: &LimitExceeded) -> Self {
         let subject = bounded(&limit.subject, FIELD_BYTES_MAX);
         Self::too_large(LimitExceeded { subject, ..limit.clone() }.to_string())
     }
 
-    /// 422: the domain refuses. The kit's cases refuse a rejection whose fields would meet the
+    /// 422: the domain refuses. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
     pub(crate) fn rejected(message: String, mut rejection: Value, repeated: bool) -> Self {
         if repeated && rejection.is_object() {
@@ -83,13 +83,13 @@ impl Problem {
         }
     }
 
-    /// 500: what went wrong is no business of the caller.
+    /// 500: the caller does not learn what went wrong.
     pub fn internal(request_id: &str) -> Self {
         let detail = format!("the cause is in the log, under request {request_id}");
         Self::new(500, "internal", "The request failed", detail)
     }
 
-    /// What a caller learns when the store, of whichever log, did not do what it was asked to.
+    /// What a caller learns if a request to the store of any log failed.
     pub(crate) fn of_store(error: &StoreError, request_id: &str) -> Self {
         match error {
             StoreError::Contention { .. } => Self::contention(),
@@ -110,7 +110,7 @@ impl Problem {
         }
     }
 
-    /// 409: others were faster, each time.
+    /// 409: other writers were faster each time.
     pub(crate) fn contention() -> Self {
         Self::new(
             409,
@@ -127,13 +127,13 @@ impl Problem {
             .with(json!({ "code": "IdempotencyKeyReused" }))
     }
 
-    /// What a person is told.
+    /// The text for a person.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Whether a command of a reaction is done with: the domain refuses it, or an earlier version of
-    /// the reaction has taken effect in its place. Any other problem left it without an answer.
+    /// Whether a reaction is done with its command: the domain refuses it, or an earlier version of the
+    /// reaction has taken effect in its place. After any other problem the command has no answer yet.
     pub(crate) fn settles_reaction(&self) -> bool {
         matches!(self.kind, "rejected" | "key-reused")
     }

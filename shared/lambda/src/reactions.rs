@@ -1,4 +1,4 @@
-//! What the readers of the logs' streams share.
+//! The code that the readers of the logs' streams share.
 
 use std::{error::Error, time::Duration};
 
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::time_left;
 
-/// Left of the deadline for reporting what is not done.
+/// The time before the deadline that is left for reporting what is not done.
 const REPORT_TIME: Duration = Duration::from_secs(2);
-/// The time for a batch where the runtime sets no deadline that lies ahead.
+/// The time for a batch if the runtime sets no deadline or one in the past.
 const TIME_DEFAULT: Duration = Duration::from_secs(20);
 
 /// Most bytes of a message that every Region's SQS takes: 256 KB.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Most bytes of a cause, which may quote what was found.
+/// Most bytes of a cause, which may quote what it is about.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
-/// The records of a batch; an error says that the payload is none.
+/// The records of a batch, or an error if the payload is not a batch.
 pub fn records(event: &mut LambdaEvent<Value>) -> Result<Vec<Value>, &'static str> {
     match event.payload["Records"].take() {
         Value::Array(records) => Ok(records),
-        _ => Err("the payload has no Records; it is no batch of a stream"),
+        _ => Err("the payload has no Records, so it is not a batch of a stream"),
     }
 }
 
@@ -33,8 +33,8 @@ pub fn time_for(event: &LambdaEvent<Value>, clock: &Clock) -> Duration {
     time_left(&event.context, clock, REPORT_TIME).unwrap_or(TIME_DEFAULT)
 }
 
-/// Where a record is in its stream. An empty text makes Lambda deliver the whole batch again,
-/// which is right for a record without a number.
+/// The place of a record in its stream. For a record without a number it is empty, which makes Lambda
+/// deliver the whole batch again.
 pub fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
 }
@@ -50,9 +50,9 @@ pub fn answer(failed_from: Option<String>) -> DynamoDbEventResponse {
     response
 }
 
-/// A letter about a record: the record and its cause. If the record is too large for a message, the letter
-/// has its key instead: the table has the events. Those of a document's Tip are the last `a` before event
-/// `n`.
+/// A letter about a record: the record and a cause. If the record is too large for a message, the letter
+/// has its key instead, because the table has the events. Those of a document's Tip are the last `a` events
+/// before event `n`.
 pub fn letter(record: &Value, cause: &str) -> Value {
     let cause = &cause[..cause.floor_char_boundary(CAUSE_BYTES_MAX)];
     let letter = json!({ "cause": cause, "record": record });
@@ -73,13 +73,13 @@ pub fn letter(record: &Value, cause: &str) -> Value {
     letter
 }
 
-/// A letter as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON may have in its
-/// texts: there they are escaped, as JSON already has control characters.
+/// A letter as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are
+/// escaped here, as control characters are in any JSON.
 fn message(letter: &Value) -> String {
     letter.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Keeps what can never be done, for a person.
+/// Keeps letters about records that can never be handled, for a person.
 pub trait Letters: Send + Sync {
     /// Keeps one letter: a JSON object with its `cause`.
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>>;
@@ -121,7 +121,7 @@ mod tests {
     fn a_letter_always_fits_a_message() {
         let small = record("x");
         assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
-        // What is escaped counts as it is sent.
+        // Escaped characters count as they are sent.
         for large in ["x".repeat(MESSAGE_BYTES_MAX), "\u{ffff}".repeat(MESSAGE_BYTES_MAX / 5)] {
             let letter = letter(&record(&large), &large);
             assert!(message(&letter).len() <= MESSAGE_BYTES_MAX);

@@ -8,7 +8,7 @@ use ringfence_dynamo::Clock;
 use crate::telemetry::{chain, init_logs};
 
 /// Serves until Lambda ends the process: `fn main() -> ExitCode { ringfence_lambda::main(serve()) }`.
-/// What keeps the function from starting is one line of the log.
+/// If the function can't start, one line of the log says why.
 pub fn main(serve: impl Future<Output = Result<(), Error>>) -> ExitCode {
     until_the_end(None, serve)
 }
@@ -33,15 +33,15 @@ pub(crate) fn until_the_end(
     }
 }
 
-/// How long the work of an invocation may take, if `reserve` is left of its deadline for the answer;
-/// `None` where the deadline lies behind, as that of emulators of the runtime: it bounds nothing.
+/// How long the work of an invocation may take if `reserve` is left before the deadline for the answer.
+/// `None` for a deadline in the past, as emulators of the runtime send: it does not count.
 pub fn time_left(lambda: &Context, clock: &Clock, reserve: Duration) -> Option<Duration> {
     let left = Duration::from_millis(lambda.deadline.saturating_sub(clock.now_ms()));
     (!left.is_zero()).then(|| left.saturating_sub(reserve))
 }
 
 #[test]
-fn a_deadline_behind_bounds_nothing_and_one_ahead_leaves_the_reserve() {
+fn a_past_deadline_does_not_count_and_a_future_one_leaves_the_reserve() {
     let mut lambda = Context::default();
     let (clock, reserve) = (Clock::fixed(10_000), Duration::from_millis(500));
     for (deadline, left) in [(0, None), (10_000, None), (10_400, Some(0)), (12_000, Some(1_500))] {

@@ -14,12 +14,12 @@ use tracing_subscriber::{
 use crate::bounded::bounded;
 use crate::config::Variables;
 
-/// How much of a text that others chose is in a line of the log, in bytes of JSON.
+/// The longest text from others in a line of the log, in bytes of JSON.
 pub(crate) const LOGGED_BYTES_MAX: usize = 2_048;
 
-/// Sends `tracing` to standard output as JSON with `timestamp` and `level`, by which Lambda files
-/// it. `AWS_LAMBDA_LOG_LEVEL` filters the application's lines and ours; those of dependencies, some
-/// hundred a command at DEBUG, stay at WARN.
+/// Sends `tracing` to standard output as JSON with `timestamp` and `level`, by which Lambda files it.
+/// `AWS_LAMBDA_LOG_LEVEL` filters the application's lines and ours. Those of dependencies stay at WARN: at
+/// DEBUG they are some hundred for each command.
 pub(crate) fn init_logs() {
     let level =
         |variables: &mut Variables| variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
@@ -40,8 +40,8 @@ where
     registry().with(format.with_filter(shown.with_max_level_hint(level)))
 }
 
-/// Whether the line is of a crate that Cargo has fetched. A list of names would not do: a list of noisy
-/// crates would lack a new dependency, and a list of the others a new slice.
+/// Whether the line is of a crate that Cargo has fetched. Lists of names would not do: a list of noisy
+/// crates would lack a new dependency, and a list of all others would lack a new slice.
 fn is_dependency(line: &Metadata<'_>) -> bool {
     let fetched = ["/registry/src/", "/git/checkouts/"];
     let file = line.file().unwrap_or_default().replace('\\', "/");
@@ -59,7 +59,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     bounded(&text, LOGGED_BYTES_MAX)
 }
 
-/// What one invocation was: a line of the log and, in CloudWatch's embedded metric format, its
+/// The report of one invocation: a line of the log and, in CloudWatch's embedded metric format, its
 /// metrics. <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
@@ -70,7 +70,7 @@ pub(crate) struct Line {
     pub(crate) cold_start: bool,
     pub(crate) command_id: Option<String>,
     pub(crate) correlation_id: Option<String>,
-    /// The event that a reaction is of; otherwise what the caller says.
+    /// The event that caused a reaction; for other commands, the caller's value.
     pub(crate) causation_id: Option<String>,
     pub(crate) outcome: &'static str,
     pub(crate) attempts: u32,
@@ -117,7 +117,7 @@ impl Line {
                     metric("duration_ms", "Milliseconds"),
                 ],
             }, {
-                // Of all slices together, for an alarm that needs no change with a new one.
+                // The metrics of all slices together are for an alarm that needs no change when a slice is added.
                 "Namespace": "Ringfence",
                 "Dimensions": [[]],
                 "Metrics": [metric("contention", "Count")],

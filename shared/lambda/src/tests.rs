@@ -62,7 +62,7 @@ fn invoke<H: Handler>(function: &Function<H>, payload: Value) -> Invoked {
     block_on(function.invoke(&payload.to_string(), &Context::default()))
 }
 
-/// What is in the log.
+/// The events in the log.
 fn events<S: DcbSlice>(
     function: &Function<OnEvents<S, MemoryLog>>,
 ) -> Vec<ringfence::SequencedEvent> {

@@ -1,15 +1,15 @@
-//! What a caller is told of a value that is not what a field takes. serde says it in Rust's words, and
-//! with the whole value; this says it in JSON's, and with the limit.
+//! The message for a value that a field does not take. serde's message has words of Rust and the whole value;
+//! this one has words of JSON and the limit.
 
 use crate::bounded::bounded;
 
-/// How much of a value is repeated, in bytes.
+/// The longest part of a value that is repeated, in bytes.
 const SHOWN_BYTES_MAX: usize = 64;
 
 /// The field and what is wrong with it, from the path of a value and serde's message.
 ///
-/// A message that begins with a path and a colon is of a field inside the value: so the variants of a
-/// command say which of their fields is wrong.
+/// A message that begins with a path and a colon is about a field inside the value. In this way the variants
+/// of a command say which of their fields is wrong.
 pub(crate) fn plain(path: &str, message: &str) -> (String, String) {
     let (inside, message) = match message.split_once(": ") {
         Some((inside, message)) if is_path(inside) => (inside, message),
@@ -37,7 +37,7 @@ fn reworded(message: &str) -> String {
     if message.starts_with("data did not match any variant") {
         return "does not match any form that is possible here".to_owned();
     }
-    // What is expected stands last: before it is the caller's text, which may say anything.
+    // The expected type comes last. Before it is the caller's text, which may contain anything.
     let Some((start, expected)) = message.rsplit_once(", expected ") else {
         return message.to_owned();
     };
@@ -51,7 +51,7 @@ fn reworded(message: &str) -> String {
     }
 }
 
-/// The names that serde says are possible, after `before`.
+/// The possible names according to serde, after `before`.
 fn choice(message: &str, before: &str) -> String {
     let names = message.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
     let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
@@ -82,7 +82,7 @@ fn taken(expected: &str) -> String {
         _ if begins(&["a map", "struct", "enum", "internally tagged", "adjacently tagged"]) => {
             "an object"
         }
-        // The words of whoever wrote the type.
+        // The words of the type's author.
         other => other,
     }
     .to_owned()
@@ -109,7 +109,7 @@ fn whole_numbers(name: &str) -> Option<String> {
     })
 }
 
-/// What was given instead.
+/// The value that was given instead.
 fn given(found: &str) -> String {
     match found {
         "map" => "an object".to_owned(),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_length_is_told_both() {
+    fn the_message_for_a_list_of_a_wrong_length_has_both_lengths() {
         let message = "invalid length 3, expected an array of length 2";
         check("at", message, "at", "must be a list of 2, has 3");
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_possible_is_listed() {
+    fn the_possible_names_are_listed() {
         let fields = "unknown field `a`, expected one of `b`, `c`, `d`";
         check("a", fields, "a", "is unknown; the fields are b, c, d");
         check("a", "unknown field `a`, there are no fields", "a", "is unknown");

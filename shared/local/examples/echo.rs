@@ -1,6 +1,6 @@
-//! A function for the tests of the local stack: the runtime API's loop and nothing else. It
-//! answers with its payload and its environment; told to, it fails, ends, or waits until two
-//! other invocations run beside it.
+//! A function for the tests of the local stack: the runtime API's loop and nothing else. It answers
+//! with its payload and its environment. On request it fails, ends, or waits until two other
+//! invocations run at the same time.
 
 use std::{collections::BTreeMap, env, path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The template's HTTP API: requests become API Gateway events (payload format 2.0), answers of
-//! functions become responses. No authorizer is asked: everything here is on the loopback address.
+//! The template's HTTP API: requests become API Gateway events (payload format 2.0), and answers of
+//! functions become responses. It asks no authorizer, because everything is on the loopback address.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     template::{ACCOUNT, Route},
 };
 
-/// Bytes of a request's body at most, as API Gateway has it: 10 MB.
+/// The most bytes of a request's body, as for API Gateway: 10 MB.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 struct Endpoint<I> {
@@ -34,7 +34,7 @@ struct Endpoint<I> {
 /// A router with the API's routes; everything else is not found.
 ///
 /// # Errors
-/// When a route's method is none of HTTP's.
+/// The method of a route is not an HTTP method.
 pub fn router<I: Invoke>(
     routes: &[Route],
     functions: &Arc<I>,
@@ -62,9 +62,9 @@ pub fn router<I: Invoke>(
     Ok(router.fallback(not_found).method_not_allowed_fallback(not_found))
 }
 
-/// A route whose method is none.
+/// A route whose method is not an HTTP method.
 #[derive(Debug, thiserror::Error)]
-#[error("{method} is no method of a route")]
+#[error("{method} can't be the method of a route")]
 pub struct UnknownMethod {
     /// The method.
     pub method: String,
@@ -175,7 +175,7 @@ fn query(uri: &Uri) -> BTreeMap<String, String> {
     join(pairs.map(|Query(pairs)| pairs).unwrap_or_default())
 }
 
-/// Headers by lower-case name; several of one name are joined, cookies stand apart.
+/// Headers by lower-case name. Several of one name are joined; cookies are kept apart.
 fn joined_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = headers.iter().filter(|(name, _)| *name != header::COOKIE);
@@ -193,7 +193,7 @@ fn join(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, S
     joined
 }
 
-/// API Gateway hands over these content types as they are and all others in base64.
+/// API Gateway passes on these content types as they are, and all others in base64.
 fn is_text(headers: &BTreeMap<String, String>) -> bool {
     let Some(content_type) = headers.get("content-type") else { return true };
     let kind = content_type.split(';').next().unwrap_or_default().trim();
@@ -215,7 +215,7 @@ struct Answer {
     is_base64_encoded: bool,
 }
 
-/// The response that a function's answer means; an answer without a status code is the body itself.
+/// The response for a function's answer; an answer without a status code is the body itself.
 fn response(answer: Value) -> Response {
     if answer.get("statusCode").is_none() {
         return (StatusCode::OK, axum::Json(answer)).into_response();

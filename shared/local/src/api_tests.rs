@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// A function that answers every event alike and keeps what it was given.
+/// A function that gives every event the same answer and keeps its payloads.
 struct Fake {
     answer: fn() -> Result<Value, InvokeError>,
     given: Mutex<Vec<(String, Value)>>,
@@ -117,7 +117,7 @@ fn check_error(answer: (u16, String), status: u16, text: &str) {
 }
 
 #[tokio::test]
-async fn failures_are_told_as_api_gateway_tells_them() {
+async fn failures_have_the_answers_of_api_gateway() {
     let function = || "place-order".to_owned();
     let fail = || Err(InvokeError::Function { function: "f".to_owned(), error: json!({}) });
     let hang = || {

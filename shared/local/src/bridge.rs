@@ -1,11 +1,11 @@
-//! The address at which containers on this machine reach it: that of the container engine's bridge.
+//! The address at which containers on this machine reach it: the address of the container engine's bridge.
 
 use std::{ffi::OsString, net::Ipv4Addr, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The engine's socket where `DOCKER_HOST` names none, as for the SAM CLI.
+/// The engine's socket if `DOCKER_HOST` is not set, as for the SAM CLI.
 const SOCKET_DEFAULT: &str = "unix:///var/run/docker.sock";
 
 /// Longest wait for the engine's answer.
@@ -14,17 +14,17 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Asks the engine that the SAM CLI would use; `docker_host` is the variable `DOCKER_HOST`.
 ///
 /// # Errors
-/// When there is no engine, or its containers can't reach a listener on this machine.
+/// There is no engine, or its containers can't reach a listener on this machine.
 pub async fn address(docker_host: Option<OsString>) -> Result<Ipv4Addr> {
     if !cfg!(target_os = "linux") {
         bail!(
-            "--sam is for Linux alone: elsewhere containers can't run the functions that are \
+            "--sam works on Linux only: elsewhere containers can't run the functions that are \
              built for this machine"
         );
     }
     let given = docker_host.filter(|host| !host.is_empty());
     let host = given.unwrap_or_else(|| SOCKET_DEFAULT.into());
-    let host = host.to_str().context("DOCKER_HOST is no text")?;
+    let host = host.to_str().context("DOCKER_HOST is not a text")?;
     let Some(socket) = host.strip_prefix("unix://") else {
         bail!(
             "--sam needs a container engine on this machine, and DOCKER_HOST is {host}: set it to \
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// What is learnt from an engine with these answers.
+    /// The address, or the refusal, for an engine with these answers.
     async fn asked(info: Value, network: Value) -> Result<Ipv4Addr> {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("engine.sock");

@@ -1,4 +1,4 @@
-//! The stack's buckets: a folder each.
+//! The stack's buckets, each a folder.
 
 use std::{
     fs, io,
@@ -19,7 +19,7 @@ pub struct Object {
     pub modified: DateTime<Utc>,
 }
 
-/// Why a bucket did not do what it was asked for.
+/// Why a request to a bucket failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
     /// The template has no such bucket.
@@ -53,7 +53,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// The buckets of these names, a folder in `folder` each, made with its first object.
+    /// The buckets of these names. Each is a folder in `folder`, which is made with its first object.
     #[must_use]
     pub fn new(folder: PathBuf, names: Vec<String>) -> Self {
         Self { folder, names }
@@ -89,7 +89,7 @@ impl Buckets {
         })
     }
 
-    /// Deletes an object; one that is not there is deleted already.
+    /// Deletes an object, if it is there.
     ///
     /// # Errors
     /// [`BucketError`].
@@ -120,7 +120,7 @@ impl Buckets {
         if !self.names.iter().any(|name| name == bucket) {
             return Err(BucketError::NoBucket { bucket: bucket.to_owned() });
         }
-        // A key such as `../x` names no file of the bucket.
+        // A key such as `../x` is not a file of the bucket.
         if !Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(BucketError::NoKey { key: key.to_owned() });
         }

@@ -41,7 +41,7 @@ pub struct Entry {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Refused {
-    /// The code, as EventBridge has it.
+    /// EventBridge's code.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
@@ -57,7 +57,7 @@ impl Entry {
         texts + resources + if self.time.is_some() { 14 } else { 0 }
     }
 
-    /// The event that targets get, with the bus it goes to.
+    /// The event that targets get, with its bus.
     fn event(self, now: DateTime<Utc>) -> Result<(String, Value), Refused> {
         let required = |value: Option<String>, name| {
             value.filter(|value| !value.is_empty()).ok_or_else(|| Refused {
@@ -131,7 +131,7 @@ impl<I: Invoke> Bus<I> {
     /// Puts one entry on its bus and returns the event's id; targets are invoked in the background.
     ///
     /// # Errors
-    /// When the entry is refused; nothing is delivered then.
+    /// The entry is refused; nothing is delivered.
     pub fn put(&self, entry: Entry) -> Result<String, Refused> {
         let (bus, event) = entry.event(clock::now())?;
         let bus = last_part(&bus);
@@ -158,9 +158,9 @@ impl<I: Invoke> Bus<I> {
 }
 
 impl<I: Invoke> Delivery<I> {
-    /// Invokes a target until it is done. EventBridge retries what does not reach the function,
-    /// then uses the target's dead-letter queue; Lambda retries what the function failed on, then
-    /// uses the function's own destination.
+    /// Invokes a target until it is done. EventBridge retries an event that does not reach the function, and
+    /// then uses the target's dead-letter queue. Lambda retries an event on which the function failed, and
+    /// then uses the function's own destination.
     async fn deliver(&self, rule: &str, target: &Target, event: &Value) {
         let start = tokio::time::Instant::now();
         let (mut undelivered, mut failed) = (0_u32, 0_u32);
@@ -187,8 +187,8 @@ impl<I: Invoke> Delivery<I> {
         }
     }
 
-    /// A rule's queue gets the event itself, and its attributes say which target it was for; a function's
-    /// destination gets a record around the event.
+    /// A rule's queue gets the event itself, with attributes that name its target. A function's destination
+    /// gets a record around the event.
     fn give_up(
         &self,
         error: &InvokeError,

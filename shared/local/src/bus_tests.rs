@@ -9,7 +9,7 @@ use crate::{
     template::REGION,
 };
 
-/// A function that fails as often as told, then answers; keeps what it was given.
+/// A function that fails a given number of times and then answers. It keeps its payloads.
 struct Fake {
     failures: Mutex<u32>,
     error: fn() -> InvokeError,

@@ -1,4 +1,4 @@
-//! The one place that asks for the time and makes ids.
+//! The one place that reads the clock and makes ids.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;

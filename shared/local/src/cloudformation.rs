@@ -16,7 +16,7 @@ pub(crate) fn answer(form: &[u8], outputs: &BTreeMap<String, String>, api: &str)
         fields.find_map(|field| field.strip_prefix(format!("{name}=").as_bytes()))
     };
     let (status, body) = match (field("Action"), field("StackName")) {
-        // No other form of a name needs an escape.
+        // The name of this stack needs no escape.
         (Some(b"DescribeStacks"), Some(stack)) if stack == STACK.as_bytes() => {
             (StatusCode::OK, described(outputs, api))
         }
@@ -25,14 +25,17 @@ pub(crate) fn answer(form: &[u8], outputs: &BTreeMap<String, String>, api: &str)
             let message = format!("Stack with id {stack} does not exist; this one is {STACK}");
             (StatusCode::BAD_REQUEST, error("ValidationError", &message))
         }
-        _ => (StatusCode::BAD_REQUEST, error("InvalidAction", "only DescribeStacks is here")),
+        _ => (
+            StatusCode::BAD_REQUEST,
+            error("InvalidAction", "this machine has only DescribeStacks"),
+        ),
     };
     (status, [("content-type", "text/xml")], body).into_response()
 }
 
 fn described(outputs: &BTreeMap<String, String>, api: &str) -> String {
     let member = |(name, value): (&String, &String)| {
-        // API Gateway's own host names nothing here.
+        // API Gateway's own host does not exist on this machine.
         let value = if value.contains(".execute-api.") { api } else { value };
         let (name, value) = (escape(name), escape(value));
         format!("<member><OutputKey>{name}</OutputKey><OutputValue>{value}</OutputValue></member>")

@@ -1,4 +1,4 @@
-//! Where things go that were given up: queues and buckets.
+//! Destinations of events and records that were given up: queues and buckets.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use crate::{
     queues::{Queues, UnknownQueue},
 };
 
-/// A destination that took nothing.
+/// Why a destination took nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// The queue is none of the stack's.
+    /// The stack has no such queue.
     #[error("the destination does not exist")]
     Queue(#[from] UnknownQueue),
-    /// The bucket is none of the stack's, or can't be written.
+    /// The stack has no such bucket, or it can't be written.
     #[error("the destination takes no object")]
     Bucket(#[from] BucketError),
     /// Neither a queue nor a bucket.
-    #[error("{arn} is no destination on this machine")]
+    #[error("{arn} is not a destination on this machine")]
     Unknown {
         /// The ARN.
         arn: String,
@@ -35,11 +35,11 @@ pub struct Destinations {
 }
 
 impl Destinations {
-    /// Sends a record of failure to the queue or bucket of this ARN. A bucket's object keeps the
-    /// payload, as at AWS; a queue gets the record without it.
+    /// Sends a record of failure to the queue or bucket of this ARN. As on AWS, a bucket's object has the
+    /// payload, and a queue gets the record without it.
     ///
     /// # Errors
-    /// When the destination does not exist or cannot be written.
+    /// The destination does not exist or can't be written.
     pub fn send(&self, arn: &str, record: &Value, payload: &Value) -> Result<(), DestinationError> {
         if arn.starts_with("arn:aws:sqs:") {
             self.queues.send(arn, record.to_string())?;
@@ -54,7 +54,7 @@ impl Destinations {
     }
 }
 
-/// An object's key, in the form that Lambda gives those of a stream's batches.
+/// An object's key, in Lambda's form for batches of a stream.
 fn key(record: &Value) -> String {
     let text = |pointer| record.pointer(pointer).and_then(Value::as_str).unwrap_or("none");
     let function = text("/requestContext/functionArn");

@@ -1,5 +1,5 @@
-//! DynamoDB in this process, with streams: one database per [`Embedded`], on a loopback port
-//! and wherever else it is told to listen.
+//! DynamoDB in this process, with streams: one database for each [`Embedded`], on a loopback port and on
+//! any further listener.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -18,21 +18,21 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::engine::Engine;
 
-/// Where files live in memory on Linux; elsewhere the database is an ordinary temporary file.
+/// The folder whose files are in memory on Linux. Elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// The engine looks up a stream's last sequence number for every record it writes and has no index
-/// for it, so each write would scan all the records before it.
+/// For every record that it writes, the engine looks up the stream's last sequence number. It has no index
+/// for that, so each write would scan all earlier records.
 const SEQUENCE_INDEX: &str = "CREATE INDEX IF NOT EXISTS ringfence_sequence \
      ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
-/// The engine's own statement: if a version of it asks differently, [`Embedded::start`] fails
-/// instead of becoming slow.
+/// The engine's own statement. If another version of the engine has another statement, [`Embedded::start`]
+/// fails instead of becoming slow.
 const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
      SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 \
      FROM _stream_records WHERE table_name = 'events'";
 
-/// Records in one answer of GetRecords, as DynamoDB Streams has it.
+/// The most records in one answer of GetRecords, as for DynamoDB Streams.
 const RECORDS_MAX: usize = 1_000;
 
 /// An operation on the embedded DynamoDB that failed.
@@ -44,7 +44,7 @@ pub enum EmbeddedError {
     /// The database refused an operation.
     #[error("the embedded database refused to {action}")]
     Database {
-        /// What was asked, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
         /// The engine's answer.
         #[source]
@@ -59,10 +59,10 @@ pub enum EmbeddedError {
         /// What `EXPLAIN QUERY PLAN` says.
         plan: String,
     },
-    /// The definition is none that DynamoDB has, or the engine's answer is none.
+    /// The definition is not one of DynamoDB's, or the engine's answer can't be decoded.
     #[error("the embedded database does not understand the {what}")]
     Shape {
-        /// Which message.
+        /// The message.
         what: &'static str,
         /// What is wrong with it.
         #[source]
@@ -89,7 +89,7 @@ impl Embedded {
     /// Starts an empty DynamoDB on a free loopback port.
     ///
     /// # Errors
-    /// When no folder or port can be had, or the engine is not the version this was written for.
+    /// There is no folder or port, or the engine does not have the pinned version.
     pub async fn start() -> Result<Self, EmbeddedError> {
         let memory = Path::new(MEMORY_FOLDER);
         let builder = || tempfile::Builder::new().prefix("ringfence-").to_owned();
@@ -109,16 +109,16 @@ impl Embedded {
         Ok(started)
     }
 
-    /// Serves the same DynamoDB at this listener too: its endpoint URL there.
+    /// Serves the same DynamoDB at this listener too. Returns its endpoint URL there.
     ///
     /// # Errors
-    /// When the listener has no address.
+    /// The listener has no address.
     pub fn serve(&mut self, listener: TcpListener) -> Result<String, EmbeddedError> {
         let endpoint = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
         let served = self.database.clone();
         tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
-            // An error says that the sender is gone, which is the signal.
+            // The signal is an error, which means that the sender is gone.
             let _ = stopped.await;
         }));
         self.stops.push(stop);
@@ -146,7 +146,7 @@ impl Embedded {
         self.engine().create_table(properties, name)
     }
 
-    /// Every item of a table, as DynamoDB's JSON has it, of at most 1 MB together.
+    /// Every item of a table in DynamoDB's JSON, if they have at most 1 MB together.
     ///
     /// # Errors
     /// When the engine refuses to read.
@@ -161,7 +161,7 @@ impl Embedded {
         message("items", items)
     }
 
-    /// Deletes every item whose time to live is over, as DynamoDB does by itself; returns how many.
+    /// Deletes every item whose time to live is over, which DynamoDB does by itself. Returns how many.
     ///
     /// # Errors
     /// When the engine refuses to.
@@ -230,8 +230,8 @@ impl StreamReader {
         &self.shard
     }
 
-    /// The next records, at most 1,000, in the shape in which Lambda hands them to a function;
-    /// none when the stream has nothing new.
+    /// The next records, at most 1,000, in the form in which Lambda passes them to a function. Empty if the
+    /// stream has nothing new.
     ///
     /// # Errors
     /// When the engine refuses to read.
@@ -310,7 +310,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn stream_hands_over_each_write_once_in_order() {
+    async fn a_stream_has_each_write_once_in_order() {
         let dynamo = Embedded::start().await.expect("a database");
         dynamo.create_table(&table(), "events").expect("a table");
         let mut stream = dynamo.stream("events").expect("a stream");

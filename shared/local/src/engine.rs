@@ -1,4 +1,4 @@
-//! The embedded DynamoDB without its server: a call is a function call, so it needs no socket, no
+//! The embedded DynamoDB without its server. A request is a function call, so it needs no socket, no
 //! thread and no time.
 
 use dynoxide::{

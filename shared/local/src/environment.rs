@@ -1,5 +1,5 @@
-//! Files for programs that somebody starts by hand on a running stack: a shell, AWS clients, and
-//! functions under `cargo lambda watch`.
+//! Files for programs that a person starts on a running stack: a shell, AWS clients, and functions under
+//! `cargo lambda watch`.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +18,17 @@ pub type Variables = BTreeMap<String, String>;
 /// function's binary.
 const RUNNER: &str = r#"set -a; . "$0/$(basename "$1")"; exec "$@""#;
 
-/// Where the files are.
+/// The paths of the files.
 pub struct Files {
-    /// Variables for a shell: those that have one value in the whole stack. Where functions
-    /// differ, as each has a dead-letter queue of its own, no value would be right.
+    /// Variables for a shell: those that have one value in the whole stack. If functions have different
+    /// values, such as the dead-letter queue of each, no value would be right.
     pub shell: PathBuf,
-    /// A configuration of cargo by which it runs each function with that function's variables:
+    /// A configuration for cargo, so that it runs each function with that function's variables:
     /// `cargo lambda watch --config <file>`. Its own `--env-file` is the same for all functions.
     pub watch: PathBuf,
 }
 
-/// Writes the files into `folder`; `common` is what each function gets besides its own variables.
+/// Writes the files into `folder`. Each function gets `common` besides its own variables.
 ///
 /// # Errors
 /// When one can't be written.
@@ -52,7 +52,7 @@ pub(crate) fn write(
     Ok(Files { shell, watch })
 }
 
-/// The functions' variables, without those of which two functions have different values.
+/// The functions' variables, without those that have different values in two functions.
 fn agreed(functions: &[Function]) -> impl Iterator<Item = (&String, &String)> {
     let mut values = BTreeMap::<_, Option<_>>::new();
     for (name, value) in functions.iter().flat_map(|function| &function.environment) {

@@ -1,4 +1,4 @@
-//! The real function binaries as processes, behind the runtime API of `cargo lambda watch`.
+//! Runs the real function binaries as processes, under the runtime API of `cargo lambda watch`.
 
 use std::{
     collections::BTreeMap,
@@ -29,11 +29,11 @@ use crate::{
     template::Function,
 };
 
-/// Processes of one function at most; further invocations wait. Far below the 100 requests a
-/// function that `cargo lambda watch` can hold.
+/// The most processes of one function; further invocations wait. This is far below the 100 requests that
+/// `cargo lambda watch` can hold for each function.
 const CONCURRENCY_MAX: usize = 8;
 
-/// Processes of one function from the start, so that two invocations at once do run at once.
+/// Processes of one function from the start, so that two invocations can run at the same time.
 const CONCURRENCY_MIN: usize = 2;
 
 /// Longest wait for `cargo lambda watch` to listen.
@@ -146,7 +146,7 @@ impl Invoke for Functions {
         if body.len() > PAYLOAD_BYTES_MAX {
             return Err(InvokeError::TooLarge { bytes: body.len() });
         }
-        // The semaphore is never closed; were it, there would be no bound.
+        // The semaphore is never closed. If it were, there would be no limit.
         let _place = running.free.acquire().await.ok();
         let busy = CONCURRENCY_MAX - running.free.available_permits();
         if busy > running.processes.load(Ordering::Relaxed) {
@@ -170,15 +170,15 @@ impl Invoke for Functions {
         let value = serde_json::from_str(&text);
         match (status.as_u16(), value) {
             (200, Ok(value)) => Ok(value),
-            // The runtime API answers so when the function failed; AWS has a header instead.
+            // This is the runtime API's answer for a function that failed; AWS has a header instead.
             (_, Ok(error)) => Err(InvokeError::Function { function: function(), error }),
             (_, Err(_)) => Err(InvokeError::Function { function: function(), error: json!(text) }),
         }
     }
 }
 
-/// The environment that Lambda gives a function, and nothing of this process's own, so that a
-/// variable that the template does not set is missing here too.
+/// The environment that Lambda gives a function, without this process's own variables. So a variable that
+/// the template does not set is missing here too.
 fn environment(
     function: &Function,
     common: &BTreeMap<String, String>,
@@ -218,7 +218,7 @@ pub(crate) fn keep(binary: &Path, kept: PathBuf) -> Result<PathBuf> {
 async fn keep_running(program: Program) {
     loop {
         if let Err(error) = run(&program).await {
-            // The log is where one looks when a function does not answer.
+            // A person looks into the log when a function does not answer.
             let _ = fs::write(&program.log, format!("{error:#}\n"));
         }
         sleep(RESTART_PAUSE).await;

@@ -1,16 +1,16 @@
-//! Invoking a function: the seam between what triggers functions and what runs them.
+//! Invoking a function: the interface between triggers of functions and what runs them.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Bytes of a synchronous invocation's payload at most, as Lambda has it: 6 MB.
+/// The most bytes of a synchronous invocation's payload, as for Lambda: 6 MB.
 pub const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// An invocation that brought no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
-    /// No function of that name.
+    /// There is no function of that name.
     #[error("there is no function {function}")]
     Unknown {
         /// The name asked for.
@@ -50,7 +50,7 @@ pub enum InvokeError {
 }
 
 impl InvokeError {
-    /// Whether the function took the payload and failed, as against never having had it.
+    /// Whether the function got the payload and failed. If not, the payload never reached it.
     #[must_use]
     pub fn is_function_failure(&self) -> bool {
         matches!(self, Self::Function { .. } | Self::TimedOut { .. })

@@ -1,9 +1,9 @@
-//! The whole stack on one machine, provisioned from `template.yaml`: an embedded DynamoDB with
-//! streams, the real function binaries behind a Lambda runtime API, the template's routes, event
-//! source mappings, bus, rules, queues and buckets. No AWS account, no Docker, no Java.
+//! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the real
+//! function binaries under a Lambda runtime API, the template's routes, event source mappings, bus, rules,
+//! queues and buckets. It needs no AWS account, no Docker and no Java.
 //!
-//! What is started here is what the template says; what is not understood is an error that names
-//! the resource and the property, never a guess.
+//! The template says what is started. Anything in it that is not understood is an error that names the
+//! resource and the property; nothing is guessed.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 use std::env;
@@ -37,8 +37,8 @@ pub mod tools;
 
 pub use run::run;
 
-/// The folder of the stack: the nearest one, from the package under way or the working directory
-/// upwards, that has a `template.yaml`; the working directory if there is none.
+/// The folder of the stack: the nearest folder with a `template.yaml`, from the current package or the
+/// working directory upwards. If there is none, the working directory.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
     let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);

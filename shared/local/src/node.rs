@@ -1,7 +1,6 @@
-//! The original of a table layout, run by Node.js where there is one, so that tests can let both
-//! write and read the same table. A folder holds `package.json` with its lock file, and
-//! `driver.mjs`, which reads requests from standard input and answers on standard output, a line of
-//! JSON each.
+//! The original of a table layout, run by Node.js if the machine has it, so that tests can let both write
+//! and read the same table. A folder has `package.json` with its lock file, and `driver.mjs`, which reads
+//! requests from standard input and writes answers to standard output, each as a line of JSON.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::OnceCell;
 
-/// With `1` in this variable, a machine that can't run an original fails the tests.
+/// If this variable is `1`, the tests fail on a machine that can't run an original.
 const REQUIRED: &str = "RINGFENCE_REQUIRE_NODE";
 
 /// The original of a layout, as npm installs it.
@@ -26,14 +25,14 @@ pub struct Original {
 }
 
 impl Original {
-    /// What `source` holds, to be installed in `folder`, so that nothing is written beside the code.
+    /// The original in `source`. It is installed in `folder`, so that nothing is written beside the code.
     #[must_use]
     pub const fn new(name: &'static str, source: &'static str, folder: &'static str) -> Self {
         Self { name, source, folder, installed: OnceCell::const_new() }
     }
 
-    /// Starts the driver, and installs its packages before, once for each state of the files.
-    /// `None` on a machine that can't run it, which standard error is told once.
+    /// Starts the driver. Before that it installs its packages, once for each state of the files. `None` on
+    /// a machine that can't run it, which is written to standard error once.
     ///
     /// # Panics
     /// On such a machine, if it is required.
@@ -44,7 +43,7 @@ impl Original {
         let mut process = tokio::process::Command::new("node")
             .arg(Path::new(self.folder).join("driver.mjs"))
             .envs(environment.iter().copied())
-            // The SDK's advice on versions of Node.js is not for readers of test results.
+            // Readers of test results do not need the SDK's advice on versions of Node.js.
             .env("NODE_NO_WARNINGS", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -65,7 +64,7 @@ impl Original {
                 "{REQUIRED}=1, but {} can't run: {why}",
                 self.name
             );
-            // Not by a macro, whose output a passing test would swallow.
+            // Not by a macro: a passing test would swallow its output.
             let left_out = format!("LEFT OUT, interchange with {}: {why}\n", self.name);
             let _ = std::io::stderr().write_all(left_out.as_bytes());
         })
@@ -79,7 +78,7 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
     let mut files = Vec::new();
     for entry in fs::read_dir(source).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
-        // Folders are what npm leaves behind where somebody has run it by hand.
+        // Folders are left from a run of npm by hand.
         if path.is_file() {
             files.push(path);
         }
@@ -98,7 +97,7 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
     }
     let npm = Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
-        // Without a network it is to say so soon.
+        // Without a network it should fail soon.
         .args(["--prefer-offline", "--fetch-retries=1"])
         .current_dir(folder)
         .output()
@@ -112,17 +111,17 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
 
 /// A running original.
 pub struct Driver {
-    // Ends with its standard input.
+    // The process ends with its standard input.
     _process: Child,
     requests: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
 }
 
 impl Driver {
-    /// Asks for something without waiting for the answer.
+    /// Sends a request without waiting for the answer.
     ///
     /// # Panics
-    /// When the driver has ended, as all of these.
+    /// The driver has ended. The same holds for the other functions.
     pub async fn send(&mut self, operation: &str, mut input: Value) {
         input["operation"] = json!(operation);
         let line = format!("{input}\n");
@@ -135,13 +134,13 @@ impl Driver {
         serde_json::from_str(&answer.expect("the driver lives")).expect("JSON")
     }
 
-    /// Has it done, whatever comes of it.
+    /// Sends a request and returns its answer.
     pub async fn ask(&mut self, operation: &str, input: Value) -> Value {
         self.send(operation, input).await;
         self.answer().await
     }
 
-    /// Has it done with success.
+    /// Sends a request that must succeed.
     #[track_caller]
     pub fn call(&mut self, operation: &str, input: Value) -> impl Future<Output = Value> {
         let at = Location::caller();

@@ -1,4 +1,4 @@
-//! What happens in the stack, for those who watch it: the demo, the tests, the page.
+//! Notices of what happens in the stack, for its watchers: the demo, the tests, the page.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-/// Notices that a slow watcher may be behind before it loses the oldest.
+/// How many notices are kept for a slow watcher before it loses the oldest.
 const BEHIND_MAX: usize = 10_000;
 
 /// Notices kept for a watcher that comes later.
@@ -19,11 +19,11 @@ const HISTORY_MAX: usize = 100;
 pub enum Notice {
     /// An event on the bus, in EventBridge's envelope.
     Event(Arc<Value>),
-    /// Something went wrong that no caller is told.
+    /// Something went wrong of which no caller learns.
     Trouble(Arc<str>),
 }
 
-/// Tells every watcher.
+/// Sends notices to every watcher.
 #[derive(Clone)]
 pub struct Notices {
     sender: broadcast::Sender<Notice>,
@@ -64,7 +64,7 @@ impl Notices {
             history.pop_front();
         }
         history.push_back(notice.clone());
-        // An error says that nobody watches.
+        // An error means that nobody watches.
         let _ = self.sender.send(notice);
     }
 }

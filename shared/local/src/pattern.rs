@@ -1,6 +1,5 @@
 //! Event patterns: one matcher for the rules of a bus and the filters of an event source mapping.
-//! A pattern that uses an operator which is not here is refused when it is read, so that nothing
-//! is matched by a guess.
+//! A pattern with an operator that is not supported is refused when it is read; nothing is guessed.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +24,7 @@ enum Test {
     AnythingBut(Vec<Value>),
 }
 
-/// A pattern that is none, or uses an operator that is not understood.
+/// A value that is not a pattern, or has an operator that is not understood.
 #[derive(Debug, thiserror::Error)]
 #[error("pattern not understood: {what}")]
 pub struct PatternError {
@@ -37,7 +36,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// When it is no JSON object, is empty, or uses an operator that is not understood.
+    /// It is not a JSON object, is empty, or has an operator that is not understood.
     pub fn parse(value: &Value) -> Result<Self, PatternError> {
         let map = value.as_object().filter(|map| !map.is_empty());
         let map = map.ok_or_else(|| PatternError { what: value.to_string() })?;
@@ -63,10 +62,10 @@ impl Pattern {
 
     fn matches_value(&self, value: Option<&Value>) -> bool {
         match value {
-            // Of a list of objects one has to match, as of a list of plain values.
+            // One object of a list has to match, as one value of a list of plain values.
             Some(Value::Array(items)) => items.iter().any(|item| self.matches_value(Some(item))),
             Some(Value::Object(map)) => self.matches_fields(map),
-            // Nothing inside a plain value exists.
+            // A plain value has no fields.
             _ => self.matches_fields(&Map::new()),
         }
     }
@@ -104,7 +103,7 @@ impl Test {
 
     fn holds(&self, value: Option<&Value>) -> bool {
         match (self, value) {
-            // Only a plain value or a list exists; an object is a path to values.
+            // Only a plain value or a list counts as existing; an object is a path to values.
             (Self::Exists(wanted), found) => {
                 *wanted == found.is_some_and(|found| !found.is_object())
             }

@@ -1,4 +1,4 @@
-//! Where a stack listens. One stack has the port of an API, and whoever wants it too learns which.
+//! Where a stack listens. Only one stack can have the port of an API; a second one learns which has it.
 
 use std::{
     io::ErrorKind,
@@ -21,16 +21,16 @@ use tokio::net::TcpListener;
 /// What a stack's `server` header begins with.
 const NAME: &str = "ringfence-local";
 
-/// Connections that wait to be accepted, at most.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// Longest wait for an answer of whoever has a port.
+/// Longest wait for an answer of the program that has a port.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Listens at a port of the loopback address; 0 takes a free one.
 ///
 /// # Errors
-/// When the port is taken: says by whom.
+/// The port is taken. The message says by which program.
 pub(crate) async fn listen(port: u16) -> Result<TcpListener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match TcpListener::bind(address).await {
@@ -62,7 +62,7 @@ pub(crate) fn listen_for_containers(address: Ipv4Addr) -> Result<TcpListener> {
         .with_context(|| format!("cannot listen on {address}, where containers reach this stack"))
 }
 
-/// An API each of whose answers names this process and its workspace.
+/// The API with a header in each answer that names this process and its workspace.
 pub(crate) fn named(api: Router, root: &Path) -> Router {
     let name = format!("{NAME} (process {}, {})", process::id(), root.display());
     // A path with a control character can't stand in a header.
@@ -80,7 +80,8 @@ async fn occupant(address: SocketAddr) -> String {
         Err(_) => None,
     };
     let Some(answer) = answer else {
-        return "a program that does not answer, as a stack that still builds its functions".into();
+        return "a program that does not answer, perhaps a stack that still builds its functions"
+            .into();
     };
     let server = answer.headers().get(SERVER).map(|name| String::from_utf8_lossy(name.as_bytes()));
     match server {
@@ -103,7 +104,7 @@ mod tests {
         format!("{:#}", listen(port).await.expect_err("the port is taken"))
     }
 
-    /// What a second stack is told that wants the port of this API.
+    /// The refusal that a second stack gets for the port of this API.
     async fn refusal_beside(api: Router) -> String {
         let (listener, port) = taken().await;
         tokio::spawn(async { axum::serve(listener, api).await });
@@ -126,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_bridge_that_is_not_there_yet_can_be_listened_at() {
-        // An address of documentation, which no machine has.
+        // An address for documentation, which no machine has.
         let address = Ipv4Addr::new(198, 51, 100, 1);
         let listener = listen_for_containers(address).expect("a listener");
         assert_eq!(listener.local_addr().expect("an address").ip(), address);

@@ -1,4 +1,4 @@
-//! The stack's queues: what is sent to one stays until somebody receives and deletes it.
+//! The stack's queues: a message stays in a queue until a receiver deletes it.
 
 use std::{
     collections::BTreeMap,
@@ -42,11 +42,11 @@ pub struct Received {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
-    /// What deletes it.
+    /// The receipt with which to delete it.
     pub receipt_handle: String,
 }
 
-/// A queue that the template has not.
+/// The template has no such queue.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no queue {queue}")]
 pub struct UnknownQueue {
@@ -75,7 +75,7 @@ impl Queues {
         Self { messages: Arc::new(Mutex::new(empty)) }
     }
 
-    /// Adds a message to the queue of this name, URL or ARN; returns its id.
+    /// Adds a message to the queue of this name, URL or ARN. Returns its id.
     ///
     /// # Errors
     /// When there is no such queue.
@@ -101,8 +101,8 @@ impl Queues {
         Ok(message_id)
     }
 
-    /// At most `max` messages that nobody else has, oldest first; hidden from others for
-    /// `visibility`.
+    /// Receives at most `max` messages that no other receiver has, oldest first. They are hidden from others
+    /// for `visibility`.
     ///
     /// # Errors
     /// When there is no such queue.
@@ -125,7 +125,7 @@ impl Queues {
         })
     }
 
-    /// Deletes the message of this receipt; false when it is no message's latest.
+    /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message.
     ///
     /// # Errors
     /// When there is no such queue.

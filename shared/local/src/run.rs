@@ -38,8 +38,8 @@ enum Command {
     },
 }
 
-/// Does what the command line asks for. `walk` uses a stack that nobody else uses, and fails as soon as
-/// something is not as it should be.
+/// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
+/// is wrong.
 #[tokio::main]
 pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>) -> ExitCode {
     let arguments = Arguments::parse();
@@ -70,7 +70,7 @@ async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -
     let target = root.join("target");
     match command {
         Command::Demo => {
-            // Nobody looks at the files of a walk, unless it fails.
+            // The files of a walk are of interest only if it fails.
             fs::create_dir_all(&target)?;
             let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
             let data = files.path().to_owned();
@@ -82,7 +82,7 @@ async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -
                 eprintln!("\nlogs: below {}", files.keep().display());
                 return Err(error);
             }
-            println!("\nAll of it happened.");
+            println!("\nEverything happened as expected.");
             Ok(())
         }
         Command::Up { port, sam } => {
@@ -179,7 +179,7 @@ async fn interrupted() {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
-        // Without handlers a signal ends the process at once.
+        // Without handlers a signal ends the process immediately.
         return std::future::pending().await;
     };
     tokio::select! {

@@ -1,4 +1,4 @@
-//! S3 as far as those need it who look after failed batches: list, get and delete, path style.
+//! The part of S3 that handling failed batches needs: list, get and delete, path style.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     notices::with_causes,
 };
 
-/// Keys of one answer at most, as S3 has it.
+/// The most keys of one answer, as for S3.
 const KEYS_MAX: usize = 1_000;
 
 /// The routes of S3.
@@ -47,7 +47,8 @@ async fn list(
     Query(request): Query<ListObjects>,
 ) -> Response {
     if request.list_type.as_deref() != Some("2") {
-        let message = "only ListObjectsV2 (list-type=2), GetObject and DeleteObject are here";
+        let message =
+            "this machine has only ListObjectsV2 (list-type=2), GetObject and DeleteObject";
         return error(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message);
     }
     let mut objects = match buckets.list(&bucket) {

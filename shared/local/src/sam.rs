@@ -1,7 +1,7 @@
-//! The functions as `sam local` runs them, laid out as `sam build` does: a template, and beside it a
-//! folder with the binary `bootstrap` for each function.
+//! The functions for `sam local`, laid out as by `sam build`: a template, and beside it a folder with the
+//! binary `bootstrap` for each function.
 //!
-//! Every variable of a function stands in the template, since SAM hands on no others.
+//! The template has every variable of a function, because SAM passes on no others.
 
 use std::{
     env, fs,
@@ -17,11 +17,11 @@ use crate::{
     template::{Function, Model, Route},
 };
 
-/// Writes template and folders into `folder`: the template's path. `common` is what each function
-/// gets besides its own variables.
+/// Writes template and folders into `folder`. Returns the template's path. Each function gets `common`
+/// besides its own variables.
 ///
 /// # Errors
-/// When a file can't be written, or Lambda has no functions for this machine's processor.
+/// A file can't be written, or Lambda has no functions for this machine's processor.
 pub(crate) fn write(
     folder: &Path,
     model: &Model,

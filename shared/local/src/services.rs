@@ -1,5 +1,5 @@
-//! The endpoint that AWS clients talk to in the place of EventBridge, SQS, S3 and CloudFormation, and the
-//! page that shows the topic.
+//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3 and CloudFormation, and the page that
+//! shows the topic.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -29,20 +29,20 @@ use crate::{
     template::Route,
 };
 
-/// Entries of one PutEvents call at most.
+/// The most entries of one PutEvents call.
 const ENTRIES_MAX: usize = 10;
-/// Bytes of all entries of one PutEvents call at most: 1 MB.
+/// The most bytes of all entries of one PutEvents call: 1 MB.
 const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of an SQS message at most: 1 MB.
+/// The most bytes of an SQS message: 1 MB.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Messages of one ReceiveMessage call at most.
+/// The most messages of one ReceiveMessage call.
 const MESSAGES_MAX: usize = 10;
-/// For how long a received message is hidden from others, where neither request nor queue says it.
+/// For how long a received message is hidden from others if neither request nor queue says so.
 const VISIBILITY_DEFAULT_SECONDS: u64 = 30;
-/// The code for a queue that is not there, and its name in SQS's older protocol.
+/// The code for a queue that does not exist, and its name in SQS's older protocol.
 const NO_QUEUE: &str = "QueueDoesNotExist";
 const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
-/// Bytes of a request's body at most: room for the limits above in escaped JSON.
+/// The most bytes of a request's body: room for the limits above in escaped JSON.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const PAGE: &str = include_str!("page.html");
@@ -55,7 +55,7 @@ pub struct Services<I> {
     pub queues: Queues,
     /// The buckets.
     pub buckets: Buckets,
-    /// What happens.
+    /// The notices of what happens.
     pub notices: Notices,
     /// The API's routes, for the page.
     pub routes: Vec<Route>,
@@ -103,7 +103,7 @@ async fn routes<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Json<Val
     Json(services.routes.iter().map(url).collect())
 }
 
-/// The latest events and troubles and all that follow, as server-sent events.
+/// The latest events and troubles and all later ones, as server-sent events.
 async fn topic<I: Invoke>(
     State(services): State<Arc<Services<I>>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -112,7 +112,7 @@ async fn topic<I: Invoke>(
         loop {
             match watch.recv().await {
                 Ok(notice) => return Some((notice, watch)),
-                // A watcher that is behind goes on with the oldest notice there is.
+                // A watcher that is too slow goes on with the oldest notice that is left.
                 Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
             }
@@ -120,7 +120,7 @@ async fn topic<I: Invoke>(
     });
     let sent = |notice| match notice {
         Notice::Event(event) => Event::default().data(event.to_string()),
-        // In JSON, since a text can have several lines.
+        // In JSON, because a text can have several lines.
         Notice::Trouble(text) => Event::default().event("trouble").data(json!(*text).to_string()),
     };
     Sse::new(stream::iter(history).chain(live).map(move |notice| Ok(sent(notice))))
@@ -141,9 +141,10 @@ async fn call<I: Invoke>(
         Some("AmazonSQS.SendMessage") => send_message(&services, &body),
         Some("AmazonSQS.ReceiveMessage") => receive_message(&services, &body),
         Some("AmazonSQS.DeleteMessage") => delete_message(&services, &body),
-        other => {
-            Err(("UnknownOperationException", format!("{} is not here", other.unwrap_or("-"))))
-        }
+        other => Err((
+            "UnknownOperationException",
+            format!("this machine does not have {}", other.unwrap_or("-")),
+        )),
     };
     match answer {
         Ok(answer) => {
@@ -220,14 +221,14 @@ fn no_queue(error: UnknownQueue) -> (&'static str, String) {
 struct ReceiveMessage {
     queue_url: String,
     max_number_of_messages: Option<usize>,
-    /// In seconds.
+    /// The time in seconds.
     visibility_timeout: Option<u64>,
     /// Without these a message comes without attributes.
     #[serde(default)]
     message_attribute_names: Vec<String>,
 }
 
-/// Answers at once, however long the request would wait.
+/// Answers immediately, however long the request would wait.
 fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: ReceiveMessage = parse(body)?;
     let max = request.max_number_of_messages.unwrap_or(1);
@@ -256,7 +257,7 @@ struct DeleteMessage {
     receipt_handle: String,
 }
 
-/// A receipt that is no message's any more deletes nothing, which is no error at AWS either.
+/// An old receipt deletes nothing. As on AWS, that is not an error.
 fn delete_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: DeleteMessage = parse(body)?;
     services.queues.delete(&request.queue_url, &request.receipt_handle).map_err(no_queue)?;

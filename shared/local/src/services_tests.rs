@@ -206,11 +206,11 @@ async fn the_sdk_lists_gets_and_deletes_objects() {
     let unknown = s3.list_objects_v2().bucket("found").send().await;
     assert!(unknown.expect_err("no bucket").into_service_error().is_no_such_bucket());
     let outside = s3.get_object().bucket("lost").key("../secret").send().await;
-    assert!(outside.is_err(), "a key is no path");
+    assert!(outside.is_err(), "a key is not a path");
 }
 
 #[tokio::test]
-async fn troubles_are_told_before_and_after_the_page_opened() {
+async fn the_page_shows_troubles_before_and_after_it_opened() {
     let (sender, watch) = (Notices::default(), "broken");
     sender.trouble(&InvokeError::Unknown { function: watch.to_owned() });
     let (history, mut live) = sender.watch_with_history();

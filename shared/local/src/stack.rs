@@ -37,10 +37,10 @@ use crate::{
 pub struct Options {
     /// The workspace with the functions.
     pub root: PathBuf,
-    /// What the stack is.
+    /// The template that describes the stack.
     pub template: Template,
-    /// Where the stack makes a folder for its files, named by its port: stacks that run at once
-    /// keep their logs, buckets and variables apart.
+    /// The folder in which the stack makes a folder for its files, named by its port. So stacks that run at
+    /// the same time keep their logs, buckets and variables apart.
     pub data: PathBuf,
     /// The API's port on the loopback address; 0 for a free one.
     pub port: u16,
@@ -67,7 +67,7 @@ impl Stack {
     /// Builds the functions and starts everything; cargo shows its progress on standard error.
     ///
     /// # Errors
-    /// When the template is not understood, a build fails, or something does not start.
+    /// The template is not understood, a build fails, or something does not start.
     pub async fn start(options: &Options) -> Result<Self> {
         let api_listener = port::listen(options.port).await?;
         let services_listener = port::listen(0).await?;
@@ -147,7 +147,7 @@ impl Stack {
         &self.api
     }
 
-    /// The URL in the place of EventBridge, SQS, S3 and CloudFormation; a browser gets the page there.
+    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation. A browser gets the page there.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -177,7 +177,7 @@ impl Stack {
         &self.model.tables
     }
 
-    /// Every item of the table of this logical id, of at most 1 MB together.
+    /// Every item of the table of this logical id, if they have at most 1 MB together.
     ///
     /// # Errors
     /// When there is no such table or it can't be read.
@@ -241,22 +241,22 @@ impl Stack {
             .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
-    /// Serves DynamoDB and the other services at this address too, at which containers reach this
-    /// machine, and writes a template for `sam local`, which runs the functions of this stack's
-    /// `template` in containers: its path.
+    /// Serves DynamoDB and the other services also at this address, at which containers reach this machine.
+    /// Writes a template with which `sam local` runs the functions of this stack's `template` in containers,
+    /// and returns its path.
     ///
     /// # Errors
-    /// When it can't listen at the address, or a file can't be written.
+    /// It can't listen at the address, or a file can't be written.
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let dynamo = self.dynamo.serve(port::listen_for_containers(address)?)?;
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         serve(&mut self.tasks, listener, self.router.clone());
-        // The URLs of queues are other ones there.
+        // At this address queues have other URLs.
         let model = template.model(&services)?;
         let common = common_environment(&dynamo, &services);
         empty(&self.folder.join("sam"))?;
-        // It goes with the stack, without which nothing in it works.
+        // The folder is deleted with the stack, without which nothing in it works.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
         let folder = folder.context("cannot make a folder for `sam local`")?;
         let written = sam::write(folder.path(), &model, &common, &self.functions)?;
@@ -280,7 +280,7 @@ fn common_environment(dynamo: &str, services: &str) -> Variables {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Removes what an earlier stack left: its tables are gone as well.
+/// Removes the files of an earlier stack, whose tables are gone as well.
 fn empty(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! What the stack needs from outside: the functions' binaries and cargo-lambda.
+//! The tools of the stack: the build of the functions' binaries, and cargo-lambda.
 
 use std::{
     env, fs,
@@ -29,11 +29,11 @@ pub async fn build(root: &Path, binaries: impl Iterator<Item = &str>) -> Result<
     Ok(())
 }
 
-/// The path of cargo-lambda at its pinned version: the installed one, else one of the project's
-/// own, which is fetched with pip into `target/tools` the first time.
+/// The path of cargo-lambda at its pinned version: the installed one, or else the project's own, which pip
+/// fetches into `target/tools` the first time.
 ///
 /// # Errors
-/// When pip cannot fetch it.
+/// pip can't fetch it.
 pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
     let tools = root.join("target/tools");
     let own = tools.join(format!("cargo-lambda-{CARGO_LAMBDA_VERSION}"));
@@ -47,7 +47,7 @@ pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
         }
     }
     eprintln!("fetching cargo-lambda {CARGO_LAMBDA_VERSION} into {}", own.display());
-    // Fetched beside its place and moved there whole, since several may fetch at once.
+    // Several stacks may fetch at once, so it is fetched beside its place and then moved there.
     fs::create_dir_all(&tools).with_context(|| format!("cannot make {}", tools.display()))?;
     let fetched = tempfile::tempdir_in(&tools).context("cannot make a folder in target/tools")?;
     let status = Command::new("python3")
@@ -63,7 +63,7 @@ pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
     if !status.success() {
         bail!("pip did not install cargo-lambda {CARGO_LAMBDA_VERSION}");
     }
-    // Where another was first, its copy is there and this one goes.
+    // If another stack was first, its copy stays and this one is removed.
     if fs::rename(fetched.path(), &own).is_ok() {
         let _ = fetched.keep();
     }

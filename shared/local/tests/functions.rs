@@ -1,4 +1,4 @@
-//! Real processes behind the real runtime API.
+//! Real processes under the real runtime API.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
@@ -69,7 +69,7 @@ async fn overlapping_invocations_run_in_processes_of_their_own() {
     let place = folder.path().join("place");
     fs::create_dir(&place).expect("a folder");
     let payload = json!({ "do": "meet", "at": place });
-    // One more than there are from the start.
+    // One more than the processes that run from the start.
     let three = tokio::join!(
         functions.invoke("echo", &payload),
         functions.invoke("echo", &payload),
@@ -92,7 +92,7 @@ async fn failures_are_told_apart() {
     let large = functions.invoke("echo", &json!("x".repeat(7_000_000))).await;
     assert!(matches!(large, Err(InvokeError::TooLarge { .. })), "{large:?}");
 
-    // Both processes end; what answers then was started again.
+    // Both processes end; the process that answers then was started again.
     let end = json!({ "do": "end" });
     let ended = tokio::join!(functions.invoke("echo", &end), functions.invoke("echo", &end));
     for ended in [ended.0, ended.1] {

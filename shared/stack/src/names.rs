@@ -12,7 +12,7 @@ use serde::forward_to_deserialize_any;
 /// The names of the variants, whether they are tagged by their names alone or by a field.
 pub(crate) fn names<E: DeserializeOwned>() -> &'static [&'static str] {
     let found = Cell::new(&[][..]);
-    // It fails in any case: all that matters is what it asks for.
+    // It always fails; only what it asks for matters.
     let _ = E::deserialize(Names(&found));
     found.get()
 }
@@ -39,7 +39,7 @@ impl<'de> Deserializer<'de> for Names<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // An enum that is tagged by a field names that field first.
+        // An enum that is tagged by a field asks for that field first.
         visitor.visit_map(Tagged { names: self, field: fields.first() })
     }
 

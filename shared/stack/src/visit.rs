@@ -5,9 +5,9 @@ use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
 use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
 use ringfence_views::View;
 
-/// What has members: a stack its contexts, a context its slices and views.
+/// Something with members: a stack has contexts, a context has slices and views.
 pub trait Members {
-    /// Lists them, in the order in which people shall read them.
+    /// Lists them, in the order in which people are to read them.
     fn list(list: &mut List<impl Visitor>);
 }
 
@@ -38,7 +38,7 @@ impl<'v, V: Visitor> List<'v, V> {
         M::list(&mut Self(visitor));
     }
 
-    /// Lists a context, and what it lists.
+    /// Lists a context and its members.
     pub fn context<C: Context<Log: ListedContext<C>> + Members>(&mut self) -> &mut Self {
         C::Log::visit(self.0);
         C::list(self);

@@ -27,7 +27,7 @@ const EVENTS: &str = "EventTable";
 const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 
-/// What the cases of a slice asked of DynamoDB.
+/// The requests that the cases of a slice sent to DynamoDB.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// The slice's name.
@@ -79,7 +79,7 @@ impl<'t> Cases<'t> {
     }
 }
 
-/// Runs the command of a case whose facts are there, and says what it asked.
+/// Prepares the facts of a case, runs its command, and returns the command's requests.
 async fn run<S: Slice>(
     case: &Case<S>,
     log: &impl CaseLog<S>,
@@ -97,8 +97,8 @@ fn asked(dynamo: &Dynamo) -> Vec<(String, Value)> {
     requests.map(|Exchange { operation, request, .. }| (operation, request)).collect()
 }
 
-/// With this envelope each command is sent again, under a key, so that the requests of commands with a key are
-/// known too.
+/// The envelope with which each command is sent again, so that the requests of commands with a key are known
+/// too.
 fn again() -> Envelope {
     Envelope { idempotency_key: Some("again".to_owned()), ..Envelope::default() }
 }

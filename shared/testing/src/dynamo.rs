@@ -7,8 +7,8 @@ use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 use ringfence_local::template::Template;
 
-/// A DynamoDB in this process, empty, and a recorder on the way to it. A table has its logical id in the
-/// template as its name.
+/// An empty DynamoDB in this process, and a recorder on the way to it. The name of a table is its logical id
+/// in the template.
 pub struct Dynamo {
     _embedded: Embedded,
     /// Records each request, and can make it fail.
@@ -20,7 +20,7 @@ pub struct Dynamo {
 }
 
 impl Dynamo {
-    /// With the tables of these logical ids. Panics if the template has no such table.
+    /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them.
     pub async fn with(template: &Template, tables: &[&str]) -> Self {
         let embedded = Embedded::start().await.expect("an embedded DynamoDB");
         for table in tables {

@@ -1,4 +1,4 @@
-//! What goes with each function: its part of the template, its route, its rule and its samples.
+//! Checks that each function has its part of the template, its route, its rule and its samples.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ pub(crate) const SERVING: [(&str, &[&str]); 4] = [
 ];
 
 /// Panics unless every slice, and every function that serves all contexts, has its part of `template.yaml`, with the
-/// variables that it reads, and its samples, and nothing else has any. Says what to write.
+/// variables that it reads, and its samples, and nothing else has them. The message says what to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
     let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
@@ -76,7 +76,7 @@ fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
                 .is_some_and(|context| context.event_types.iter().any(|name| name == event_type));
             assert!(
                 exists,
-                "{} reacts to {event_type} of {context}, which is not there",
+                "{} reacts to {event_type} of {context}, which does not exist",
                 slice.name
             );
         }
@@ -133,7 +133,7 @@ fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(
     ));
 }
 
-/// The names of what is in a folder and not hidden.
+/// The names of a folder's entries that are not hidden.
 pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
     let found =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -146,7 +146,7 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack) {
     let lacking = |name: &String| {
         format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
     };
-    let extra = |name: &String| format!("events/{name} has samples of no function");
+    let extra = |name: &String| format!("events/{name} has samples, but there is no such function");
     let expected = names(stack).into_iter().collect();
     check_none(&differences(&entries(&events), &expected, lacking, extra));
     let slices = stack.slices().map(|(context, slice)| {

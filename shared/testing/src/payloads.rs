@@ -1,4 +1,4 @@
-//! What callers of each slice are told of input that no command is made of.
+//! The answers of each slice to input that is not a command.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-/// Puts what does not belong there into each place of the sample, and leaves each field out.
+/// Puts wrong values into each place of the sample, and leaves each field out.
 fn harass<S: Slice>() {
     let sample = sample::<S>();
     assert_eq!(refused::<S>(&sample.to_string()), None, "{}", S::NAME);
@@ -77,7 +77,7 @@ fn harass<S: Slice>() {
     let mut told = 0;
     let mut tell = |command: &Value, pointer: &str| {
         let text = command.to_string();
-        assert!(text.len() < 350 * 1_024, "it is not its size that is wrong");
+        assert!(text.len() < 350 * 1_024, "the body is within the limit of its size");
         let Some(problem) = refused::<S>(&text) else { return };
         let context = format!("{} {pointer}: {problem:?}", S::NAME);
         assert_eq!(problem.status, 400, "{context}");
@@ -117,8 +117,8 @@ fn refused<S: Slice>(command: &str) -> Option<Problem> {
     read::<S>(command).err()
 }
 
-/// Puts what does not belong there into each place of each slice's sample `events/<slice>/direct.json`,
-/// and leaves each field out. Panics unless the answer is 400, names the field, and speaks no Rust.
+/// Puts wrong values into each place of each slice's sample `events/<slice>/direct.json`, and leaves each
+/// field out. Panics unless the answer is 400, names the field, and has no words of Rust.
 pub fn check_bad_input<M: Members>() {
     struct Each;
 

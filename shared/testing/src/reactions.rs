@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::template::{check_none, differences, resources};
 
-/// The pattern of a rule that takes these events, as it stands in the template.
+/// The pattern of a rule that takes these events, as the template writes it.
 fn pattern(causes: &[Cause]) -> Option<String> {
     let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
     let contexts = list(causes.iter().map(|cause| cause.context).collect());

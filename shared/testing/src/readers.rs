@@ -1,4 +1,4 @@
-//! What the functions that read the index and the logs ask of DynamoDB, and what their roles allow.
+//! Compares the requests of the functions that read the index and the logs with their roles.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -197,7 +197,7 @@ fn template() -> Template {
     Template::of_workspace().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compares what a function has asked with its role.
+/// Compares the requests of a function with its role.
 #[track_caller]
 fn check(function: &str, asked: Vec<Exchange>) {
     let tables = TABLES.map(|table| (table, table));
@@ -208,11 +208,11 @@ fn check(function: &str, asked: Vec<Exchange>) {
     assert_eq!(excess(&[(role, needed)]), BTreeSet::new(), "{function}");
 }
 
-/// Compares what index-events asks of DynamoDB with its role. Panics unless the role allows that and no more.
+/// Compares the requests of index-events with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_index_events() {
     let world = World::start().await;
     let mut asked = Vec::new();
-    // Partitions that are new, and then are not; of a document's new events some are in a calf by then.
+    // The partitions are new, and then are not. By then some of a document's new events are in a calf.
     for appends in [1, 3] {
         let events = world.append(vec![noted(&["a"], 0)]).await;
         let mut partitions: Vec<Partition> = events.iter().map(Partition::of).collect();
@@ -227,7 +227,7 @@ pub async fn check_role_of_index_events() {
     check("index-events", asked);
 }
 
-/// Compares what project-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
+/// Compares the requests of project-views with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_project_views() {
     let world = World::start().await;
     let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
@@ -249,7 +249,7 @@ pub async fn check_role_of_project_views() {
     check("project-views", asked);
 }
 
-/// Compares what query-views asks of DynamoDB with its role. Panics unless the role allows that and no more.
+/// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_query_views() {
     let world = World::start().await;
     world.publish(noted(&["a", "b"], 0)).await;

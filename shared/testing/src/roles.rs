@@ -2,8 +2,8 @@
 //! each other function.
 //!
 //! [`check_cases`](crate::check_cases) and the checks of `readers.rs` compare what a role may do with items with the
-//! requests that the functions make. Here is what no request shows: which role a function has, the keys and
-//! transactions that limit a role, and what it may do outside of DynamoDB.
+//! requests that the functions make. The checks here are of what requests do not show: which role a function has,
+//! the keys and transactions that limit a role, and what it may do outside of DynamoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
 
-/// Panics unless each function has its role, and each role allows what its functions need and no more. Says what to
-/// write into `template.yaml`.
+/// Panics unless each function has its role, and each role allows what its functions need and no more. The message
+/// says what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
     let template = template();
@@ -45,7 +45,7 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
     }
 }
 
-/// The partition keys, or their beginnings, to which a role is limited; and whether all of its statements are.
+/// The partition keys, or their beginnings, to which a role is limited, and whether all of its statements are.
 fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
         Log::Dcb => None,
@@ -108,7 +108,9 @@ fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(
         }]);
         assert_eq!(role["AssumeRolePolicyDocument"]["Statement"], assumes, "{role}");
     }
-    troubles.extend(found.keys().map(|role| format!("template.yaml has {role}, of no function")));
+    troubles.extend(
+        found.keys().map(|role| format!("template.yaml has {role}, which no function has")),
+    );
     check_none(&troubles);
 }
 
@@ -151,8 +153,8 @@ fn allow(sid: &str, action: Value, resource: Value) -> Value {
     json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
 }
 
-/// What a role needs besides items of tables, as the template itself says of its functions: their log, the
-/// streams that they read, the bus and the queues that they write to, and where Lambda puts what failed.
+/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
+/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
 fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
     let mut due =
         vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
@@ -201,7 +203,7 @@ fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
     assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
 }
 
-/// What a role lacks, as it is to be written, and which of its statements nothing needs.
+/// What a role lacks, as text to write, and which of its statements nothing needs.
 fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
     let lacks = expected.iter().filter(|statement| !found.contains(statement));
     let lacks = lacks.map(|statement| {
@@ -211,8 +213,8 @@ fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
     let sids: BTreeSet<_> = expected.iter().map(|statement| statement["Sid"].to_string()).collect();
     let extra = found.iter().map(|statement| statement["Sid"].to_string());
     let extra = extra.filter(|sid| !sids.contains(sid));
-    let extra =
-        extra.map(|sid| format!("{role} has the statement {sid}, which no function of it needs"));
+    let extra = extra
+        .map(|sid| format!("{role} has the statement {sid}, which none of its functions needs"));
     lacks.chain(extra).collect()
 }
 
@@ -256,7 +258,7 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
     collect(&template["Resources"], "Action", &mut actions);
     assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
     for resource in named.iter().map(|resource| resource.to_string()) {
-        // The objects of a bucket are the one star.
+        // Only the objects of a bucket are named by a star.
         let rest = resource.replace("FailedBatches.Arn}/*", "");
         assert!(!rest.contains('*'), "{resource}");
     }
@@ -274,7 +276,7 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
 }
 
 #[test]
-fn a_role_that_differs_is_told_by_what_to_write() {
+fn a_wrong_role_is_reported_with_what_to_write() {
     let log = allow("Log", json!("logs:PutLogEvents"), arn("Logs"));
     let check = |found: &[Value], expected: &[Value], trouble: &str| {
         assert_eq!(differences("CartsRole", found, expected), [trouble]);
@@ -285,5 +287,5 @@ fn a_role_that_differs_is_told_by_what_to_write() {
         "CartsRole lacks this statement, or has another one of its Sid:\n\
          - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
     );
-    check(&[log], &[], "CartsRole has the statement \"Log\", which no function of it needs");
+    check(&[log], &[], "CartsRole has the statement \"Log\", which none of its functions needs");
 }

@@ -38,10 +38,10 @@ pub fn arn(resource: &str) -> Value {
     json!({ "!GetAtt": format!("{resource}.Arn") })
 }
 
-/// Where events go that an automation could not handle.
+/// The queue of events that an automation could not handle.
 pub const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
 
-/// One line for each thing that is missing, by what to write, and one for each that nothing asks for.
+/// One line for each thing that is missing, with what to write, and one for each thing that is not expected.
 pub fn differences<T: Ord>(
     found: &BTreeSet<T>,
     expected: &BTreeSet<T>,

@@ -56,7 +56,7 @@ impl View for CatalogProducts {
 }
 
 #[test]
-fn a_product_is_as_it_was_last_changed() {
+fn a_row_shows_the_latest_name_and_price() {
     use crate::{ProductAdded, ProductNameChanged, ProductPriceChanged};
     use ringfence_views::kit::given;
 

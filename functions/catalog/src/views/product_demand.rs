@@ -52,7 +52,7 @@ impl View for ProductDemand {
 }
 
 #[test]
-fn open_demand_goes_down_and_what_was_recorded_stays() {
+fn revoked_demand_lowers_only_the_open_demand() {
     use crate::{ProductDemandRecorded, ProductDemandRevoked};
     use ringfence_views::kit::given;
 

@@ -96,7 +96,7 @@ impl View for Customers {
 }
 
 #[test]
-fn a_customer_is_what_became_of_it() {
+fn a_row_shows_all_changes_of_a_customer() {
     use crate::{CustomerEvent, WELCOME_POINTS};
     use ringfence_views::kit::given;
 
@@ -134,12 +134,12 @@ fn a_customer_is_what_became_of_it() {
 }
 
 #[test]
-fn the_same_type_of_another_stream_is_none_of_its_events() {
+fn events_of_the_same_type_in_other_streams_are_ignored() {
     use crate::CustomerEvent;
     use ringfence_aggregate_log::{AggregateContext, Aggregates};
     use ringfence_views::kit::given;
 
-    /// Another store, with an event type of the same name.
+    /// Another context, with event types of the same names.
     struct Others;
 
     impl Context for Others {

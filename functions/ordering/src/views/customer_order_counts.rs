@@ -1,4 +1,4 @@
-//! customer-order-counts: how many orders a customer has placed. One row for each.
+//! customer-order-counts: how many orders a customer has placed. One row for each customer.
 
 use crate::CustomerId;
 use ringfence::prelude::*;
@@ -51,7 +51,7 @@ impl View for CustomerOrderCounts {
         let at = rfc3339(*at_ms);
         Some(match row {
             None => Counts { orders: 1, last_at: at },
-            // Orders lie in partitions of their own, so a later one may be indexed first.
+            // Each order has a partition of its own, so a later one may be indexed first.
             Some(row) => Counts { orders: row.orders + 1, last_at: at.max(row.last_at) },
         })
     }

@@ -19,7 +19,7 @@ pub enum Consumed {
         order_id: OrderId,
         customer_id: CustomerId,
         product_ids: Vec<ProductId>,
-        /// Only of products for which the order has a quantity.
+        /// Has only the products for which the order has a quantity.
         #[serde(default)]
         quantities: BTreeMap<ProductId, NonZeroU32>,
         #[time]
@@ -59,7 +59,7 @@ pub struct Line {
     /// `None` if the event has no quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<u32>,
-    /// Of one unit; `None` if the event has no price.
+    /// The price of one unit; `None` if the event has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Money>,
 }
@@ -139,7 +139,7 @@ fn line(product_id: &ProductId, quantity: Option<u32>) -> Line {
 }
 
 #[test]
-fn an_order_says_what_was_ordered_and_what_became_of_it() {
+fn a_row_shows_the_lines_and_the_status_of_an_order() {
     use crate::{OrderCancelled, OrderPlaced, OrderSubmitted, ProductOrdered};
     use pricing::ProductsOrdered;
     use ringfence_views::kit::given;
@@ -189,7 +189,7 @@ fn an_order_says_what_was_ordered_and_what_became_of_it() {
 }
 
 #[test]
-fn a_cancellation_of_no_known_order_is_no_row() {
+fn cancelling_an_unknown_order_makes_no_row() {
     use crate::OrderCancelled;
     use ringfence_views::kit::given;
 

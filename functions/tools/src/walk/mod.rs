@@ -1,6 +1,5 @@
 //! A walk through the shop: each request, its answer, each event on the topic, events of all three
-//! logs in the index, and rows of the views. It ends with an error as soon as something is not as it
-//! should be.
+//! logs in the index, and rows of the views. It ends with an error at the first thing that is wrong.
 
 mod walker;
 
@@ -13,7 +12,7 @@ use ringfence_local::stack::Stack;
 /// Walks the shop on a stack that nobody else uses.
 ///
 /// # Errors
-/// When an answer or an event is not as it should be, or does not come.
+/// An answer or an event is wrong or does not come.
 pub async fn walk(stack: &Stack) -> Result<()> {
     let mut walker = Walker::new(stack)?;
     walker.sync_products().await?;
@@ -55,7 +54,7 @@ impl Walker<'_> {
     }
 
     async fn read_order(&mut self) -> Result<()> {
-        title("The order in the index, and in the views, each of which waits until it has it");
+        title("The order in the index, and in the views; each view waits until it has the order");
         let placed = self.latest("OrderPlaced");
         let demand = self.latest("ProductDemandRecorded");
         let product = demand["data"]["productId"].as_str().context("demand without a product")?;
@@ -78,7 +77,7 @@ impl Walker<'_> {
     }
 
     async fn order_unknown_product(&mut self) -> Result<()> {
-        title("An order with a product that is not there");
+        title("An order with a product that ordering does not know");
         let answer = self.post("/ordering/place-order", &order("ord-2", &["p-1", "p-9"])).await?;
         expect_rejected(&answer, "ProductsNotAvailable")?;
         let missing = &answer.1["missing"];

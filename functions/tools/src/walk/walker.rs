@@ -1,4 +1,4 @@
-//! The one who walks: sends commands, reads views and the index, watches the topic, and shows it all.
+//! The walker: sends commands, reads views and the index, watches the topic, and shows it all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Pause before the index is looked at again.
 const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the topic is watched at the end for events that nobody asked for.
+/// How long the topic is watched at the end for unexpected events.
 const QUIET_MAX: Duration = Duration::from_millis(500);
 
 /// How long a view is asked to wait for an event, in milliseconds; the most it takes.
@@ -39,7 +39,7 @@ pub(super) struct Walker<'a> {
     topic: Receiver<Notice>,
     /// Ids of the events seen: the bus promises each at least once.
     seen: BTreeSet<String>,
-    /// Events seen and not yet asked for, by type.
+    /// Events seen and not yet expected, by type.
     open: BTreeMap<String, usize>,
     /// The latest event of each type, as the topic has it.
     latest: BTreeMap<String, Value>,
@@ -161,7 +161,7 @@ impl<'a> Walker<'a> {
             self.note(notice)?;
         }
         match self.open.iter().find(|(_, count)| **count > 0) {
-            Some((kind, count)) => bail!("{count} {kind} too many on the topic"),
+            Some((kind, count)) => bail!("the topic has {count} {kind} too many"),
             None => Ok(()),
         }
     }

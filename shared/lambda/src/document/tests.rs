@@ -30,13 +30,13 @@ enum Weather {
     Fair,
     /// Others are always faster.
     Taken,
-    /// They take effect, and nobody hears of it.
+    /// They take effect, but their answers are lost.
     Silent,
-    /// They take effect, and nothing can be read.
+    /// They take effect, but nothing can be read.
     Blind,
 }
 
-/// Streams in memory behind a network.
+/// Streams in memory, reached through a network.
 #[derive(Clone, Default)]
 struct Far(MemoryStore, Arc<Mutex<Weather>>);
 
@@ -122,7 +122,7 @@ fn added(position: u64) -> Value {
     json!({ "type": "ItemAdded", "position": position, "partition": "carts-cart-1" })
 }
 
-/// What is in the stream.
+/// The events of the stream.
 async fn events(far: &Far) -> Vec<FedEvent> {
     let log = DocumentLog::new(far.clone(), Clock::fixed(NOW_MS));
     let (stream, envelope) = (StreamName::new("carts", "cart-1").unwrap(), Envelope::default());
@@ -133,7 +133,7 @@ async fn events(far: &Far) -> Vec<FedEvent> {
 }
 
 #[tokio::test]
-async fn a_command_is_answered_with_its_events_or_with_why_not() {
+async fn a_command_is_answered_with_its_events_or_with_a_problem() {
     let far = Far::default();
     let carts = on::<AddToCart>(&far);
     assert_eq!(
@@ -153,7 +153,7 @@ async fn a_command_is_answered_with_its_events_or_with_why_not() {
 }
 
 #[tokio::test]
-async fn what_surrounds_a_command_is_in_its_events() {
+async fn the_surroundings_of_a_command_are_in_its_events() {
     let far = Far::default();
     let command: Value = serde_json::from_str(&lamps(1)).unwrap();
     let enveloped = json!({
@@ -185,14 +185,14 @@ async fn a_repeat_is_answered_with_the_events_of_the_first() {
     http(&warm, None, &lamps(1)).await;
     let first = http(&other, Some("k"), &lamps(2)).await;
     assert_eq!(first, (200, json!({ "accepted": true, "events": [added(1)] })));
-    // What the warm one knows is older than the first send, so the conflict tells it.
+    // The state of the warm function is older than the first send, so the conflict brings the events.
     let repeated = (200, json!({ "accepted": true, "events": [added(1)], "repeated": true }));
     assert_eq!(http(&warm, Some("k"), &lamps(2)).await, repeated);
     assert_eq!(http(&on(&far), Some("k"), &lamps(2)).await, repeated, "cold");
     let (status, body) = http(&warm, Some("k"), &lamps(3)).await;
     assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
     assert_eq!(events(&far).await.len(), 2);
-    // The key is another one in another slice.
+    // In another slice the same key is another one.
     let command = json!({ "cartId": "cart-1", "customerId": "ada" });
     let check_out = json!({ "command": command, "commandId": "k" });
     let answer = direct(&on::<CheckOut>(&far), check_out).await;

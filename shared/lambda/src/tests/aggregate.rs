@@ -1,5 +1,5 @@
-//! Slices on the aggregate log, invoked as Lambda invokes them, on a DynamoDB in this process. How
-//! payloads are read and answers are formed is tested on the DCB log, once for all.
+//! Slices on the aggregate log, invoked as Lambda invokes them, on a DynamoDB in this process. The tests on
+//! the DCB log check, for all logs, how payloads are read and answers are formed.
 
 use std::sync::Arc;
 
@@ -116,14 +116,14 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert_eq!(text("causationId"), text("commandId"));
     assert_eq!(text("slice"), Some("register-customer"));
     assert_eq!(text("commandSha256").map(str::len), Some(64));
-    // Without a key nothing is marked, but the command still has an id.
+    // Without a key events have no marks, but the command still has an id.
     let metadata = events[1].metadata.as_ref().unwrap();
     assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
     assert!(metadata.get("slice").is_none());
 }
 
 #[test]
-fn what_the_log_refuses_is_said_with_its_limit() {
+fn a_refusal_of_the_log_names_its_limit() {
     let check = |error: AggregateError, status: u16, said: &str| {
         let document = Unsettled { error, attempts: 1 }.problem("r").document();
         assert_eq!(document["status"], status, "{document}");
@@ -169,7 +169,7 @@ async fn refusals_are_problem_documents() {
     let email = json!({ "customerId": "ada", "email": "nowhere" });
     let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
     assert_eq!(status, 400);
-    assert_eq!(body["detail"], "email: an e-mail address has an @");
+    assert_eq!(body["detail"], "email: an email address has an @");
     shop.register("ada").await;
     let (status, body) = shop.post::<RenameCustomer>(rename(&"x".repeat(201)), "k").await;
     let detail = "name: must have at most 200 bytes, has 201";
@@ -192,7 +192,7 @@ async fn a_repeat_under_a_key_is_answered_from_the_events() {
 
     let (status, body) = shop.post::<RenameCustomer>(rename("Bob"), "k").await;
     assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
-    // The keys of slices do not meet.
+    // The same key in another slice is another key.
     let email = json!({ "customerId": "ada", "email": "a@b.c" });
     let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
     assert_eq!((status, body.get("repeated")), (200, None), "{body}");
@@ -213,7 +213,7 @@ async fn a_repeated_transfer_names_both_events() {
 }
 
 #[tokio::test]
-async fn of_two_clients_with_one_key_one_takes_effect_and_both_are_told() {
+async fn of_two_commands_with_one_key_one_takes_effect_and_both_are_answered_with_it() {
     let shop = shop();
     shop.register("ada").await;
     // Both have read before either writes.
@@ -249,7 +249,7 @@ async fn a_lost_answer_is_unknown_until_the_command_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_keep_from_being_written_is_contention() {
+async fn a_write_that_other_transactions_keep_blocking_is_answered_with_contention() {
     let shop = shop();
     shop.register("ada").await;
     let busy = || Fault::error("TransactionConflictException");
@@ -266,7 +266,7 @@ async fn what_others_keep_from_being_written_is_contention() {
     assert_eq!(shop.events("ada").await.len(), 1);
 }
 
-/// Greets who has ordered, by a name.
+/// Greets the customer of an order by name.
 #[derive(Command)]
 struct Greet {
     customer_id: CustomerId,

@@ -1,4 +1,4 @@
-//! What callers are told of input that no command is made of.
+//! The answers to input that is not a command.
 
 use ringfence::Slice;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
     Invocation::<S>::parse(&Payload::of(payload)).err()
 }
 
-/// What is said of a command, however it comes.
+/// The problem of a command, which is the same however the command comes.
 fn refused<S: Slice>(command: &str) -> Option<Problem> {
     let direct = parsed::<S>(command);
     let http = parsed::<S>(&request(command, json!({})).to_string());
@@ -29,7 +29,7 @@ fn check<S: Slice>(command: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_plain_words() {
+fn a_refusal_says_in_plain_words_what_is_wrong() {
     let product = |price: &str| format!(r#"{{"productId":"lamp","price":{price}}}"#);
     for (price, expected) in [
         ("5", "price: must be an object, is 5"),
@@ -51,7 +51,7 @@ fn what_is_wrong_is_said_in_plain_words() {
     ] {
         check::<Reprice>(&product(price), expected);
     }
-    // Lists that have what tells an event and a request, where an object has it.
+    // These lists have the members by which an event and a request are recognized.
     for list in ["[]", r#"[{"http":{}}]"#, "[null,1]"] {
         check::<Reprice>(list, "body: must be an object");
     }
@@ -117,11 +117,11 @@ fn surroundings_of_a_direct_command_are_as_strict() {
 }
 
 #[test]
-fn what_is_repeated_to_a_caller_and_to_the_log_is_bounded() {
+fn text_of_a_caller_is_cut_before_it_is_repeated() {
     let shop = shop();
     let hostile = |character: &str| character.repeat(300_000 / character.len());
     for text in [hostile("\u{7f}"), hostile("\""), hostile("\u{1}\u{2}"), hostile("🎈")] {
-        // Whatever the author of a type says of a value.
+        // The author of a type may write any message.
         let document = Problem::malformed(&text, &text).document().to_string();
         assert!(document.len() < 4_096, "{}", document.len());
         for command in [
@@ -129,7 +129,7 @@ fn what_is_repeated_to_a_caller_and_to_the_log_is_bounded() {
             json!({ "orderId": text, "customerId": "c", "productIds": [] }),
             json!({ "orderId": "o", "customerId": "c", "productIds": text }),
         ] {
-            // As a text it must not be larger than a command may be.
+            // The command must not exceed the limit of a command's size.
             let command = command.to_string();
             let command = if command.len() < 350_000 { command } else { text.clone() };
             let invoked = invoke(&shop, request(&command, json!({})));

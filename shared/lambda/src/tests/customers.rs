@@ -33,7 +33,7 @@ impl TryFrom<String> for Email {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        if text.contains('@') { Ok(Self(text)) } else { Err("an e-mail address has an @") }
+        if text.contains('@') { Ok(Self(text)) } else { Err("an email address has an @") }
     }
 }
 

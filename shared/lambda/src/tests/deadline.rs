@@ -13,7 +13,7 @@ use super::{NOW_MS, topic_event};
 use crate::function::Function;
 use crate::handler::Handler;
 
-/// A slice whose log never answers, or at once; and the deadlines that it was told.
+/// A slice whose log answers never or at once, and the deadlines that it was given.
 #[derive(Default)]
 struct Waiting {
     answers: bool,
@@ -73,7 +73,7 @@ async fn an_event_whose_command_gets_no_answer_in_time_is_delivered_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_in_the_past_bounds_nothing() {
+async fn a_deadline_in_the_past_does_not_count() {
     let function = function(true);
     let invoked = function.invoke(&demand(), &until(NOW_MS)).await;
     assert_eq!(invoked.answer.unwrap(), json!({ "accepted": true, "events": [] }));

@@ -1,4 +1,4 @@
-//! An event that is delivered again, also to a later version of the automation.
+//! An event that is delivered again, to the same or a later version of the automation.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use super::{NOW_MS, invoke, topic_event};
 use crate::dcb::OnEvents;
 use crate::function::{Function, Invoked};
 
-/// A log on which others are always faster at one product.
+/// A log on which other writers are always faster for one product.
 struct Contended {
     log: MemoryLog,
     product: Mutex<&'static str>,
@@ -64,7 +64,7 @@ impl EventLog for Contended {
     }
 }
 
-/// An automation that changes the prices that the event says, so that a test is every version of it.
+/// An automation that changes prices as the event says, so that a test can stand for any version of it.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(super) struct Reprice {
     #[tag(partition)]
@@ -154,7 +154,7 @@ impl Shop {
         *self.log().product.lock().unwrap() = product;
     }
 
-    /// Delivers one and the same event to the version of the automation that makes these commands of
+    /// Delivers the same event each time, to the version of the automation that makes these commands of
     /// it.
     fn deliver(&self, prices: &[(&str, u64)]) -> Invoked {
         let mut event = topic_event("OrderPlaced", &[]);
@@ -162,7 +162,7 @@ impl Shop {
         invoke(&self.0, event)
     }
 
-    /// Delivers it, and what is said of each command.
+    /// Delivers the event. Returns the answer of each command.
     fn answers(&self, prices: &[(&str, u64)]) -> Vec<String> {
         let answer = self.deliver(prices).answer.unwrap();
         let said = |answer: &Value| match answer["type"].as_str() {
@@ -230,8 +230,8 @@ fn a_command_that_was_refused_is_decided_anew() {
     let shop = Shop::with(&["lamp"]);
     assert_eq!(shop.answers(&[("rug", 6)]), ["rejected"]);
     shop.add("rug");
-    // As it was, or mended.
-    assert_eq!(shop.answers(&[("rug", 100)]), ["0 events"], "it has that price");
+    // The commands are the same or mended.
+    assert_eq!(shop.answers(&[("rug", 100)]), ["0 events"], "the product has that price already");
     assert_eq!(shop.answers(&[("rug", 7)]), ["1 events"]);
     assert_eq!(shop.answers(&[("rug", 8)]), ["key-reused"]);
     assert_eq!(shop.prices(), [price("rug", 7)]);
@@ -248,18 +248,18 @@ fn an_effect_is_not_repeated_after_others_have_changed_the_state() {
 }
 
 #[test]
-fn two_different_commands_about_one_thing_are_refused_and_two_same_ones_are_one() {
+fn two_different_commands_about_one_thing_are_refused_and_two_equal_ones_count_as_one() {
     let shop = Shop::with(&["desk", "lamp"]);
     let error = shop.deliver(&[("desk", 6), ("lamp", 5), ("lamp", 7)]).answer.unwrap_err();
     assert_eq!(error.error_type, "malformed");
     let said = r#"tell them apart in `about`, which is "productId:lamp" of both"#;
     assert!(error.error_message.contains(said), "{}", error.error_message);
-    assert!(shop.prices().is_empty(), "nothing is half done");
+    assert!(shop.prices().is_empty(), "no command has taken effect");
     assert_eq!(shop.answers(&[("lamp", 5), ("lamp", 5)]), ["1 events"]);
 }
 
 #[test]
-fn the_key_of_a_command_is_bounded_whatever_the_event_is_called() {
+fn the_key_of_a_command_is_bounded_whatever_the_id_of_the_event() {
     let shop = Shop::with(&["lamp"]);
     let mut event = topic_event("OrderPlaced", &[]);
     event["detail"]["id"] = format!("{}/7", "p".repeat(2_040)).into();
@@ -272,7 +272,7 @@ fn the_key_of_a_command_is_bounded_whatever_the_event_is_called() {
     assert_eq!(
         metadata.text("causationId").map(str::len),
         Some(2_042),
-        "the event, as it is called"
+        "the whole id of the event"
     );
     assert!(line.json()["causation_id"].as_str().unwrap().starts_with("ppp"));
 }

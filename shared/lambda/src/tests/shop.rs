@@ -88,7 +88,7 @@ impl DcbContext for Shop {
     }
 }
 
-/// Places an order, once, of products that are there.
+/// Places an order for products that exist, once.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct PlaceOrder {
     #[tag(partition)]

@@ -1,5 +1,5 @@
-//! Which records a function gets next, and what becomes of those it fails on. Pure: no I/O, no
-//! clock.
+//! Which records a function gets next, and what becomes of those on which it fails. It is pure: no I/O,
+//! no clock.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ struct Batch {
     failures: u32,
 }
 
-/// What is to be done next.
+/// What to do next.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    /// Nothing: no record waits.
+    /// Nothing, because no record waits.
     Idle,
     /// Invoke the function with these records, then [`Batches::settle`].
     Invoke(Vec<Value>),
@@ -46,7 +46,7 @@ pub struct GivenUp {
 pub enum Reason {
     /// `MaximumRetryAttempts` is used up.
     RetryAttemptsExhausted,
-    /// Older than `MaximumRecordAgeInSeconds`.
+    /// They are older than `MaximumRecordAgeInSeconds`.
     RecordAgeExceeded,
 }
 
@@ -62,7 +62,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Reads a function's answer under `ReportBatchItemFailures`: nothing in it is a success, an
+    /// Reads a function's answer under `ReportBatchItemFailures`. An answer without entries is a success. An
     /// entry without an identifier is a failure of the whole batch.
     #[must_use]
     pub fn of_answer(answer: &Value) -> Self {
@@ -103,7 +103,7 @@ impl Batches {
         self.waiting.front().map_or(0, |batch| batch.failures)
     }
 
-    /// Takes records that were read: those that no filter matches are done, the others wait.
+    /// Takes records that were read. Those that no filter matches are done; the others wait.
     pub fn take(&mut self, records: Vec<Value>) {
         let filters = &self.mapping.filters;
         let wanted: Vec<_> = records
@@ -115,7 +115,7 @@ impl Batches {
             .extend(batches.map(|records| Batch { records: records.to_vec(), failures: 0 }));
     }
 
-    /// What is to be done at `now`, in seconds since 1970.
+    /// What to do at `now`, in seconds since 1970.
     pub fn next(&mut self, now: f64) -> Next {
         let Some(batch) = self.waiting.front_mut() else { return Next::Idle };
         let retries = self.mapping.retries;
@@ -162,10 +162,10 @@ impl Batches {
         }
     }
 
-    /// The lowest reported record is the checkpoint: it and all after it come again. With bisect
-    /// the batch is split there, which does not count as a retry; when nothing before it is done
-    /// there is nothing to split, and the batch counts a failure. (What Lambda does then is not
-    /// documented; this is the choice that keeps the most records together.)
+    /// The lowest reported record is the checkpoint: it and all after it come again. With bisect the batch is
+    /// split there, which does not count as a retry. If no record before it is done, there is nothing to
+    /// split, and the batch counts a failure. (What Lambda does then is not documented; this choice keeps the
+    /// most records together.)
     fn retry_from(&mut self, mut batch: Batch, identifiers: &[String]) {
         let position = |identifier: &String| {
             batch.records.iter().position(|record| {
@@ -175,7 +175,7 @@ impl Batches {
         };
         let positions: Option<Vec<_>> = identifiers.iter().map(position).collect();
         match positions.and_then(|positions| positions.into_iter().min()) {
-            // A number that is not of this batch says nothing about it.
+            // A number of another batch says nothing about this one.
             None => self.retry(batch),
             Some(lowest) => {
                 batch.records.drain(..lowest);

@@ -1,4 +1,4 @@
-//! Event source mapping: a table's stream to a function, as Lambda's poller does it.
+//! Event source mappings: from a table's stream to a function, like Lambda's poller.
 
 mod batches;
 mod poller;

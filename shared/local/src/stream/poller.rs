@@ -15,7 +15,7 @@ use crate::{
     template::Mapping,
 };
 
-/// Pause before a stream that had nothing new is asked again.
+/// Pause before the next read of a stream that had nothing new.
 const IDLE_PAUSE: Duration = Duration::from_millis(20);
 /// Pause before the second attempt; doubles with each.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -28,11 +28,11 @@ pub struct Poller<I> {
     pub mapping: Mapping,
     /// The stream.
     pub stream: StreamReader,
-    /// What runs the function.
+    /// Runs the function.
     pub functions: Arc<I>,
-    /// Where batches go that are given up.
+    /// Takes batches that are given up.
     pub destinations: Destinations,
-    /// Who is told of failures.
+    /// Learns of failures.
     pub notices: Notices,
 }
 
@@ -40,7 +40,7 @@ impl<I: Invoke> Poller<I> {
     /// Polls until the stream can no longer be read.
     ///
     /// # Errors
-    /// When the stream cannot be read.
+    /// The stream can't be read.
     pub async fn run(mut self) -> Result<(), EmbeddedError> {
         let mut batches = Batches::new(self.mapping.clone());
         loop {
@@ -92,7 +92,7 @@ fn retry_pause(failures: u32) -> Duration {
         .min(RETRY_PAUSE_MAX)
 }
 
-/// The invocation record as Lambda sends it to a stream's failure destination.
+/// The invocation record that Lambda sends to a stream's failure destination.
 fn failure_record(function: &str, stream: &StreamReader, given_up: &GivenUp) -> Value {
     let records = &given_up.records;
     let number = |record: Option<&Value>| record.map(|r| r["dynamodb"]["SequenceNumber"].clone());

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::pattern::{Pattern, PatternError};
 
-/// Lambda's own timeout when the template gives none.
+/// Lambda's timeout if the template sets none.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 3;
-/// Lambda's own memory size when the template gives none.
+/// Lambda's memory size if the template sets none.
 const MEMORY_DEFAULT_MB: u32 = 128;
 /// Lambda's own batch size of a stream.
 const BATCH_DEFAULT: usize = 100;

@@ -1,11 +1,11 @@
-//! CloudFormation's intrinsic functions, as far as a template of this project needs them here.
+//! CloudFormation's intrinsic functions, as far as a template of this project uses them.
 
 use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;
 
 use super::{ACCOUNT, REGION, STACK, TemplateError};
 
-/// Where a value stands in the template, for messages.
+/// The place of a value in the template, for messages.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) resource: &'a str,
@@ -55,7 +55,7 @@ pub(super) fn long_form(yaml: Yaml) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// Replaces intrinsic functions by what they stand for on this machine.
+/// Replaces intrinsic functions by their values on this machine.
 pub(super) struct Resolver<'a> {
     pub(super) document: &'a Value,
     /// The base URL of the local SQS.
@@ -195,7 +195,7 @@ impl Resolver<'_> {
         Ok(Some(json!(resolved)))
     }
 
-    /// The value as text, as CloudFormation hands numbers and truth values to a function.
+    /// The value as text, in the form in which CloudFormation passes numbers and booleans to a function.
     pub(super) fn text(&self, place: Place<'_>, value: &Value) -> Result<String, TemplateError> {
         match self.resolve(place, value)? {
             Some(Value::String(text)) => Ok(text),
@@ -259,8 +259,8 @@ impl Resolver<'_> {
             .ok_or_else(|| place.not_understood(format!("a reference to {resource}")))
     }
 
-    /// A resource's name on this machine: its own if the template gives one. A function is named
-    /// by its binary, since that is the name under which `cargo lambda watch` knows it.
+    /// A resource's name on this machine: its own if the template sets one. A function is named by its
+    /// binary, because `cargo lambda watch` knows it by that name.
     pub(super) fn local_name(
         &self,
         place: Place<'_>,

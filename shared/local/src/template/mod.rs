@@ -1,5 +1,5 @@
-//! What `template.yaml` says, as far as this machine has it to do: tables, functions, routes, event
-//! source mappings, bus, rules, queues and buckets.
+//! The parts of `template.yaml` that this machine carries out: tables, functions, routes, event source
+//! mappings, bus, rules, queues and buckets.
 
 mod build;
 mod intrinsics;
@@ -45,15 +45,15 @@ pub enum TemplateError {
     #[error("the template is not YAML")]
     Yaml(#[from] serde_yaml_ng::Error),
     /// The YAML has no form in JSON.
-    #[error("the template has a value that JSON has not")]
+    #[error("the template has a value that JSON can't hold")]
     Json(#[from] serde_json::Error),
-    /// A table that the template has not.
+    /// The template has no such table.
     #[error("the template has no table {id}")]
     NoTable {
         /// The logical id asked for.
         id: String,
     },
-    /// A property is missing or has another shape than expected.
+    /// A property is missing or does not have the expected shape.
     #[error("{resource}: {property} is not as expected")]
     Property {
         /// The resource's logical id.
@@ -64,7 +64,7 @@ pub enum TemplateError {
         #[source]
         source: serde_json::Error,
     },
-    /// A property says something that this machine cannot do.
+    /// A property asks for something that this machine can't do.
     #[error("{resource}: {property}: not understood: {what}")]
     NotUnderstood {
         /// The resource's logical id.
@@ -111,7 +111,7 @@ impl Template {
     /// The properties of the table of this logical id.
     ///
     /// # Errors
-    /// When there is none or a property is not understood.
+    /// There is no such table, or a property is not understood.
     pub fn table(&self, id: &str) -> Result<Value, TemplateError> {
         let view = View { resolver: Resolver { document: &self.document, queues: "" } };
         let tables = view.resources("AWS::DynamoDB::Table");
@@ -125,7 +125,7 @@ impl Template {
     /// `queues` is the base URL of the local SQS, without a slash at the end.
     ///
     /// # Errors
-    /// When something is not understood: names the resource and the property.
+    /// Something is not understood. The message names the resource and the property.
     pub fn model(&self, queues: &str) -> Result<Model, TemplateError> {
         Model::new(&View { resolver: Resolver { document: &self.document, queues } })
     }
@@ -152,8 +152,8 @@ impl<'a> View<'a> {
         self.resolver.local_name(Place { resource, property: "name" }, resource)
     }
 
-    /// The value at a path of a resource (`Properties.Environment.Variables`), resolved and read
-    /// into `T`; a missing one is read as null, so that an `Option` is `None`.
+    /// The value at a path of a resource (`Properties.Environment.Variables`), resolved and read into `T`. A
+    /// missing value is read as null, so that an `Option` is `None`.
     fn property<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A function's property: its own, else that of `Globals.Function`; maps are merged.
+    /// A function's property: its own, or else that of `Globals.Function`. Maps are merged.
     fn function_property<T: DeserializeOwned>(
         &self,
         resource: &str,

@@ -58,7 +58,7 @@ pub struct Function {
     pub environment: BTreeMap<String, String>,
     /// Longest run of one invocation.
     pub timeout: Duration,
-    /// Memory, in MB; told to the function, not enforced.
+    /// Memory, in MB. The function learns it, but it is not enforced.
     pub memory_mb: u32,
     /// `ApplicationLogLevel`.
     pub log_level: Option<String>,
@@ -71,9 +71,9 @@ pub struct Function {
 /// How often and how long something is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Attempts after the first; `None` without a bound.
+    /// Attempts after the first; `None` without a limit.
     pub attempts_max: Option<u32>,
-    /// Age at which an event or record is given up; `None` without a bound.
+    /// Age at which an event or record is given up; `None` without a limit.
     pub age_max: Option<Duration>,
 }
 
@@ -84,7 +84,7 @@ pub struct Route {
     pub method: String,
     /// The path, with `{parameters}`.
     pub path: String,
-    /// The binary of the function behind it.
+    /// The binary of its function.
     pub function: String,
 }
 
@@ -95,9 +95,9 @@ pub struct Mapping {
     pub table: String,
     /// The binary of the function.
     pub function: String,
-    /// Records of a batch, at most.
+    /// The most records of a batch.
     pub batch_size: usize,
-    /// A record is taken when one of these matches; none at all takes every record.
+    /// A record is taken if one of these matches. Without filters every record is taken.
     pub filters: Vec<Pattern>,
     /// Retries of a batch.
     pub retries: Retries,

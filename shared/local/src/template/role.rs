@@ -1,5 +1,5 @@
-//! What a function's role allows, and what a request to DynamoDB needs: the part of IAM that the
-//! template uses.
+//! The permissions that a function's role gives, and those that a request to DynamoDB needs: the part of IAM
+//! that the template uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Template, TemplateError, View, build::not_understood, intrinsics::Resolver};
 
-/// What a function may do with DynamoDB, as the role that the template gives it says.
+/// What a function may do with DynamoDB, according to its role in the template.
 pub struct Role {
     id: String,
     statements: Vec<Statement>,
@@ -61,9 +61,9 @@ struct Table {
 pub struct Access {
     /// The action, such as `dynamodb:Query`.
     pub action: String,
-    /// The table's logical id, or that and the index: `EventTable/index/tag_customerId`.
+    /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
     pub resource: String,
-    /// The partition key of the item or items; without one for a scan or a batch.
+    /// The partition key of the item or items; `None` for a scan or a batch.
     pub key: Option<String>,
     /// The transaction that the action is a part of, such as `TransactWriteItems`.
     pub enclosing: Option<String>,
@@ -93,7 +93,7 @@ impl Template {
     /// that the table has in requests.
     ///
     /// # Errors
-    /// When there is no such function or table, or its role says something that is not understood.
+    /// There is no such function or table, or its role has something that is not understood.
     pub fn role(&self, binary: &str, names: &[(&str, &str)]) -> Result<Role, TemplateError> {
         let view = View { resolver: Resolver { document: &self.document, queues: "" } };
         let is_function = |(_, body): &(&str, &Value)| {
@@ -105,7 +105,7 @@ impl Template {
             .ok_or_else(|| not_understood(binary, "Binary", "no function is built from it"))?;
         let id = body.pointer("/Properties/Role/Fn::GetAtt/0").and_then(Value::as_str);
         let id = id.ok_or_else(|| {
-            not_understood(function, "Role", "it has to name a role of the template")
+            not_understood(function, "Role", "it must name a role of the template")
         })?;
         let policies = &self.document["Resources"][id]["Properties"]["Policies"];
         let listed = policies.as_array().into_iter().flatten();
@@ -125,7 +125,8 @@ impl Template {
     }
 }
 
-/// What roles allow although nothing needs it: each role with what its functions need, all of them together.
+/// The permissions that roles give although nothing needs them. Each role comes with the permissions that its
+/// functions need, all of them together.
 #[must_use]
 pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -> BTreeSet<String> {
     let mut roles: BTreeMap<&str, (&Role, BTreeSet<Access>)> = BTreeMap::new();
@@ -137,7 +138,7 @@ pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -
 }
 
 impl Role {
-    /// What the request needs, if the role allows it.
+    /// The permissions that the request needs, if the role gives them.
     ///
     /// # Errors
     /// The first permission that the role lacks, and what to write into the template.
@@ -164,7 +165,8 @@ impl Role {
             .any(|statement| statement.is_of(access) && statement.conditions.hold(access))
     }
 
-    /// What the request needs. A part of a transaction needs the permission of the same request alone.
+    /// The permissions that the request needs. A part of a transaction needs the same permission as its request
+    /// would need alone.
     fn accesses(&self, operation: &str, request: &Value) -> Vec<Access> {
         let (parts, enclosing) = match operation {
             "TransactWriteItems" | "TransactGetItems" => {
@@ -211,7 +213,7 @@ impl Role {
         }
     }
 
-    /// What would allow it.
+    /// What to write so that the role allows it.
     fn fix(&self, access: &Access) -> String {
         let Access { action, resource, .. } = access;
         let yaml = match resource.split_once('/') {
@@ -268,9 +270,9 @@ impl Statement {
         self.actions.contains(&access.action) && self.resources.contains(&access.resource)
     }
 
-    /// What the statement allows although nothing that is `needed` needs it. What is needed as a part of a
-    /// transaction does not need a statement that also allows it alone. What Lambda does in the name of the role,
-    /// which is to read streams, is in no request of the function and is not looked at.
+    /// The permissions of the statement that nothing `needed` needs. Parts of transactions do not need a
+    /// statement that also allows them alone. Lambda reads streams with the role; no request of the function
+    /// shows that, so it is not checked.
     fn excess(&self, needed: &BTreeSet<Access>) -> Vec<String> {
         let is_enclosed = self.conditions.all_enclosed();
         let used = needed.iter().filter(|access| {
@@ -297,13 +299,13 @@ impl Statement {
 }
 
 impl Conditions {
-    /// Whether they hold within transactions alone.
+    /// Whether they hold only within transactions.
     fn all_enclosed(&self) -> bool {
         self.any_equals.operations.is_some()
     }
 
-    /// As IAM has it: a request without a key is like every one of its keys, and an action outside a
-    /// transaction is in none of them.
+    /// Whether they hold, by the rules of IAM: a request without a key matches every list of keys, and an action
+    /// outside of a transaction matches no list of transactions.
     fn hold(&self, access: &Access) -> bool {
         let enclosed = self.any_equals.operations.as_ref().is_none_or(|operations| {
             access.enclosing.as_ref().is_some_and(|operation| operations.contains(operation))

@@ -110,7 +110,7 @@ fn a_read_needs_its_table_or_its_index() {
 #[test]
 fn a_grant_that_nothing_needs_is_excess() {
     let check = |needed: &[Vec<Access>], expected: &[&str]| {
-        // Each is of a function of its own; the role has to allow what all of them need.
+        // Each access is of another function; the role must allow what all of them need.
         let all: Vec<_> =
             needed.iter().map(|one| (role(), one.iter().cloned().collect())).collect();
         let found = excess(&all);
@@ -133,7 +133,7 @@ fn a_grant_that_nothing_needs_is_excess() {
             "Record allows the leading key command#place-order#*",
         ],
     );
-    // What is recorded within a transaction needs no statement that allows it alone.
+    // A put within a transaction needs no statement that allows it alone.
     let recorded = allowed("TransactWriteItems", part("command#place-order#1"));
     check(
         &[read, recorded],
@@ -172,7 +172,7 @@ fn conditions_limit_a_statement_to_transactions_and_to_keys() {
 }
 
 #[test]
-fn what_is_not_understood_is_an_error() {
+fn a_role_that_is_not_understood_is_an_error() {
     let denies = SHOP.replacen(
         "Sid: Read\n                Effect: Allow",
         "Sid: Read\n                Effect: Deny",

@@ -1,5 +1,5 @@
-//! The properties of the template's resources as AWS writes them. Where a property changes what
-//! happens and is not read here, the template is refused.
+//! The properties of the template's resources in AWS's form. If a property changes what happens and is not
+//! read here, the template is refused.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(super) struct StreamEvent {
     pub(super) maximum_retry_attempts: Option<i64>,
     pub(super) maximum_record_age_in_seconds: Option<i64>,
     pub(super) destination_config: Option<DestinationConfig>,
-    // These change neither which records arrive nor in which batches they may.
+    // These change neither which records arrive nor in which batches they may arrive.
     #[serde(rename = "MaximumBatchingWindowInSeconds")]
     _batching_window: Option<u64>,
     #[serde(rename = "ParallelizationFactor")]

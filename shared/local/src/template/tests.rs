@@ -137,7 +137,7 @@ fn conditions_are_decided_by_the_defaults() {
     let template = Template::parse(SHOP).expect("a template");
     let table = template.table("Events").expect("a table");
     assert_eq!(table["DeletionProtectionEnabled"], false);
-    let none = template.table("Lost").expect_err("a bucket is no table");
+    let none = template.table("Lost").expect_err("a bucket is not a table");
     assert_eq!(none.to_string(), "the template has no table Lost");
 }
 
@@ -156,7 +156,7 @@ fn check_refused(from: &str, to: &str, message: &str) {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_by_name() {
+fn a_part_that_is_not_understood_is_refused_by_name() {
     let value = "!Ref Topic, DEAD";
     check_refused(value, "!ImportValue x, DEAD", "Publish: Environment.Variables: not understood");
     check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
