@@ -1,8 +1,8 @@
 //! One stream of events for each aggregate, in the table layout of Castore.
 //!
 //! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it
-//! takes effect if no event has its version yet, so whoever read up to version n and pushes n + 1
-//! has decided on everything there is. A push needs no transaction and no fence, and concerns one
+//! takes effect if no event has its version yet. So a writer that has read up to version n and pushes n + 1
+//! has decided on every event. A push needs no transaction and no fence, and concerns one
 //! aggregate. [`PushEventGroup`] is for decisions on several aggregates, the DCB log for all others.
 //!
 //! docs/aggregate-log.md has layout, costs and what differs from the original.

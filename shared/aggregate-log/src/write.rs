@@ -207,8 +207,8 @@ mod tests {
         Counters::key(id).expect("an id")
     }
 
-    /// What is pushed of these writes by a command of `own`, which has read the aggregates with these
-    /// versions: the aggregates, the versions after which they are pushed, the payloads.
+    /// The pushes for these writes by a command of `own`, which has read the aggregates at these versions:
+    /// the aggregates, the versions after which events are pushed, and the payloads.
     fn pushed(
         writes: Vec<To<Counted>>,
         versions: &[(&str, u64)],

@@ -6,7 +6,7 @@ use lru::LruCache;
 
 use crate::{DcbSlice, LogError, Plan, Query, Reads, Seen, SequencedEvent};
 
-/// A folded state, and what was seen of the log: enough to append without reading. A wrong entry costs a
+/// A folded state and what its reads saw of the log: enough to append without reading. A wrong entry costs a
 /// conflict and never causes a wrong write, because the append compares the counts.
 pub(crate) struct Model<S: DcbSlice> {
     pub(crate) state: S::State,

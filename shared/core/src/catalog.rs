@@ -233,7 +233,7 @@ impl Catalog {
         Ok(filing)
     }
 
-    /// Where `event` is filed: the same for decisions and imports, whoever wrote it.
+    /// Where `event` is filed, which is the same for decisions and imports.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let schema = self
             .schema(&event.event_type)

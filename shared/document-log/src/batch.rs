@@ -29,7 +29,7 @@ pub struct StoredEvent {
 /// A snapshot: the state after all events up to some version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfold {
-    /// `i`: how many events it stands for.
+    /// `i`: how many events it covers.
     pub version: u64,
     /// `t`: when it was made.
     pub time: String,

@@ -5,8 +5,7 @@ use ringfence::StreamContext;
 /// Names the document log as the log of a context.
 pub enum Documents {}
 
-/// A context on the document log. Its name is the category: what stands before the hyphen of a stream's
-/// name.
+/// A context on the document log. Its name is the category: the part of a stream's name before the hyphen.
 ///
 /// `Event` is an enum with a variant for each type of event, and for each unfold. Types that it does not
 /// know are ignored.

@@ -10,7 +10,7 @@
 //! other wrote, and of two writers at one version exactly one wins.
 //!
 //! Architecture invariant: only the module `batch` names the attributes of items, only `dynamo`
-//! speaks to DynamoDB. What is above the trait [`Store`] runs in memory and on DynamoDB alike.
+//! speaks to DynamoDB. The code above the trait [`Store`] is the same in memory and on DynamoDB.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod append;

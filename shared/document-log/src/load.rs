@@ -41,7 +41,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         Ok((loaded, consistency == Consistency::Strong))
     }
 
-    /// The state in the store, from what is known of it or from `found`, a Tip just read.
+    /// The state in the store, from the known state or from `found`, a Tip that was just read.
     pub(crate) async fn fetch(
         &self,
         stream: &StreamName,

@@ -51,8 +51,7 @@ pub struct Streams {
     pub next: Option<Item>,
 }
 
-/// A table of Tips and calves. Each call is one request; a failed one says what is known about its
-/// effect.
+/// A table of Tips and calves. Each call is one request. A failure says what is known about its effect.
 pub trait Store: Send + Sync {
     /// The Tip of a stream.
     fn tip<'a>(

@@ -27,7 +27,7 @@ pub enum Expect {
 /// What a write does to the Tip's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Puts a Tip where there is none.
+    /// Puts the first Tip.
     Put,
     /// Replaces them by the new ones.
     Replace,
@@ -50,7 +50,7 @@ pub struct Write {
     pub expect: Expect,
 }
 
-/// What is to be written onto a Tip.
+/// What to write onto a Tip.
 pub(crate) struct Draft<'a> {
     pub(crate) stream: &'a StreamName,
     /// The Tip as it was read.

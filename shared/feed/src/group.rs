@@ -48,7 +48,7 @@ pub(crate) struct Group {
     pub(crate) actions: Vec<TransactWriteItem>,
     /// The tip afterwards.
     pub(crate) tip: Tip,
-    /// What is indexed of each partition afterwards, and how many of its events are new, in the order of
+    /// For each partition, what is indexed afterwards and how many of its events are new, in the order of
     /// the actions after the first two.
     pub(crate) partitions: Vec<(Partition, Indexed, usize)>,
 }

@@ -1,7 +1,7 @@
 //! A slice as a Lambda.
 //!
-//! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function, whichever log
-//! the slice is on. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
+//! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function, on any of the
+//! logs. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
 //! event that the slice reacts to; `invocation.rs` tells them apart.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 

@@ -141,7 +141,7 @@ impl Embedded {
     /// TTL attribute.
     ///
     /// # Errors
-    /// When the engine refuses it.
+    /// The engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
         self.engine().create_table(properties, name)
     }
@@ -149,7 +149,7 @@ impl Embedded {
     /// Every item of a table in DynamoDB's JSON, if they have at most 1 MB together.
     ///
     /// # Errors
-    /// When the engine refuses to read.
+    /// The engine refuses to read.
     pub fn items(&self, table: &str) -> Result<Vec<Value>, EmbeddedError> {
         let request: ScanRequest = message("request", json!({ "TableName": table }))?;
         let answer = self
@@ -164,7 +164,7 @@ impl Embedded {
     /// Deletes every item whose time to live is over, which DynamoDB does by itself. Returns how many.
     ///
     /// # Errors
-    /// When the engine refuses to.
+    /// The engine refuses to.
     pub fn expire(&self) -> Result<usize, EmbeddedError> {
         let swept = self.database.sweep_ttl();
         swept.map_err(|source| EmbeddedError::Database { action: "delete what expired", source })
@@ -173,7 +173,7 @@ impl Embedded {
     /// Opens a table's stream at its oldest record.
     ///
     /// # Errors
-    /// When the table has no stream.
+    /// The table has no stream.
     pub fn stream(&self, table: &str) -> Result<StreamReader, EmbeddedError> {
         let no_stream = || EmbeddedError::NoStream { table: table.to_owned() };
         let request: DescribeTableRequest = message("request", json!({ "TableName": table }))?;
@@ -234,7 +234,7 @@ impl StreamReader {
     /// stream has nothing new.
     ///
     /// # Errors
-    /// When the engine refuses to read.
+    /// The engine refuses to read.
     pub fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
         let Some(iterator) = &self.iterator else { return Ok(Vec::new()) };
         let request: GetRecordsRequest =

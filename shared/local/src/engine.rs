@@ -18,7 +18,7 @@ impl Engine {
     /// An empty DynamoDB in memory.
     ///
     /// # Errors
-    /// When the engine can't be opened.
+    /// The engine can't be opened.
     pub fn memory() -> Result<Self, EmbeddedError> {
         let opened = Database::memory();
         Ok(Self(opened.map_err(|source| EmbeddedError::Database { action: "open", source })?))
@@ -27,7 +27,7 @@ impl Engine {
     /// Creates a table from the properties of an `AWS::DynamoDB::Table`.
     ///
     /// # Errors
-    /// When the engine refuses it.
+    /// The engine refuses it.
     pub fn create_table(&self, properties: &Value, name: &str) -> Result<(), EmbeddedError> {
         let mut request = json!({ "TableName": name, "BillingMode": "PAY_PER_REQUEST" });
         for key in ["KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes"] {

@@ -31,7 +31,7 @@ pub struct Files {
 /// Writes the files into `folder`. Each function gets `common` besides its own variables.
 ///
 /// # Errors
-/// When one can't be written.
+/// One can't be written.
 pub(crate) fn write(
     folder: &Path,
     common: &Variables,

@@ -73,7 +73,7 @@ impl Functions {
     /// Starts the runtime API and two processes of each function; more come as invocations overlap.
     ///
     /// # Errors
-    /// When `cargo lambda watch` does not start or a log file cannot be made.
+    /// `cargo lambda watch` does not start or a log file can't be made.
     pub async fn start(
         root: &Path,
         cargo_lambda: &Path,

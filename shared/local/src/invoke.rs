@@ -62,7 +62,7 @@ pub trait Invoke: Send + Sync + 'static {
     /// Runs a function with a payload and returns its answer, both JSON.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// There is no answer.
     fn invoke(
         &self,
         function: &str,

@@ -47,7 +47,7 @@ pub(crate) async fn listen(port: u16) -> Result<TcpListener> {
 /// bridge with this address when its first container starts, so the address need not be there yet.
 ///
 /// # Errors
-/// When it can't listen there.
+/// It can't listen there.
 pub(crate) fn listen_for_containers(address: Ipv4Addr) -> Result<TcpListener> {
     let listen = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;

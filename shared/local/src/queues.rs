@@ -78,7 +78,7 @@ impl Queues {
     /// Adds a message to the queue of this name, URL or ARN. Returns its id.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// There is no such queue.
     pub fn send(&self, queue: &str, body: String) -> Result<String, UnknownQueue> {
         self.send_with(queue, body, BTreeMap::new())
     }
@@ -86,7 +86,7 @@ impl Queues {
     /// Adds a message with attributes; otherwise as [`Self::send`].
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// There is no such queue.
     pub fn send_with(
         &self,
         queue: &str,
@@ -105,7 +105,7 @@ impl Queues {
     /// for `visibility`.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// There is no such queue.
     pub fn receive(
         &self,
         queue: &str,
@@ -128,7 +128,7 @@ impl Queues {
     /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// There is no such queue.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
         self.on(queue, |waiting| {
             let before = waiting.len();

@@ -180,7 +180,7 @@ impl Stack {
     /// Every item of the table of this logical id, if they have at most 1 MB together.
     ///
     /// # Errors
-    /// When there is no such table or it can't be read.
+    /// There is no such table or it can't be read.
     pub fn items(&self, table: &str) -> Result<Vec<Value>> {
         let table = self.model.table(table).context("the template has no such table")?;
         Ok(self.dynamo.items(&table.name)?)
@@ -226,7 +226,7 @@ impl Stack {
     /// Invokes a function directly.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// There is no answer.
     pub async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
         self.functions.invoke(function, payload).await
     }
@@ -234,7 +234,7 @@ impl Stack {
     /// Writes the files with which programs started by hand use this stack.
     ///
     /// # Errors
-    /// When one cannot be written.
+    /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(self.dynamo.endpoint(), &self.services);
         environment::write(&self.folder, &common, &self.model.functions)

@@ -15,7 +15,7 @@ pub const CARGO_LAMBDA_VERSION: &str = "1.9.2";
 /// Builds the binaries, all in one call of cargo, which shows its progress.
 ///
 /// # Errors
-/// When cargo cannot be run or the build fails.
+/// Cargo can't be run or the build fails.
 pub async fn build(root: &Path, binaries: impl Iterator<Item = &str>) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.arg("build").current_dir(root).stdin(Stdio::null()).kill_on_drop(true);

@@ -1,4 +1,4 @@
-//! What is in a stack.
+//! The lists of a stack.
 //!
 //! A context lists its slices and its views, and a stack lists its contexts ([`Members`]). Nothing else
 //! lists them. A [`Visitor`] walks over the lists with the types themselves, so that it can do whatever a

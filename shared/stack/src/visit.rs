@@ -11,7 +11,7 @@ pub trait Members {
     fn list(list: &mut List<impl Visitor>);
 }
 
-/// What is done with each member of a stack.
+/// Visits each member of a stack.
 pub trait Visitor {
     /// A context on the DCB log. Its members follow.
     fn dcb_context<C: DcbContext>(&mut self) {}

@@ -129,7 +129,7 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
     Ran { slice: S::NAME, log: Log::Dcb, requests }
 }
 
-/// The queries of whichever command of the slice.
+/// The queries of any command of the slice.
 fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
     let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
     let plans = S::plans(&catalog).expect("the slice and its catalog agree");

@@ -144,7 +144,7 @@ async fn when_a_store_keeps_refusing_the_error_has_its_reason() {
 }
 
 /// The first writer's answer is lost, and before it can ask again the second one has appended
-/// `between` onto what is there.
+/// `between` to the stream.
 async fn overtaken(
     envelope: &Envelope,
     fault: Fault,

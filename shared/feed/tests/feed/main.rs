@@ -1,4 +1,4 @@
-//! The feed on an embedded DynamoDB: whatever happens to requests, whoever runs at once, and
+//! The feed on an embedded DynamoDB. Whatever happens to requests, whatever runs at the same time, and
 //! however records are delivered, every event is in the index once, in the order of its partition.
 
 mod checkpoints;

@@ -85,7 +85,7 @@ impl Template {
     /// Reads a template file.
     ///
     /// # Errors
-    /// When it cannot be read or is not YAML.
+    /// It can't be read or is not YAML.
     pub fn load(path: &Path) -> Result<Self, TemplateError> {
         let text = fs::read_to_string(path)
             .map_err(|source| TemplateError::Read { path: path.to_owned(), source })?;
@@ -103,7 +103,7 @@ impl Template {
     /// Parses a template's text.
     ///
     /// # Errors
-    /// When it is not YAML.
+    /// It is not YAML.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)? })
     }

@@ -113,7 +113,7 @@ impl World {
         let fault = self.fault();
         let before = self.below(2) == 0;
         match fault {
-            // What is refused has no effect.
+            // A refused call has no effect.
             Some(fault) if before || matches!(fault, Fault::Refused) => {
                 return Err(self.fail(fault).await);
             }
