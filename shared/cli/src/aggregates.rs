@@ -13,13 +13,13 @@ use crate::progress;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
-/// Progress is shown after so many events.
+/// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the table whole, strongly, beside whatever writes; an aggregate that looks wrong is read once more,
-alone. It changes nothing: what the lines mean, and what to do about them, is in docs/runbook.md.
+Reads the whole table with strong consistency, while writers go on. An aggregate that looks wrong is read once
+more, alone. Nothing is changed. docs/runbook.md says what the lines mean and what to do.
 
 Examples:
   ringfence aggregates verify --aggregate-table ringfence-prod-aggregates

@@ -11,14 +11,16 @@ use crate::place::Place;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 
 #[derive(Args)]
-#[command(after_help = "Without a reader's name it reads, and pays for, the whole table of views.
+#[command(
+    after_help = "Without a reader's name it reads the whole table of views, and pays for that.
 
 Example:
-  ringfence checkpoint show orders#1")]
+  ringfence checkpoint show orders#1"
+)]
 pub(crate) struct Show {
     #[command(flatten)]
     tables: Tables,
-    /// The reader: a name of `tail`, `replay.<name>`, or `<view>#<generation>`.
+    /// The reader: a name given to `tail --reader`, `replay.<name>`, or `<view>#<generation>`.
     reader: Option<String>,
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
@@ -27,7 +29,7 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[command(
-    after_help = "Stop the reader before; one that is at work notices and ends with an error.
+    after_help = "Stop the reader first. A reader that is at work notices the change and ends with an error.
 
 Example:
   ringfence checkpoint set audit 1000"
@@ -37,7 +39,7 @@ pub(crate) struct Set {
     tables: Tables,
     /// The reader.
     reader: String,
-    /// Where to: a number, `start` or `end`.
+    /// Its new place: a number, `start` or `end`.
     checkpoint: Place,
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
@@ -63,7 +65,7 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
         Some(name) => Vec::from_iter(checkpoints.reader(name).await?),
     };
     if let Some(name) = &arguments.reader {
-        ensure!(!readers.is_empty(), "no reader {name} has kept a checkpoint");
+        ensure!(!readers.is_empty(), "reader {name} has no checkpoint");
     }
     readers.sort_by(|a, b| a.name.cmp(&b.name));
     let index = index.index(client);
@@ -102,9 +104,9 @@ fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
 pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     let Set { tables, reader, checkpoint, json } = arguments;
     if let Some((view, _)) = reader.split_once('#') {
-        // Rows folded twice, or never, would be wrong for ever.
+        // A row that misses an event, or folds it twice, stays wrong for ever.
         anyhow::bail!(
-            "{reader} is a view, whose checkpoint moves with its rows only; \
+            "{reader} is a view, whose checkpoint moves only with its rows; \
              to fold it anew: ringfence replay view {view}"
         );
     }

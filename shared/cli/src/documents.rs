@@ -15,18 +15,17 @@ use crate::progress;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
-/// A stream that is written while it is read can look wrong; one that does so many times is.
+/// A stream that is written while it is read can look wrong. One that looks wrong this many times is wrong.
 const LOOKS: u32 = 3;
 /// Streams that are read at once.
 const STREAMS_AT_ONCE: usize = 16;
-/// Progress is shown after so many streams.
+/// Progress is shown each time this many streams are done.
 const PROGRESS_STREAMS: u64 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
-Lists the streams of the table, and reads each whole, strongly, beside whatever writes; one that looks wrong
-is read three times. It changes nothing: what the lines mean, and what to do about them, is in
-docs/runbook.md.
+Lists the streams of the table and reads each whole with strong consistency, while writers go on. A stream that
+looks wrong is read three times. Nothing is changed. docs/runbook.md says what the lines mean and what to do.
 
 Examples:
   ringfence documents verify --document-table ringfence-prod-documents
@@ -54,7 +53,7 @@ struct Report {
     streams: u64,
     events: u64,
     calves: u64,
-    /// By the stream, or what an item has in place of its name.
+    /// Each with the name of its stream, or what an item has in place of the name.
     wrong: Vec<(String, Wrong)>,
 }
 
@@ -84,7 +83,7 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
 
 type Looked = Result<ringfence_document_log::Report, String>;
 
-/// What a stream is, if it stays so; an error for an item that can't be understood.
+/// Looks at a stream, and again if it looks wrong. The inner error is an item that can't be understood.
 async fn look(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
@@ -100,7 +99,7 @@ async fn look(
     }
 }
 
-/// The cause, if it is an item: it concerns this stream alone, and the others are looked at.
+/// The cause, if it is an item: that concerns this stream alone, so the others are still looked at.
 fn unreadable(error: Error) -> Result<String> {
     let is_item = error.chain().any(|cause| cause.is::<ItemError>());
     if is_item { Ok(format!("{error:#}")) } else { Err(error) }
@@ -110,7 +109,7 @@ impl Report {
     fn add(&mut self, stream: String, looked: Looked) {
         let is_known =
             |(known, wrong): &(String, Wrong)| *known == stream && matches!(wrong, Wrong::Item(_));
-        // The list may name an item that ends the look at its stream as well.
+        // One item can fail both the listing and the look at its stream.
         if looked.is_err() && self.wrong.iter().any(is_known) {
             return;
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::progress;
 use crate::tables::{Dynamo, EventTable};
 
-/// Progress is shown after so many items.
+/// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
@@ -26,10 +26,10 @@ pub(crate) struct Arguments {
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
     json: bool,
-    /// Goes through the table so many times, for a part of the boundaries each; saves memory.
+    /// Reads the table this many times, each time for a part of the boundaries. Saves memory.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     passes: u64,
-    /// Seconds to wait until every item of a committed transaction shows.
+    /// Seconds to wait until every item of a committed transaction is visible.
     #[arg(long, default_value_t = 5)]
     settle_seconds: u64,
 }

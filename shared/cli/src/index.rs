@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 use crate::progress;
 use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
 
-/// Progress is shown after so many items.
+/// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the index and the tables of the logs whole, the events strongly, and takes some hundred bytes of memory
-for each partition. A log whose table is not named is not compared. Events that were appended a moment ago may not be indexed yet: on a stack that is in use, what `repair`
-says is what counts. It can be broken off, and begun again.
+Reads the whole index and the tables of the logs, the events with strong consistency. It takes some hundred bytes
+of memory for each partition. A log whose table is not named is not compared. Events that were appended a moment
+ago may not be indexed yet, so on a stack that is in use, rely on what `repair` says. It can be broken off and
+begun again.
 
 Examples:
   ringfence index verify --table ringfence-prod-events --index-table ringfence-prod-index
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What a repair has done to a partition: how many events it has indexed, or why it could not.
+/// For each partition, how many events a repair has indexed, or why it could not.
 type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
@@ -69,7 +70,7 @@ pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
 fn show(stage: Stage, done: u64) {
     let what = match stage {
         Stage::Entries => "entries of the index read",
-        Stage::Events => "events of the table read",
+        Stage::Events => "events of the logs read",
         Stage::Indexing => "partitions indexed",
     };
     if done.is_multiple_of(PROGRESS_ITEMS) || stage == Stage::Indexing {

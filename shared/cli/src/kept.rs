@@ -1,4 +1,4 @@
-//! Where what failed is kept: a dead-letter queue or a bucket of failed batches.
+//! Stores of work that failed: a dead-letter queue or a bucket of failed batches.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,11 +7,11 @@ use ringfence_dynamo::sdk_config;
 
 use crate::letter::{Letter, To};
 
-/// Messages of one call at most, as SQS has it.
+/// Most messages of one call: the limit of SQS.
 const MESSAGES_MAX: i32 = 10;
-/// A received message is hidden from others for so long, in seconds, also from the next redrive.
+/// Seconds for which a received message is hidden from others, the next redrive among them.
 const HIDDEN_SECONDS: i32 = 30;
-/// A call waits for messages so long, in seconds; one that does not wait may miss some.
+/// Seconds that a call waits for messages. A call that does not wait may miss some.
 const WAIT_SECONDS: i32 = 2;
 
 /// One message or object.
@@ -20,7 +20,7 @@ pub(crate) struct Kept {
     pub(crate) name: String,
     /// What deletes it.
     handle: String,
-    /// What it asks for; an error for what asks for nothing that can be done.
+    /// The work that it asks for; an error if it can't be understood.
     pub(crate) letter: Result<Letter>,
 }
 
@@ -35,7 +35,7 @@ impl Store {
         Self::Queue { client, url: url.to_owned(), seen: BTreeSet::new() }
     }
 
-    /// The bucket with the objects that it has now, in the order of keys, which is that of time.
+    /// The bucket with the objects that it has now, in the order of their keys, which is the order of time.
     pub(crate) async fn bucket(name: &str, to: To) -> Result<Self> {
         let client = aws_sdk_s3::Client::new(&sdk_config().await);
         let mut pages = client.list_objects_v2().bucket(name).into_paginator().send();
@@ -47,7 +47,7 @@ impl Store {
         Ok(Self::Bucket { client, name: name.to_owned(), to, keys })
     }
 
-    /// Some of what this command has not seen yet; none when it has seen all.
+    /// Some that this command has not seen yet; empty when it has seen all.
     pub(crate) async fn next(&mut self) -> Result<Vec<Kept>> {
         match self {
             Self::Queue { client, url, seen } => messages(client, url, seen).await,
@@ -62,18 +62,21 @@ impl Store {
         match self {
             Self::Queue { client, url, .. } => {
                 let delete = client.delete_message().queue_url(url).receipt_handle(&kept.handle);
-                delete.send().await.context("it is done, and the message can't be deleted")?;
+                delete
+                    .send()
+                    .await
+                    .context("the work is done, but the message can't be deleted")?;
             }
             Self::Bucket { client, name, .. } => {
                 let delete = client.delete_object().bucket(name).key(&kept.handle);
-                delete.send().await.context("it is done, and the object can't be deleted")?;
+                delete.send().await.context("the work is done, but the object can't be deleted")?;
             }
         }
         Ok(())
     }
 }
 
-/// Those that failed come back when they are hidden no longer, and were seen.
+/// Messages that were not seen before. Those that failed come back when they are no longer hidden.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,
@@ -103,7 +106,7 @@ async fn messages(
     Ok(all)
 }
 
-/// One at a time: a batch can have megabytes.
+/// Reads one object. Objects are read one at a time, because a batch can have megabytes.
 async fn object(client: &aws_sdk_s3::Client, bucket: &str, to: To, key: String) -> Result<Kept> {
     let reading = || format!("reading object {key}");
     let object = client.get_object().bucket(bucket).key(&key).send().await;

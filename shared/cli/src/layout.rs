@@ -1,5 +1,5 @@
-//! Which log a table is of. What looks for damage in the table of another log would find all of it
-//! damaged, or nothing to look at and all in order.
+//! What kind of table a table is. A check of the wrong table would call all of it damaged, or find nothing to
+//! check and call it in order.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use ringfence_feed::{Checkpoint, Index};
 /// The index of first events, whose key tells the two layouts of Castore apart.
 const INITIAL_EVENTS: &str = "initialEvents";
 
-/// What a table can be, by its keys.
+/// The kinds of tables, which their keys tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Events,
@@ -59,7 +59,7 @@ impl Layout {
         let described = described.table.context("the answer describes no table")?;
         let keys = keys(&described, None);
         let found = Self::of_keys(&keys, &self::keys(&described, Some(INITIAL_EVENTS)));
-        // An index has the keys of documents, and an item of its own that says where it ends.
+        // An index has the keys of a document table, and also an item that says where it ends.
         let found = match found {
             Some(Self::Documents) if has_index(client, table).await? => Some(Self::Index),
             found => found,

@@ -1,4 +1,4 @@
-//! What was kept, and what it asks for.
+//! Letters: work that failed and was kept, and what it asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -25,7 +25,7 @@ pub(crate) enum To {
 pub(crate) enum Work {
     /// The events of stream records go to the bus.
     Publish(Vec<Value>),
-    /// The events of a record that was too large for a message go to the bus; a table has them.
+    /// The events of a record that was too large for a message go to the bus. They are read from their table.
     PublishStored(Stored),
     /// An event of the bus goes there again, as it was.
     Repeat(Entry),
@@ -42,12 +42,12 @@ pub(crate) enum Stored {
     Span { stream: StreamName, events: Range<u64> },
 }
 
-/// Whose letter it is, among those that share a queue.
+/// Whose letter it is, where several share a queue.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Whose {
-    /// The function that failed, or that was not reached.
+    /// The function that failed, or that a rule could not reach.
     pub(crate) function: Option<String>,
-    /// The rule that did not reach it.
+    /// The rule that could not reach it.
     pub(crate) rule: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Whose {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Letter {
     pub(crate) whose: Whose,
-    /// Why it was kept, as far as it says.
+    /// Why it was kept, if it says so.
     pub(crate) cause: Option<String>,
     pub(crate) work: Work,
 }
@@ -65,17 +65,17 @@ impl Letter {
     /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
     /// message's attributes which rule, which function and why; Lambda says it in its record.
     pub(crate) fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
-        let mut body: Value = serde_json::from_str(body).context("the message is no JSON")?;
+        let mut body: Value = serde_json::from_str(body).context("the message is not JSON")?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
         let work = if body["record"].is_object() {
             Work::Publish(vec![body["record"].take()])
         } else if body["key"].is_object() {
             Work::PublishStored(stored(&mut body)?)
         } else if let Some(partition) = text(&body, "/partition") {
-            // Letters of before there was more than one log do not name it.
+            // Letters from the time of a single log do not name it.
             let log = match body["log"].take() {
                 Value::Null => Log::default(),
-                log => serde_json::from_value(log).context("the letter names no log")?,
+                log => serde_json::from_value(log).context("the letter names an unknown log")?,
             };
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {
@@ -99,10 +99,10 @@ impl Letter {
     /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
     /// the batch's records.
     pub(crate) fn of_object(body: &str, to: To) -> Result<Self> {
-        let object: Value = serde_json::from_str(body).context("the object is no JSON")?;
+        let object: Value = serde_json::from_str(body).context("the object is not JSON")?;
         let payload = object["payload"].as_str().context("the object has no payload")?;
         let mut payload: Value =
-            serde_json::from_str(payload).context("the object's payload is no JSON")?;
+            serde_json::from_str(payload).context("the object's payload is not JSON")?;
         let Value::Array(records) = payload["Records"].take() else {
             bail!("the object's payload has no records of a stream");
         };
@@ -126,7 +126,7 @@ impl Display for Whose {
     }
 }
 
-/// The parts of a cause that there are, as one text.
+/// The parts of a cause that are present, as one text.
 fn together(parts: [Option<String>; 2]) -> Option<String> {
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     Some(parts.join(": ")).filter(|cause| !cause.is_empty())
@@ -145,11 +145,11 @@ fn partition(key: &Value) -> Result<Partition> {
     if let Some(aggregate) = text(key, "/aggregateId/S") {
         return Ok(Partition::of_aggregate(&aggregate));
     }
-    let stream = text(key, "/p/S").context("a record has no key of an event")?;
+    let stream = text(key, "/p/S").context("a record's key is not the key of an event")?;
     Ok(Partition::of_document(&StreamName::try_from(stream)?))
 }
 
-/// Where the events are whose record no message holds.
+/// Where to find the events of a record that was too large for a message.
 fn stored(letter: &mut Value) -> Result<Stored> {
     let Partition { log, .. } = partition(&letter["key"])?;
     if log != Log::Documents {
@@ -170,7 +170,7 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
 /// The entry that made an event of the bus.
 fn entry(event: &Value) -> Result<Entry> {
     let required = |pointer| {
-        let missing = || anyhow!("it is no event of the bus: {pointer} is missing");
+        let missing = || anyhow!("not an event of the bus: {pointer} is missing");
         text(event, pointer).ok_or_else(missing)
     };
     Ok(Entry {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_no_message_holds_is_found_by_its_key() {
+    fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() {
         for (log, key) in [
             (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "S": POSITION } })),
             (
@@ -295,18 +295,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_letter_says_so() {
-        check_refused("{", "the message is no JSON: ");
+    fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
+        check_refused("{", "the message is not JSON: ");
         check_refused(
             "{}",
             "the message is neither a letter of this stack nor an event of its bus",
         );
         let foreign = r#"{"source":"aws.s3","detail-type":"x","detail":{}}"#;
-        check_refused(foreign, "it is no event of the bus: /detail/id is missing");
+        check_refused(foreign, "not an event of the bus: /detail/id is missing");
     }
 
     #[test]
-    fn failed_batches_go_where_they_are_sent() {
+    fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
         let record = |name: &str, id| json!({ "dynamodb": { "Keys": { name: { "S": id } } } });
         let records = [("id", "a:1"), ("aggregateId", "a#1"), ("p", "a-1:2"), ("id", "a:1")];
         let payload = json!({ "Records": records.map(|(name, id)| record(name, id)) });

@@ -1,5 +1,5 @@
-//! `ringfence`: the command of those who run a stack. On AWS or on one machine, by the environment
-//! and the same flags.
+//! The `ringfence` command, for those who run a stack. The same flags work on AWS and on one machine; the
+//! environment says which.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
@@ -42,8 +42,8 @@ const FAILED: u8 = 2;
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
 struct Arguments {
-    /// The CloudFormation stack whose outputs name tables, bus, queues and buckets. With it the variables
-    /// EVENT_TABLE and so on do not count.
+    /// The CloudFormation stack whose outputs name tables, bus, queues and buckets. With it, EVENT_TABLE and
+    /// the other variables are ignored.
     #[arg(long, global = true, value_name = "NAME", value_parser = stack::name)]
     stack: Option<String>,
     #[command(subcommand)]
@@ -62,12 +62,12 @@ enum Command {
     NewSlice(new::NewSlice),
     /// Compares every fence with the events. Status 0: all agree, 1: some differ, 2: error.
     Verify(fences::Arguments),
-    /// Mends the fences that differ; writers may go on. Status 0: all agree now, 1: not all, 2: error.
+    /// Mends the fences that differ, while writers go on. Status 0: all agree now, 1: some differ, 2: error.
     Repair(fences::Arguments),
-    /// The aggregate log.
+    /// Checks the aggregate log.
     #[command(subcommand)]
     Aggregates(Aggregates),
-    /// The document log.
+    /// Checks the document log.
     #[command(subcommand)]
     Documents(Documents),
     /// Prints the events of the index, from any checkpoint on, in their order.
@@ -75,16 +75,16 @@ enum Command {
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]
     Replay(Replay),
-    /// The index of all events against the table of the events.
+    /// Compares the index with the logs, and repairs it.
     #[command(subcommand)]
     Index(Index),
-    /// Where the named readers of the index are.
+    /// Shows and moves the checkpoints of the readers of the index.
     #[command(subcommand)]
     Checkpoint(Checkpoint),
-    /// Rows of views that could not be written, and are served as errors.
+    /// Shows and retries the rows of views that could not be written. They are served as errors.
     #[command(subcommand)]
     Parked(Parked),
-    /// Does again what failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
+    /// Retries work that failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
 }
@@ -97,24 +97,26 @@ enum Aggregates {
 
 #[derive(Subcommand)]
 enum Documents {
-    /// Looks whether the items of each stream belong together. Status 0: all do, 1: some don't, 2: error.
+    /// Checks that the items of each stream belong together. Status 0: all do, 1: some do not, 2: error.
     Verify(documents::Arguments),
 }
 
 #[derive(Subcommand)]
 enum Replay {
-    /// To the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some, 2: error.
+    /// Sends events to the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some,
+    /// 2: error.
     Bus(replay::Arguments),
-    /// Into a view: builds it anew beside the one that is served, then serves the new one. Status 0: it
-    /// has all its rows, 1: some are parked, 2: error.
+    /// Builds a view anew beside the generation that is served, then serves the new one. Status 0: it has
+    /// all its rows, 1: some are parked, 2: error.
     View(view::Arguments),
 }
 
 #[derive(Subcommand)]
 enum Index {
-    /// Compares the index with the table. Status 0: they agree, 1: they differ, 2: error.
+    /// Compares the index with the logs. Status 0: they agree, 1: they differ, 2: error.
     Verify(index::Arguments),
-    /// Indexes what the index has not; writers may go on. Status 0: they agree now, 1: not yet, 2: error.
+    /// Indexes the events that the index lacks, while writers go on. Status 0: they agree now, 1: not yet,
+    /// 2: error.
     Repair(index::Arguments),
 }
 
@@ -128,15 +130,15 @@ enum Checkpoint {
 
 #[derive(Subcommand)]
 enum Parked {
-    /// Lists them, with the cause. Status 0: no row is parked, 1: some are, 2: error.
+    /// Lists the parked rows, with the cause. Status 0: no row is parked, 1: some are, 2: error.
     Show(parked::Arguments),
-    /// Folds them anew, from the first event on, and shows those that can be written now. Status 0: all
-    /// are shown, 1: some are left, 2: error.
+    /// Folds the parked rows anew, from the first event on, and shows those that can be written now.
+    /// Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
 }
 
-/// The stack that this command line is of. It is asked for by parsers of arguments, which clap calls
-/// with the text alone.
+/// The stack of this command line. It is a static because parsers of arguments need it, and clap gives them
+/// the text alone.
 static STACK: OnceLock<Stack> = OnceLock::new();
 
 /// Does what the command line asks for, on a stack with these contexts and views.
@@ -175,7 +177,7 @@ async fn carry_out() -> ExitCode {
         Err(error) => return failed(&error),
     };
     let command = arguments.command;
-    // Boxed: together they nest deeper than the compiler computes layouts.
+    // Boxed, because the futures together nest deeper than the compiler can compute layouts.
     let ended = match &command {
         Command::New(arguments) => new::stack(arguments).boxed_local(),
         Command::NewContext(arguments) => new::context(arguments).boxed_local(),

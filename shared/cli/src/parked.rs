@@ -14,12 +14,12 @@ use crate::view::definition;
 
 #[derive(Args)]
 #[command(after_help = "\
-A row is parked when an event makes it larger than a row can be, or what DynamoDB can't hold, or when the
-view's type of rows can't read it. It is served as an error until it is folded anew: mend the view's fold,
-deploy, and retry; `retry` folds by the views of this build. It reads the index once for each 100 rows of a view; for many
-rows `ringfence replay view` is faster.
+A row is parked when an event makes it too large, when it holds what DynamoDB can't store, or when the stored row
+does not match the view's row type. It is served as an error until it is folded anew. Mend the view's fold, deploy,
+and retry: `retry` folds with the views of this build. It reads the index once for each 100 rows of a view, so for
+many rows `ringfence replay view` is faster.
 
-Example:
+Examples:
   ringfence parked show
   ringfence parked retry catalog-products")]
 pub(crate) struct Arguments {
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     views: ViewTable,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// The view; all views unless it is given.
+    /// The view; without it, all views.
     #[arg(value_parser = definition)]
     view: Option<Definition>,
     /// Prints one JSON document instead of lines for people.

@@ -1,4 +1,4 @@
-//! Where to begin in the index, and which events.
+//! Flags that say where to begin in the index, and which events are wanted.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
 
-/// Names that are more alike than this are near each other; equal ones are 1.
+/// Names that are more alike than this are similar. Equal names have 1.
 const NEAR: f64 = 0.85;
-/// Near names to show, at most.
+/// Most similar names to show.
 const NAMES_MAX: usize = 2;
 
 /// A checkpoint, or a name for one.
@@ -34,14 +34,14 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// The checkpoint; one behind the end would skip events that are yet to come.
+    /// The checkpoint. One after the end of the index would skip events that are yet to come.
     pub(crate) async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
         match self {
             Self::Start => Ok(Checkpoint::START),
             Self::End => Ok(index.end().await?),
             Self::At(at) => {
                 let end = index.end().await?;
-                ensure!(at <= end, "checkpoint {at} lies behind the end of the index, {end}");
+                ensure!(at <= end, "checkpoint {at} is after the end of the index, {end}");
                 Ok(at)
             }
         }
@@ -60,8 +60,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Says on standard error which of the types no context of this build has. It is no error: the index
-    /// keeps the types of earlier versions and of other programs.
+    /// Warns of types that no context of this build has. That is not an error: the index keeps the types of
+    /// earlier versions and of other programs.
     pub(crate) fn warn(&self) -> Result<()> {
         let known = crate::members().event_types();
         for unknown in self.types.iter().filter(|wanted| !known.contains(wanted.as_str())) {
@@ -78,13 +78,13 @@ impl Wanted {
     }
 }
 
-/// The names that are most like one that is not known.
+/// Asks whether one of the most similar names is meant.
 fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
     let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
     let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
     like.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = like.into_iter().take(NAMES_MAX).map(|(_, name)| name).collect();
-    if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) }
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
 fn tag(text: &str) -> Result<Tag, &'static str> {

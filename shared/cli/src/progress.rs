@@ -1,4 +1,4 @@
-//! One line on a terminal that is written over; nothing elsewhere.
+//! Progress: one line of a terminal, which is overwritten. Elsewhere nothing is shown.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, stderr};
@@ -9,7 +9,7 @@ pub(crate) fn show(done: impl Display) {
     }
 }
 
-/// Before lines that stay.
+/// Clears the line, before lines that stay.
 pub(crate) fn clear() {
     show("");
 }

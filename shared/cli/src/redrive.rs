@@ -23,19 +23,19 @@ use crate::topic::{send, topic};
 
 #[derive(Args)]
 #[command(after_help = "\
-Remove the cause first. A message or object is deleted after its work is done; what fails again stays, with
-its cause printed. Nothing is lost or done twice by running it again: consumers know events by their id,
-and the index takes each event once.
+Remove the cause first. A message or object is deleted after its work is done. What fails again stays, with its
+cause printed. You can run the command again without harm: consumers recognize events by their id, and the index
+takes each event once.
 
-`--queue` and `--bucket` take a name with `--stack`, else a URL and a bucket's name. A queue's name is
-publish-events, index-events or automations; a bucket's name is that of its function.
+With `--stack`, `--queue` takes publish-events, index-events or automations, and `--bucket` takes the name of a
+function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
-Each message says what it asks for. Events of the automations' queue go to the bus again as they were, so that
-every rule that takes them gets them; the function and the rule that failed are shown. Messages that stay are
-hidden from others for 30 seconds.
+Each message says what it asks for. Events of the automations' queue go to the bus again as they were, so every
+rule that takes them gets them. The function and the rule that failed are shown. Messages that stay are hidden
+from others for 30 seconds.
 
-A bucket of failed batches: `--to bus` for those of publish-events, `--to index` for those of
-index-events. Batches of project-views hold nothing that the next event would not bring: delete them.
+For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
+project-views hold nothing that the next event would not bring: delete them.
 
 Examples:
   ringfence redrive --stack ringfence-prod --queue automations --dry-run
@@ -53,15 +53,15 @@ pub(crate) struct Arguments {
     /// Where the records of failed batches go.
     #[arg(long, conflicts_with = "queue")]
     to: Option<To>,
-    /// The bus, for what goes there.
+    /// The bus, for events that go there.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: Option<String>,
-    /// The table of the events, for what goes into the index.
+    /// The table of the DCB log, to read events from.
     #[arg(long, env = "EVENT_TABLE", value_parser = stack::name)]
     table: Option<String>,
     #[command(flatten)]
     streams: StreamTables,
-    /// The table of the index, for what goes there.
+    /// The table of the index, for events that go there.
     #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ struct Stays {
     whose: Whose,
     /// Why it was kept.
     kept: Option<String>,
-    /// Why it stays; none in a dry run.
+    /// Why it stays; absent in a dry run.
     cause: Option<String>,
 }
 
@@ -129,7 +129,7 @@ fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
     println!("{done} done, {} left", left.len());
 }
 
-/// Who does the work, as far as the flags name what it needs.
+/// Does the work, as far as the flags name what it needs.
 struct Does<'a> {
     arguments: &'a Arguments,
     client: aws_sdk_dynamodb::Client,
@@ -155,7 +155,8 @@ impl<'a> Does<'a> {
         Ok(Self { arguments, client, topic, indexer })
     }
 
-    /// Does what was kept and deletes it; what stays if it can't, or should not.
+    /// Does the work of a letter and deletes the letter. Returns a letter that stays: its work failed, or this is a
+    /// dry run.
     async fn redrive(&self, store: &Store, mut kept: Kept) -> Option<Stays> {
         let dry_run = self.arguments.dry_run;
         let letter = std::mem::replace(&mut kept.letter, Err(anyhow!("it is under way")));
@@ -192,9 +193,9 @@ impl<'a> Does<'a> {
         }
     }
 
-    /// Sends the entries there are, and fails if one of them can't be sent.
+    /// Sends every entry that could be made, and fails if one could not be made or sent.
     async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
-        let missing = "it goes to the bus: give --bus, EVENT_BUS or --stack";
+        let missing = "this work needs the bus: give --bus, EVENT_BUS or --stack";
         let topic = self.topic.as_ref().context(missing)?;
         let (mut entries, mut failed) = (Vec::new(), None);
         for entry in all {
@@ -211,7 +212,7 @@ impl<'a> Does<'a> {
     }
 
     async fn index(&self, partitions: BTreeSet<Partition>) -> Result<()> {
-        let missing = "it goes into the index: give --table and --index-table, or --stack";
+        let missing = "this work needs the index: give --table and --index-table, or --stack";
         let indexer = self.indexer.as_ref().context(missing)?;
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.with_context(|| format!("partition {partition}"))?;

@@ -17,21 +17,21 @@ use crate::stack;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
-/// Entries of the index after which the checkpoint is kept; so many at most are sent again when a
-/// replay is broken off.
+/// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
+/// again.
 const KEEP_ENTRIES: usize = 100;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 #[derive(Args)]
 #[command(after_help = "\
-An entry of a replay has the source `replay.<context>` and the replay's name in its detail, so that
-no rule that names a context takes it. A rule that wants replays matches the source by the prefix
-`replay.`; a replay that no rule wants has no effect.
+An entry of a replay has the source `replay.<context>` and the replay's name in its detail, so a rule that names a
+context does not take it. A rule that wants replays matches the source by the prefix `replay.`. A replay that no
+rule wants has no effect.
 
-A replay keeps its checkpoint under the reader `replay.<name>`. Broken off, it goes on from there with
-the same command, and at most 100 events are sent twice. A name is refused whose checkpoint is not between
-`--from` and `--until`: another replay has used it. `ringfence checkpoint set replay.<name> start` begins it
+A replay keeps its checkpoint under the reader `replay.<name>`. After an interruption the same command goes on
+from there, and at most 100 events are sent twice. A name whose checkpoint is not between `--from` and `--until`
+is refused, because another replay has used it. `ringfence checkpoint set replay.<name> start` begins the replay
 anew.
 
 Example:
@@ -46,23 +46,23 @@ pub(crate) struct Arguments {
     /// The bus.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: String,
-    /// What the replay is called: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    /// The replay's name: 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
     #[arg(long, value_parser = name)]
     name: String,
-    /// Where a new replay begins: behind this checkpoint, at `start` or at the `end`.
+    /// Where a new replay begins: after this checkpoint, at `start` or at the `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: Place,
-    /// The last checkpoint; the present end unless it is given.
+    /// The last checkpoint; without it, the present end of the index.
     #[arg(long, value_name = "CHECKPOINT")]
     until: Option<Checkpoint>,
-    /// Sends the events as if they were new: those between `--from` and `--until` that have never been on
-    /// the bus, because publish-events was off. Every rule takes them.
+    /// Sends the events between `--from` and `--until` as new ones, which every rule takes. For events that were
+    /// never on the bus because publish-events was off.
     #[arg(long, requires_all = ["from", "until"])]
     as_new: bool,
     #[command(flatten)]
     wanted: Wanted,
-    /// Events a second, at most. A bus takes 400 to 10,000 a second, depending on the Region, and needs
-    /// most of them for what happens meanwhile.
+    /// Most events a second. A bus takes 400 to 10,000 a second, depending on the Region; leave most of that to
+    /// the events that happen meanwhile.
     #[arg(long, default_value = "100")]
     rate: NonZeroU32,
     /// Prints one JSON document instead of lines for people.
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
 fn name(text: &str) -> Result<String, &'static str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let right = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(allowed);
-    right.then(|| text.to_owned()).ok_or("a name has 1 to 64 of A-Z a-z 0-9 . _ -")
+    right.then(|| text.to_owned()).ok_or("a name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
 }
 
 /// A replay that is under way.
@@ -98,7 +98,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     let reader = format!("replay.{}", arguments.name);
     let end = index.end().await?;
     let until = arguments.until.unwrap_or(end);
-    ensure!(until <= end, "--until {until} lies behind the end of the index, {end}");
+    ensure!(until <= end, "--until {until} is after the end of the index, {end}");
     let begun = checkpoints.load(&reader).await?;
     let begin = arguments.from.checkpoint(&index).await?;
     if let Some(at) = begun {
@@ -120,10 +120,10 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         .try_chunks(KEEP_ENTRIES);
     let mut at = begun;
     while let Some(chunk) = chunks.try_next().await.map_err(|error| error.1)? {
-        let behind = chunk.last().map(|entry| entry.checkpoint);
-        let kept = || format!("broken off behind checkpoint {}", at.unwrap_or(from));
+        let last = chunk.last().map(|entry| entry.checkpoint);
+        let kept = || format!("broken off after checkpoint {}", at.unwrap_or(from));
         replay.send(chunk).await.with_context(kept)?;
-        if let Some(to) = behind {
+        if let Some(to) = last {
             checkpoints.advance(&reader, at, to).await?;
             at = Some(to);
         }
@@ -133,8 +133,8 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     Ok(replay.end(at.unwrap_or(from)))
 }
 
-/// Fails if a replay of this name has been elsewhere: that was another one, and going on where it is
-/// would send what nobody has asked for.
+/// Fails if the name was used for another replay. Going on from the checkpoint of that one would send events that
+/// nobody has asked for.
 fn ensure_same(
     arguments: &Arguments,
     begin: Checkpoint,

@@ -28,7 +28,8 @@ pub(crate) struct Outputs {
     values: BTreeMap<String, String>,
 }
 
-/// The stack that the command line names. The rest of it can only be understood with the stack's outputs.
+/// The stack that the command line names. It is looked for first, because the rest of the command line can only be
+/// understood with the stack's outputs.
 pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
     let mut arguments = arguments.into_iter();
     let name = loop {
@@ -39,7 +40,7 @@ pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<Strin
             _ => {}
         }
     };
-    // The command line's own check says what is wrong with an empty one.
+    // The check of the flag says what is wrong with an empty name.
     Some(name).filter(|name| !name.is_empty())
 }
 
@@ -60,8 +61,8 @@ impl Outputs {
         Ok(Self { stack, values })
     }
 
-    /// The command, whose flags take their values from here unless they are given. The environment,
-    /// which may be that of another stack, does not count.
+    /// The command with the outputs as defaults of its flags. The environment is ignored, because it may be that
+    /// of another stack.
     pub(crate) fn fill(self: &Arc<Self>, command: Command) -> Command {
         let command = command.mut_args(|arg| self.fill_flag(arg));
         command.mut_subcommands(|command| self.fill(command))
@@ -109,14 +110,14 @@ impl Outputs {
     }
 }
 
-/// The URL of a queue; without a stack nothing else names one.
+/// The URL of a queue. Without a stack nothing else names a queue.
 pub(crate) fn queue(text: &str) -> Result<String, String> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
     let wrong = "give the URL of a queue, or its name with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
-/// A name that a variable of a shell has not lost.
+/// A name that is not empty, as it is when a variable of the shell is not set.
 pub(crate) fn name(text: &str) -> Result<String, &'static str> {
     let wrong = "it is empty: give a name, or name the stack with --stack";
     if text.is_empty() { Err(wrong) } else { Ok(text.to_owned()) }

@@ -1,4 +1,4 @@
-//! Where the events, the index and the views are.
+//! Flags that say where the logs, the index and the views are.
 
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
@@ -12,10 +12,10 @@ use ringfence_feed::{Index, Log, Logs};
 use crate::layout::Layout;
 use crate::stack::name;
 
-/// Which DynamoDB.
+/// Where DynamoDB is.
 #[derive(Args)]
 pub(crate) struct Dynamo {
-    /// Another DynamoDB than that of AWS or of AWS_ENDPOINT_URL_DYNAMODB.
+    /// The endpoint of DynamoDB, in place of that of AWS or of AWS_ENDPOINT_URL_DYNAMODB.
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
 }
@@ -26,10 +26,10 @@ impl Dynamo {
     }
 }
 
-/// The table of the events.
+/// The table of the DCB log.
 #[derive(Args)]
 pub(crate) struct EventTable {
-    /// The table of the events.
+    /// The table of the DCB log.
     #[arg(long, env = "EVENT_TABLE", value_parser = name)]
     table: String,
 }

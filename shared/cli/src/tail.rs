@@ -34,16 +34,16 @@ pub(crate) struct Arguments {
     view_table: Option<String>,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Begins behind this checkpoint: a number, `start` or `end`.
+    /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
     from: Place,
-    /// Goes on where the reader of this name is, and keeps its checkpoint behind what is printed; a new
-    /// one begins at the start. An event can be printed twice, after an interruption.
+    /// Goes on where the reader of this name is, and keeps its checkpoint after printing. A new reader begins at
+    /// the start. After an interruption an event can be printed twice.
     #[arg(long, conflicts_with = "from", value_parser = reader)]
     reader: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
-    /// Ends behind the last event there is, instead of waiting for more.
+    /// Ends after the last event, instead of waiting for more.
     #[arg(long)]
     until_present: bool,
     /// Prints a line of JSON for each event.
@@ -51,12 +51,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A generation of a view is a reader, too: moved without its rows, it would lack events for ever.
+/// The name of a reader that is not a view's generation. Moved without its rows, a generation would lack events
+/// for ever.
 fn reader(name: &str) -> Result<String, &'static str> {
     let right = (1..=READER_BYTES_MAX).contains(&name.len()) && !name.contains('#');
     right
         .then(|| name.to_owned())
-        .ok_or("a reader's name has 1 to 256 bytes and no #, as views have")
+        .ok_or("a reader's name has 1 to 256 bytes and no #, which is for views")
 }
 
 /// A reader that keeps where it is.
@@ -105,7 +106,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
     let until = if arguments.until_present { Until::Present } else { Until::Forever };
     let filter = arguments.wanted.filter();
     let mut done = Done::default();
-    // What waits is printed, and kept, together.
+    // Events that wait are printed together, and the checkpoint is kept once for all.
     let mut entries = index.read(from, until).ready_chunks(KEEP_ENTRIES);
     while let Some(chunk) = entries.next().await {
         let mut failed = None;
@@ -140,7 +141,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// False when nobody reads any more, as behind `| head`.
+/// False if nobody reads the output any more, as with `| head`.
 fn print(entry: &Entry, as_json: bool) -> Result<bool> {
     let line = if as_json { json_line(entry) } else { line(entry) };
     match writeln!(stdout(), "{line}") {

@@ -1,4 +1,4 @@
-//! Entries to the bus, each until it is there or refused, and not too fast.
+//! Sends entries to the bus: each until it is taken or refused, and not faster than a rate.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use futures::future::join;
 use ringfence_dynamo::{Retry, sdk_config};
 use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
 
-/// How often a call is sent: half a minute in all, after which somebody should look.
+/// How often a call is sent at most: half a minute in all, after which a person should look.
 const SENDS_MAX: u32 = 30;
 
 /// The bus of this name.
@@ -21,8 +21,8 @@ pub(crate) async fn topic(bus: &str) -> Topic {
 /// Entries that the bus refuses for good, by their place among those sent, and why.
 pub(crate) type Refused = BTreeMap<usize, String>;
 
-/// Sends entries in their order, one call at a time. With a rate, a call of n entries takes n of its
-/// parts of a second at least: what a slow bus loses is not caught up with a burst.
+/// Sends entries in their order, one call at a time. With a rate r, a call of n entries takes at least n/r seconds,
+/// so a bus that was slow does not get a burst afterwards.
 pub(crate) async fn send(
     bus: &impl Bus,
     entries: &[Entry],
@@ -41,7 +41,7 @@ pub(crate) async fn send(
     Ok(refused)
 }
 
-/// As many as a call takes, again and again.
+/// The calls that send these entries, each with as many as a call takes.
 fn calls(entries: &[Entry]) -> Vec<Range<usize>> {
     let mut calls: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;
@@ -62,7 +62,7 @@ fn calls(entries: &[Entry]) -> Vec<Range<usize>> {
     calls
 }
 
-/// One call, and again those that the bus puts off.
+/// Sends one call, and again the entries that the bus puts off.
 async fn put(
     bus: &impl Bus,
     entries: &[Entry],
@@ -86,14 +86,14 @@ async fn put(
         }
         let Some(cause) = later else { return Ok(()) };
         if !attempts.again().await {
-            bail!("the bus takes no events after {} attempts: {cause}", attempts.made());
+            bail!("the bus did not take all events in {} attempts: {cause}", attempts.made());
         }
         left = put_off;
     }
 }
 
-/// One verdict for each place. Where the bus refuses a call as a whole, each entry is sent alone, to
-/// find those that it means.
+/// One verdict for each place. If the bus refuses a call as a whole, each entry is sent alone, to find those at
+/// fault.
 async fn verdicts(bus: &impl Bus, entries: &[Entry], places: &[usize]) -> Vec<Verdict> {
     let all: Vec<&Entry> = places.iter().map(|place| &entries[*place]).collect();
     match bus.put(&all).await {

@@ -14,12 +14,12 @@ use crate::tables::{Dynamo, IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(after_help = "\
-The new generation is folded from the first event on, by the views of this build: deploy the changed
-view first. Broken off, it goes on from there with the same command; what was built by then keeps rows of
-the fold that built it, so if the fold has changed since, begin `--anew`, with no other rebuild under way. The one that is served stays current
-until the new one has caught up with it; then its rows are deleted.
+The new generation is folded from the first event on, with the views of this build, so deploy the changed view
+first. After an interruption the same command goes on with the rows that were built by then. If the fold has
+changed since, begin with `--anew`, while no other rebuild is under way. The generation that is served stays
+current until the new one has caught up with it. Then its rows are deleted.
 
-Example:
+Examples:
   ringfence replay view product-demand
   ringfence replay view product-demand --anew")]
 pub(crate) struct Arguments {
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// The view.
     #[arg(value_parser = definition)]
     view: Definition,
-    /// Gives up what a rebuild that was broken off has built, and begins with the first event.
+    /// Gives up the rows of an unfinished rebuild, and begins with the first event.
     #[arg(long)]
     anew: bool,
     /// Prints one JSON document instead of lines for people.
@@ -74,11 +74,11 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
     }
     let rebuild = || async {
         let rebuilt = projector.rebuild(view, &told).await;
-        rebuilt.context("the same command, without --anew, goes on from there")
+        rebuilt.context("run the same command without --anew to go on from there")
     };
     let mut generation = rebuild().await?;
     if arguments.anew && !flipped.load(Relaxed) {
-        // That was the end of an earlier rebuild.
+        // This only finished an earlier rebuild.
         generation = rebuild().await?;
     }
     progress::clear();
@@ -89,7 +89,7 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
         println!("{document}");
     } else if !flipped.into_inner() {
         println!(
-            "{}: the rebuild before is finished, generation {generation} was served by it; \
+            "{}: an earlier rebuild is finished, and its generation {generation} is served; \
              to build the view anew, run this again",
             view.name
         );

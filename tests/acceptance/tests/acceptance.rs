@@ -1,4 +1,4 @@
-//! The stack as a user meets it: the real binaries, over HTTP and by hand.
+//! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{fs, path::Path, process::Output};
@@ -58,7 +58,7 @@ impl Api {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// Expects the command to be accepted with these events, and when it is repeated the same answer.
+    /// Expects the command to be accepted with these events, and the same answer to a repeat.
     async fn accepts_once(&self, path: &str, key: &str, command: Value, events: Value) {
         let answer = json!({ "accepted": true, "events": events });
         assert_eq!(self.post_once(path, key, &command).await, (200, answer.clone()), "{path}");
@@ -73,7 +73,7 @@ impl Api {
         client.scan().table_name(event_table(&self.stack)).send().await.unwrap().count()
     }
 
-    /// Expects a problem whose detail names `names`, each of them.
+    /// Expects a problem whose detail has each of `names`.
     async fn refuses(&self, path: &str, body: String, status: u16, names: &[&str]) {
         let shown: String = body.chars().take(120).collect();
         let (found, content_type, problem) = self.post(path, body).await;
@@ -165,7 +165,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_on_streams_take_effect_once_and_are_refused_by_name() {
+async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
     let (stack, _folder) = start().await;
     let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
     let event = |kind: &str, partition: &str, position: u64| json!({ "type": kind, "partition": partition, "position": position });
@@ -195,7 +195,7 @@ async fn commands_on_streams_take_effect_once_and_are_refused_by_name() {
     let added = |n| json!([event("ItemAdded", "carts-cart-1", n)]);
     api.accepts_once(add, "a-1", lamp.clone(), added(0)).await;
     api.accepts_once(add, "a-2", lamp.clone(), added(1)).await;
-    // What appended nothing is decided anew.
+    // A command that appended nothing is decided again.
     let checked_out = json!([event("CheckedOut", "carts-cart-1", 2)]);
     api.accepts_once(check_out, "c-1", order, checked_out).await;
     let (status, refusal) = api.post_once(add, "a-3", &lamp).await;
@@ -251,7 +251,7 @@ async fn every_sample_payload_gets_an_answer() {
     assert!(samples >= 2 * 12 + 3, "{samples} samples");
 }
 
-/// A row, a list, or none: whether the row is there depends on the other samples.
+/// A row, a list, or a row that is not found: whether the row exists depends on the other samples.
 fn is_reading(answer: &Value) -> bool {
     if let Some(body) = answer["body"].as_str() {
         return is_reading(&serde_json::from_str(body).unwrap());

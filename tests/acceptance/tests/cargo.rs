@@ -1,4 +1,4 @@
-//! Every way to build shares one build of the dependencies, and every test is reached by its name.
+//! All ways to build share one build of the dependencies, and each test target has a name of its own.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{collections::BTreeMap, fs, process::Command};
@@ -17,7 +17,7 @@ fn cargo(arguments: &[&str]) -> String {
 
 /// The features of each package, with dependencies of these kinds.
 fn features(kinds: &str) -> BTreeMap<String, String> {
-    // Without `--no-dedupe`, which prints each path to a package and never ends here; repeats end with ` (*)`.
+    // `--no-dedupe` would print each path to a package, which never ends here. So repeats end with ` (*)`.
     let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
     let tree = cargo(&[&["tree", "--edges", kinds][..], &form].concat());
     let package = |line: &str| {
@@ -28,7 +28,7 @@ fn features(kinds: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_only_tests_need_adds_no_feature_to_what_others_build() {
+fn dependencies_of_tests_add_no_features_to_other_builds() {
     let without = features("normal,build");
     let with = features("normal,build,dev");
     for (package, features) in without {

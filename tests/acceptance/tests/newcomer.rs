@@ -1,4 +1,4 @@
-//! What README.md and docs/slices.md tell a newcomer to do works as it stands there.
+//! The steps that README.md and docs/slices.md show to a newcomer work as they are written.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{fs, net::Ipv4Addr, path::Path};
@@ -102,7 +102,7 @@ async fn stacks_that_run_at_once_keep_their_files_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_for_sam_local_works_on_the_stacks_tables_and_goes_with_the_stack() {
+async fn the_template_for_sam_local_uses_the_stacks_tables_and_is_deleted_with_the_stack() {
     let folder = tempfile::tempdir().unwrap();
     let mut stack = start(folder.path()).await;
     let template = Template::of_workspace().unwrap();

@@ -86,7 +86,7 @@ impl Bare {
         Ok(request.send().await?.items.unwrap_or_default())
     }
 
-    /// Puts an event of a type that its partition does not have yet; its position.
+    /// Puts an event of a type that its partition does not have yet, and returns its position.
     async fn put(
         &self,
         event: &str,
@@ -160,7 +160,7 @@ impl Bare {
     }
 }
 
-/// `AddProduct` by hand: its position, none if the product is there.
+/// `AddProduct` by hand: the event's position, empty if the product exists.
 pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
     let product = command.product_id.to_string();
     let found = bare.query(format!("productId:{product}")).await.expect("a page");
@@ -171,7 +171,7 @@ pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
     bare.put("ProductAdded", "catalog", tags, command, std::iter::empty()).await
 }
 
-/// `PlaceOrder` by hand: its position, none if the order is there or a product is not.
+/// `PlaceOrder` by hand: the event's position, empty if the order exists or a product does not.
 pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     let order = format!("orderId:{}", command.order_id);
     let products = command.product_ids.iter().map(|product| format!("productId:{product}"));

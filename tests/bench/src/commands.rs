@@ -35,7 +35,7 @@ pub(crate) fn envelope() -> Envelope {
     Envelope { metadata, ..Envelope::default() }
 }
 
-/// Appends events as one transaction, whatever there is.
+/// Appends events in one transaction, without a condition.
 pub(crate) async fn append(log: &DcbLog, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
     let envelope = envelope();
     match log.append(Append { events, seen: None, record: None, envelope: &envelope }).await {

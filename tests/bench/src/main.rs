@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does what is to be counted once, in a process that valgrind watches.
+/// Does the work of one side once under count, in a process that valgrind watches.
 fn under_count(case: &str, side: &str) {
     let (_, case) = CASES.iter().find(|(name, _)| *name == case).expect("one of the cases");
     let Case { ours, bare, .. } = case();
@@ -167,7 +167,7 @@ fn print_row(cells: &[&str]) {
     println!("| {} |", cells.join(" | "));
 }
 
-/// Three digits, or all that are whole, thousands apart.
+/// Three digits, or all digits of a larger whole number, with commas between thousands.
 fn number(value: f64) -> String {
     if value < 100.0 {
         let digits = match value {

@@ -13,13 +13,13 @@ use crate::store::{Store, Usage};
 const RUNS: usize = 21;
 /// The work is repeated within a run until the run takes this long.
 const RUN_LENGTH: Duration = Duration::from_millis(40);
-/// What ids and waits follow from, so that both sides ask for the same.
+/// The seed of ids and waits, so that both sides send the same requests.
 const SEED: u64 = 1;
 
 /// Something that is done in two ways.
 pub(crate) struct Case {
     pub(crate) ours: Side,
-    /// The same by hand; `None` where nothing does the same.
+    /// The same by hand; `None` if there is nothing to compare with.
     pub(crate) bare: Option<Side>,
     /// What is counted: `command` or `event`.
     pub(crate) unit: &'static str,
@@ -34,12 +34,12 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Work that asks no store.
+    /// Work that sends no requests.
     pub(crate) fn pure(work: impl FnMut() + 'static) -> Self {
         Self { work: Box::new(work), usage: Usage::default() }
     }
 
-    /// Does the work once on the store itself; from then on it is given the same answers.
+    /// Does the work once on the store itself. From then on the store repeats its answers.
     pub(crate) fn on(store: &Store, mut work: impl FnMut() + 'static) -> Self {
         seed_thread(SEED);
         store.record();
@@ -59,7 +59,7 @@ pub(crate) struct Spread {
 /// What one call of the work costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// Time of this thread on the processor, in nanoseconds: what else runs does not count.
+    /// Time of this thread on the processor, in nanoseconds. Other processes do not count.
     pub(crate) ns: Spread,
     pub(crate) allocations: f64,
     pub(crate) bytes: f64,

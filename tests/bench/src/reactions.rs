@@ -39,7 +39,7 @@ pub(crate) fn order(number: usize) -> NewEvent {
     OrderPlaced { order_id, customer_id, product_ids, quantities: [].into() }.into()
 }
 
-/// A stack whose log has these orders.
+/// The DCB log on a store.
 pub(crate) fn log(store: &Store) -> DcbLog {
     let catalog = stack::stack().catalog;
     DcbLog::new(store.client(), EVENTS, catalog, Clock::fixed(NOW_MS))

@@ -24,10 +24,10 @@ pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
 /// The rows of views.
 pub(crate) const VIEWS: &str = "views";
-/// What the ids of the items follow from that are there before; what is measured has others.
+/// The seed of the ids of items that are there before the measured work, which has another seed.
 const SEED: u64 = 0;
 
-/// What one call of the work asked of the store.
+/// What one call of the work sends to the store and consumes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     /// Operation and body of each request, in the order of sending.
@@ -44,12 +44,13 @@ pub(crate) struct Store(Arc<Mutex<State>>);
 
 struct State {
     engine: Engine,
-    /// The exchanges since the last [`Store::record`], and whether they are repeated by now.
+    /// The exchanges since the last [`Store::record`].
     exchanges: Vec<(String, Value, Vec<u8>)>,
+    /// The answers by operation, once they are repeated.
     canned: Option<HashMap<String, Canned>>,
 }
 
-/// The answers to one operation, again and again in the order in which they were given first.
+/// The answers to one operation, repeated in the order in which they were first given.
 #[derive(Default)]
 struct Canned {
     bodies: Vec<SdkBody>,
@@ -94,7 +95,7 @@ impl Store {
         self.with(|state| state.exchanges.clear());
     }
 
-    /// From now on repeats the recorded answers; says what was asked for them.
+    /// From now on repeats the recorded answers. Returns what their requests consumed.
     pub(crate) fn can(&self) -> Usage {
         self.with(|state| {
             let mut usage = Usage::default();

@@ -41,7 +41,7 @@ fn row(batch: usize, alone: bool) -> Row {
     let store = Store::new();
     let (read, write, replayed) = runtime().block_on(async {
         let writer = log(&store);
-        // What is there before is of the same partition, if all are, so that no progress is new.
+        // If all events are of one partition, so is this one, so that its progress is not new.
         let before = append_all(&writer, vec![event(0)]).await;
         let indexer = Indexer::new(log(&store), store.client(), INDEX);
         index(&indexer, &before).await;

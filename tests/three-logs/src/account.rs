@@ -1,4 +1,4 @@
-//! An account, and the rules on whatever log.
+//! An account and its rules, which are the same on every log.
 
 use ringfence::id_type;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Account {
     pub balance: Option<u64>,
 }
 
-/// Why nothing happens.
+/// Why a command is refused.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Refusal {
@@ -34,13 +34,13 @@ impl Account {
     /// A new account.
     pub const OPENED: Self = Self { balance: Some(0) };
 
-    /// The account with so much more in it.
+    /// The account with this amount more in it.
     #[must_use]
     pub fn plus(self, amount: u32) -> Self {
         Self { balance: self.balance.map(|balance| balance + u64::from(amount)) }
     }
 
-    /// The account with so much less in it.
+    /// The account with this amount less in it.
     #[must_use]
     pub fn minus(self, amount: u32) -> Self {
         Self { balance: self.balance.map(|balance| balance - u64::from(amount)) }
@@ -54,7 +54,7 @@ impl Account {
         self.balance.ok_or(Refusal::NoAccount)
     }
 
-    /// Refuses to take out more than there is.
+    /// Refuses an amount that the account does not have.
     ///
     /// # Errors
     /// The account has less, or was never opened.

@@ -30,7 +30,7 @@ pub enum AccountEvent {
         /// In cents.
         amount: u32,
     },
-    /// The account itself, which each append stores beside the events; it is an unfold and no event.
+    /// The account itself, which each append stores beside the events; it is an unfold, not an event.
     Snapshot(Account),
 }
 

@@ -91,12 +91,12 @@ async fn no_second_has_more_events_than_the_rate() {
     check_rate(20, Duration::ZERO, Duration::from_millis(4_750)).await;
     check_rate(1, Duration::ZERO, 95 * SECOND).await;
     check_rate(1_000, Duration::ZERO, Duration::from_millis(95)).await;
-    // A slow bus sets the pace, and is not caught up with.
+    // A slow bus sets the pace, and no burst follows.
     check_rate(20, 2 * SECOND, 20 * SECOND).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_put_off_is_sent_again_and_the_rest_is_not() {
+async fn entries_that_are_put_off_are_sent_again_and_the_others_are_not() {
     let bus = Script::of(vec![
         Ok(vec![Verdict::Sent, later(), Verdict::Never("too odd".to_owned())]),
         Err(unreachable(false)),
@@ -118,10 +118,13 @@ async fn a_call_that_is_refused_as_a_whole_is_sent_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bus_that_takes_nothing_ends_it_with_the_cause() {
+async fn sending_to_a_bus_that_takes_nothing_ends_with_the_cause() {
     let throttled = (0..SENDS_MAX).map(|_| Ok(vec![later()])).collect();
     let error = send(&Script::of(throttled), &entries(1), None).await.unwrap_err();
-    assert_eq!(error.to_string(), "the bus takes no events after 30 attempts: ThrottlingException");
+    assert_eq!(
+        error.to_string(),
+        "the bus did not take all events in 30 attempts: ThrottlingException"
+    );
 }
 
 #[test]

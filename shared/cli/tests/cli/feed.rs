@@ -13,7 +13,7 @@ fn tail(world: &World, more: &[&str]) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The checkpoints behind what `tail` prints.
+/// The checkpoints after the events that `tail` prints.
 fn checkpoints(world: &World, more: &[&str]) -> Vec<i64> {
     tail(world, more).iter().map(|event| event["checkpoint"].as_i64().unwrap()).collect()
 }
@@ -57,7 +57,7 @@ async fn a_named_reader_goes_on_where_it_was() {
     let world = three_events().await;
     let audit = &["--reader", "audit"];
     assert_eq!(checkpoints(&world, &[audit, &["--tag", "orderId:o2"][..]].concat()), [2]);
-    assert_eq!(checkpoints(&world, audit), [0; 0], "what is not wanted is read as well");
+    assert_eq!(checkpoints(&world, audit), [0; 0], "events that are not wanted count as read");
     world.indexed_demand("p3", "o1").await;
     assert_eq!(checkpoints(&world, audit), [4]);
     assert_eq!(checkpoints(&world, &["--reader", "other"]), [1, 2, 3, 4]);
@@ -80,7 +80,7 @@ async fn a_named_reader_goes_on_where_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoints_that_would_lose_events_are_refused() {
     let world = three_events().await;
-    let beyond = "checkpoint 4 lies behind the end of the index, 3\n";
+    let beyond = "checkpoint 4 is after the end of the index, 3\n";
     assert_eq!(world.error(&["checkpoint", "set", "audit", "4"]), format!("error: {beyond}"));
     assert_eq!(world.error(&["tail", "--from", "4"]), format!("error: {beyond}"));
     let view = world.error(&["checkpoint", "set", "product-demand#1", "0"]);
@@ -90,11 +90,11 @@ async fn checkpoints_that_would_lose_events_are_refused() {
     let unnamed = String::from_utf8(unnamed.stderr).unwrap();
     assert!(unnamed.contains("give --view-table, VIEW_TABLE or --stack"), "{unnamed}");
     let nobody = world.error(&["checkpoint", "show", "audit"]);
-    assert_eq!(nobody, "error: no reader audit has kept a checkpoint\n");
+    assert_eq!(nobody, "error: reader audit has no checkpoint\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_type_that_no_context_has_is_told_with_those_that_are_like_it() {
+async fn an_unknown_type_gets_a_warning_that_names_similar_types() {
     let world = three_events().await;
     let warnings = |wanted: &str| {
         let tail = ["tail", "--until-present", "--from", "0", "--type", wanted];
@@ -106,7 +106,7 @@ async fn a_type_that_no_context_has_is_told_with_those_that_are_like_it() {
     assert_eq!(
         warnings("ProductDemandRecordet"),
         format!(
-            "{warned}ProductDemandRecordet; it has ProductDemandRecorded, ProductDemandRevoked\n"
+            "{warned}ProductDemandRecordet; did you mean ProductDemandRecorded or ProductDemandRevoked?\n"
         )
     );
     assert_eq!(warnings("NoSuchType"), format!("{warned}NoSuchType\n"));
@@ -117,7 +117,7 @@ async fn a_type_that_no_context_has_is_told_with_those_that_are_like_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tail_waits_for_what_comes() {
+async fn tail_waits_for_new_events() {
     let world = three_events().await;
     let mut tail = world.command(&["tail", "--reader", "live"]);
     let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
@@ -133,7 +133,7 @@ async fn tail_waits_for_what_comes() {
         world.indexed_demand("p1", order).await;
         check(&[order]);
     }
-    // Whoever reads goes, as `head` does: it ends without an error, and what was not read is not done.
+    // The reader of the output leaves, as `head` does: tail ends without an error, before it keeps a checkpoint.
     drop(lines);
     world.indexed_demand("p1", "o10").await;
     assert!(tokio::task::block_in_place(|| tail.wait()).unwrap().success());
@@ -160,7 +160,7 @@ async fn the_index_is_verified_and_repaired() {
     let right = (0, "5 entries, 5 events: all in order\n".to_owned());
     assert_eq!(world.run(&["index", "verify"]), right);
 
-    // An event that is gone from the table is what no indexing mends.
+    // Indexing can't mend an event that is gone from the table.
     let gone = &world.records()[0]["dynamodb"]["Keys"];
     let text = |name: &str| AttributeValue::S(gone[name]["S"].as_str().unwrap().to_owned());
     let delete = world.client.delete_item().table_name(EVENTS);

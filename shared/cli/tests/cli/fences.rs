@@ -54,7 +54,7 @@ async fn fences_are_verified_and_repaired() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_not_be_done_has_a_status_of_its_own() {
+async fn a_command_that_fails_ends_with_status_2() {
     let world = World::start().await;
     // The flag counts more than the environment, and nobody listens there.
     let said = world.error(&["verify", "--endpoint-url", "no endpoint"]);

@@ -55,7 +55,7 @@ fn wrong_flags_are_named() {
     }
 }
 
-/// A variable of the shell that is not set leaves nothing.
+/// A variable of the shell that is not set leaves an empty value.
 #[test]
 fn an_empty_value_is_refused_by_the_name_of_its_flag() {
     for (flag, rest) in [
@@ -100,7 +100,7 @@ fn check_call(line: &str) {
 }
 
 #[test]
-fn the_pages_call_the_command_as_it_is() {
+fn every_call_in_the_pages_has_flags_that_exist() {
     let root = ringfence_local::workspace_root();
     let mut found = 0;
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());

@@ -17,7 +17,7 @@ fn number(value: u64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// Events of a customer at these versions, whatever is there.
+/// Writes events of a customer at these versions, over any that exist.
 pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
     let table = Table::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", id).unwrap();
@@ -32,7 +32,7 @@ pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
     }
 }
 
-/// So many events of a cart, one at a time, two to an item.
+/// Appends this many events to a cart, one at a time, two to an item.
 pub(crate) async fn cart(world: &World, id: &str, events: usize) {
     let log = world.documents();
     let stream = StreamName::new("carts", id).unwrap();
@@ -146,7 +146,7 @@ async fn documents_are_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_table_of_another_log_is_named() {
+async fn the_table_of_another_log_is_refused_with_what_it_is() {
     let world = World::start().await;
     world.indexed_demand("p1", "o1").await;
     let verifies: [(&[&str], &str); 3] = [

@@ -1,4 +1,4 @@
-//! The `ringfence` command as it is started.
+//! Tests that run the `ringfence` command.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod feed;

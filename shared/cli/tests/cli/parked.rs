@@ -19,7 +19,7 @@ fn renamed(product: &str, name: &str) -> Vec<NewEvent> {
     events![ProductNameChanged { product_id: id(product), name: name.to_owned() }]
 }
 
-/// Two events that an older version may have taken, and whose row no item holds.
+/// The row of two events is too large for an item. An older version may have accepted such events.
 #[tokio::test(flavor = "multi_thread")]
 async fn parked_rows_are_listed_and_folded_anew() {
     let world = World::start().await;

@@ -22,7 +22,7 @@ fn orders(events: &[Arc<Value>]) -> Vec<&str> {
     events.iter().map(|event| event["detail"]["data"]["orderId"].as_str().unwrap()).collect()
 }
 
-/// A record that says that it is an event, and is not whole.
+/// The record of an event whose item lacks attributes.
 fn poison() -> Value {
     json!({ "dynamodb": {
         "Keys": { "id": { "S": "productId:p9" } },
@@ -31,7 +31,7 @@ fn poison() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_is_emptied_of_what_succeeds_now() {
+async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     let mut world = World::start().await;
     for order in ["o1", "o2"] {
         world.demand("p1", order).await;
@@ -77,7 +77,7 @@ async fn a_queue_is_emptied_of_what_succeeds_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_only_shows() {
+async fn a_dry_run_changes_nothing() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
     let letter = json!({ "cause": "why", "record": world.records()[0] });
@@ -168,7 +168,7 @@ async fn a_letter_stays_when_a_flag_that_it_needs_is_missing() {
     let mut redrive = world.command(&["redrive", "--queue", &url]);
     let printed = redrive.env_remove("INDEX_TABLE").output().unwrap().stdout;
     let printed = String::from_utf8(printed).unwrap();
-    let missing = "it goes into the index: give --table and --index-table, or --stack";
+    let missing = "this work needs the index: give --table and --index-table, or --stack";
     assert!(printed.contains(missing), "{printed}");
     assert_eq!(world.queues.messages()[QUEUE].len(), 1);
 }

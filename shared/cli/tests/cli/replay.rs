@@ -90,7 +90,7 @@ async fn events_that_never_reached_the_bus_are_sent_as_new() {
     assert_eq!(events[0]["detail"].get("replay"), None);
 }
 
-/// It would go on where the earlier one is, and send as new what has been on the bus.
+/// It would go on where the earlier replay is, and send events as new that have been on the bus.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_replay_has_is_refused() {
     let mut world = World::start().await;
@@ -115,7 +115,7 @@ async fn a_name_that_another_replay_has_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_bus_refuses_is_named() {
+async fn events_that_the_bus_refuses_are_named() {
     let mut world = World::start().await;
     let id = world.indexed_demand("p1", "o1").await.position.to_string();
     let (status, printed) = world.run(&["replay", "bus", "--name", "x", "--bus", "nowhere"]);
@@ -155,9 +155,9 @@ async fn a_view_is_rebuilt_beside_the_live_one() {
     assert!(shown.contains("  retired  "), "{shown}");
 }
 
-/// Whoever takes it for a rebuild would trust rows of the fold before.
+/// Somebody who took it for a rebuild would trust rows of the earlier fold.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_an_earlier_rebuild_is_not_called_one() {
+async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
     let world = World::start().await;
     world.indexed_demand("p1", "o1").await;
     let rebuild = ["replay", "view", "product-demand"];
@@ -179,7 +179,7 @@ async fn the_end_of_an_earlier_rebuild_is_not_called_one() {
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 3 is served\n");
 }
 
-/// What is half built may be of another fold.
+/// The rows of an unfinished rebuild may be of another fold.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_can_be_begun_anew() {
     let world = World::start().await;
@@ -188,7 +188,7 @@ async fn a_rebuild_can_be_begun_anew() {
     }
     let rebuild = ["replay", "view", "product-demand"];
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 2 is served\n");
-    // A row that the first event alone does not make, and a rebuild that ended behind that event.
+    // A row that the first event does not make, and a rebuild that was broken off after that event.
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let number = |number: &str| AttributeValue::N(number.to_owned());
     let half = world.client.put_item().table_name(VIEWS).item("view", text("product-demand#3"));

@@ -142,7 +142,7 @@ async fn the_index_is_compared_with_all_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_keeps_the_events_behind_it_out_of_the_index() {
+async fn a_gap_keeps_the_events_after_it_out_of_the_index() {
     let world = six_events().await;
     customer(&world, "ada", &[4]).await;
     let (status, printed) = world.run(&["index", "repair"]);
@@ -206,9 +206,8 @@ async fn failed_batches_of_all_tables_are_indexed() {
     assert_eq!(world.run(&["index", "verify"]), right);
 }
 
-/// What was written over after it was indexed stays in the index as it was.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_was_forced_over_stays_as_it_was_in_the_index() {
+async fn an_event_that_is_overwritten_after_it_was_indexed_stays_in_the_index_as_it_was() {
     let world = six_events().await;
     let update = world.client.update_item().table_name(AGGREGATES);
     let text = AttributeValue::S("customers#ada".to_owned());

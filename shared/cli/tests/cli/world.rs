@@ -263,7 +263,8 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     url
 }
 
-/// The command line of the stack, as `examples/ringfence.rs` makes it.
+/// The command line of the stack, as `examples/ringfence.rs` makes it. `cargo test` builds it, but `cargo test --test
+/// cli` does not: run `cargo build --example ringfence` before.
 pub(crate) fn ringfence() -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     let target = test.parent().and_then(Path::parent).expect("target/<profile>/deps/<test>");

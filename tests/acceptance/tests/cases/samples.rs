@@ -1,4 +1,4 @@
-//! The sample of what Lambda invokes index-events with.
+//! The sample of index-events.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! A record that ends the process of whoever handles it.
+//! A record that ends the process of each function that handles it.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ impl Invoke for Crashes {
     }
 }
 
-/// A thousand events, of which one ends the process of whoever handles it.
+/// A thousand events, one of which ends the process of each function that handles it.
 async fn put_events(client: &aws_sdk_dynamodb::Client, table: &str) {
     let ids: Vec<String> = (0..1_000).map(|n| format!("orderId:o{n}")).collect();
     for ids in ids.chunks(25) {
@@ -69,7 +69,7 @@ async fn a_crash_loop_on_one_record_ends_within_the_retries_and_keeps_the_record
     let table = table(&model, "EventTable");
     let (dynamo, client) = start(table).await;
     put_events(&client, &table.name).await;
-    // Hours of retries pass at once; nothing waits for anything real from here on.
+    // Hours of retries pass at once, because from here on nothing waits for real time.
     tokio::time::pause();
     for mapping in readers(&model, table) {
         let crashes = Arc::new(Crashes {

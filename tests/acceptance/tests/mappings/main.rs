@@ -106,7 +106,7 @@ async fn the_filter_passes_every_event_and_nothing_else() {
     assert!(dynamo.expire().unwrap() >= 6, "command items expire");
     let records = stream.read().unwrap();
 
-    // What was recorded is everything that can be.
+    // The records are of every kind that there can be.
     let mut kinds = BTreeSet::new();
     for record in &records {
         let id = record["dynamodb"]["Keys"]["id"]["S"].as_str().unwrap();
@@ -141,7 +141,7 @@ async fn the_filter_passes_every_event_and_nothing_else() {
     }
 }
 
-/// What an aggregate's items say in the table, as a record's keys have it.
+/// The aggregate and the version of a record's item.
 fn version(record: &Value) -> (&str, &str) {
     let keys = &record["dynamodb"]["Keys"];
     (keys["aggregateId"]["S"].as_str().unwrap(), keys["version"]["N"].as_str().unwrap())
@@ -212,8 +212,8 @@ impl StreamContext for Sum {
     }
 }
 
-/// Seven events each behind the other, in Tips that calve at the third, snapshots beside them, and
-/// the older ones pruned; and a stream that has its state and no events.
+/// Three streams: one of seven events, the same with snapshots, both with Tips that calve at the third event and
+/// with the older events pruned; and one that has a state and no events.
 async fn write_documents(client: &aws_sdk_dynamodb::Client, table: &str) {
     let log = || {
         let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
@@ -248,7 +248,7 @@ async fn every_append_to_a_document_passes_and_no_calf_unfold_or_trim_does() {
 
     let number = |value: &Value| value["N"].as_str().map(|n| n.parse::<u64>().unwrap());
     let appended = |record: &Value| number(&record["dynamodb"]["NewImage"]["a"]);
-    // What was recorded is everything that can be: Tips that say how much is new, and calves.
+    // The records are of every kind that there can be: Tips that say how much is new, and calves.
     let kind = |record: &Value| {
         let new = appended(record).map(|appended| appended.min(1));
         (record["eventName"].as_str().unwrap().to_owned(), new)
@@ -267,9 +267,9 @@ async fn every_append_to_a_document_passes_and_no_calf_unfold_or_trim_does() {
         let mut indexes = BTreeMap::<_, Vec<_>>::new();
         for record in records {
             let image = &record["dynamodb"]["NewImage"];
-            let (behind, new) = (number(&image["n"]).unwrap(), appended(record).unwrap());
+            let (end, new) = (number(&image["n"]).unwrap(), appended(record).unwrap());
             let stream = image["p"]["S"].as_str().unwrap();
-            indexes.entry(stream).or_default().extend(behind - new..behind);
+            indexes.entry(stream).or_default().extend(end - new..end);
         }
         let all: Vec<u64> = (0..7).collect();
         let expected = [("sums-snapshot", all.clone()), ("sums-whole", all)];

@@ -129,14 +129,14 @@ fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage
 }
 
 #[tokio::test]
-async fn five_minutes_in_which_everything_is_throttled_lose_nothing() {
+async fn no_event_is_lost_when_everything_is_throttled_for_five_minutes() {
     let model = model();
     let events = table(&model, "EventTable");
     let (dynamo, client) = start(events).await;
     let index = table(&model, "IndexTable");
     dynamo.create_table(&index.properties, &index.name).unwrap();
     write_everything(&client, &events.name).await;
-    // From here on nothing waits for anything real.
+    // From here on nothing waits for real time.
     tokio::time::pause();
     for mapping in readers(&model, events) {
         let function = &mapping.function;

@@ -1,4 +1,4 @@
-//! One alarm for each kind of trouble, and nobody left out of it.
+//! One alarm for each kind of trouble, over all functions or mappings that can have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -136,7 +136,7 @@ fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
         &watched,
         &queues,
         |queue| format!("template.yaml lacks an alarm of {queue}: copy that of a neighbour"),
-        |queue| format!("template.yaml has an alarm of {queue}, which is no queue"),
+        |queue| format!("template.yaml has an alarm of {queue}, which is not a queue"),
     ));
     for (id, alarm) in alarms {
         assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
@@ -161,7 +161,7 @@ fn silence(alarm: &Value) -> &'static str {
 }
 
 #[test]
-fn answers_that_have_an_alarm_of_their_own_are_no_failed_requests() {
+fn answers_with_an_alarm_of_their_own_do_not_count_as_failed_commands() {
     let template = template();
     let alarms = resources(&template, "AWS::CloudWatch::Alarm");
     let metrics = &alarms["CommandsFail"]["Metrics"];
@@ -190,7 +190,7 @@ fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
     }
 }
 
-/// The body is text to CloudFormation, so nothing else says that CloudWatch can read it.
+/// To CloudFormation the body is only text, so nothing else checks that CloudWatch can read it.
 #[test]
 fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
     let template = template();

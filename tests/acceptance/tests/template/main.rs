@@ -59,7 +59,7 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
     assert_eq!(readers, BTreeSet::from(expected));
 }
 
-/// By these `ringfence --stack` finds what it works on.
+/// `ringfence --stack` finds tables, queues and buckets by the outputs.
 #[test]
 fn the_outputs_name_every_table_queue_and_bucket() {
     let template = template();
@@ -113,7 +113,7 @@ fn every_table_is_kept_protected_and_can_be_restored() {
 }
 
 #[test]
-fn what_an_automation_fails_on_goes_to_the_queue_of_automations() {
+fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
     let template = template();
     let queue = format!("!GetAtt {AUTOMATIONS_QUEUE}.Arn");
     let mut lines = Vec::new();
@@ -139,7 +139,7 @@ fn what_an_automation_fails_on_goes_to_the_queue_of_automations() {
 }
 
 #[test]
-fn the_queue_of_automations_takes_from_rules_of_the_event_topic_alone() {
+fn the_queue_of_automations_takes_letters_from_rules_of_the_event_topic_alone() {
     let template = template();
     let policies = resources(&template, "AWS::SQS::QueuePolicy");
     let names: Vec<_> = policies.keys().collect();

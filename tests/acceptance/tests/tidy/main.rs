@@ -108,7 +108,7 @@ fn production(source: &str) -> &str {
 }
 
 #[test]
-fn what_is_forgotten_is_named_alone() {
+fn only_the_differences_are_named() {
     let set = |names: &[&'static str]| BTreeSet::from_iter(names.iter().copied());
     let told = |found: &[&'static str]| {
         let expected = set(&["add-product", "cancel-order", "place-order"]);
@@ -153,10 +153,10 @@ fn one_module_reads_the_clock_and_makes_ids() {
         .map(String::as_str)
         .chain(["functions"])
         .flat_map(|folder| files(&root.join(folder), "rs"))
-        // Tests and benches hold no clock: `tests/`, `tests.rs` and the module at a file's end.
+        // Not in tests: the folders `tests`, the files `tests.rs`, and the module at a file's end.
         .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
         .filter(|path| name(path) != "tests.rs")
-        // They run on a person's machine.
+        // The tools run on a person's machine.
         .filter(|path| !path.starts_with(root.join("functions/tools")));
     let mut seen = false;
     for path in sources {
@@ -207,7 +207,11 @@ fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
         let package = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
         // Cargo writes the members into the lock file, and nothing else without a source.
         let entry = format!("[[package]]\nname = {package}\nversion = ");
-        assert!(lock.contains(&entry), "{}: no member", manifest.display());
-        assert!(text.contains("[lints]\nworkspace = true"), "{}: lints", manifest.display());
+        assert!(lock.contains(&entry), "{}: not a member of the workspace", manifest.display());
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{}: lacks `[lints]` with `workspace = true`",
+            manifest.display()
+        );
     }
 }

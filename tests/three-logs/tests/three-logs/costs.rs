@@ -1,7 +1,7 @@
 //! Requests and units of the same commands on each log, as the tables' meters count them.
 //!
 //! Events are as small as the domain makes them, without metadata, and no idempotency key is given.
-//! An account that is there has a hundred events.
+//! An existing account has a hundred events.
 
 use std::num::NonZeroUsize;
 
@@ -19,7 +19,7 @@ use ringfence_three_logs::{aggregate, dcb, document};
 
 use crate::stack::Stack;
 
-/// The deposits of an account that is there, after its first event.
+/// The deposits of an existing account, after its first event.
 const DEPOSITS: [i32; 99] = [1; 99];
 
 /// Requests that read and write, and the units of table and index.

@@ -1,5 +1,5 @@
-//! The same cases on all three logs, in memory and on an embedded DynamoDB; what each costs; and the
-//! page that shows both.
+//! The same cases on all three logs, in memory and on an embedded DynamoDB; the costs of the slices; and the page
+//! that shows code and costs.
 
 mod costs;
 mod nested;

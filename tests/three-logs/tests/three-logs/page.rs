@@ -1,4 +1,4 @@
-//! docs/which-log.md shows the code, the lines in which it differs, and the figures as they are.
+//! docs/which-log.md shows the code, its differences and the figures as they are.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn diff(from: &str, to: &str) -> String {
     format!("```diff\n{}```\n", diff.unified_diff().context_radius(1))
 }
 
-/// The lines of a file that the other one has not, and the lines of the other one that it has not.
+/// How many lines only the first file has, and how many only the second.
 fn moved(from: &str, to: &str) -> (usize, usize) {
     let (from, to) = (source(from), source(to));
     let diff = TextDiff::from_lines(&from, &to);
@@ -74,7 +74,7 @@ fn table() -> String {
     table
 }
 
-/// The page with what stands between the two marks replaced.
+/// The page with the text between two marks replaced.
 fn replaced(page: &str, name: &str, text: &str) -> String {
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
