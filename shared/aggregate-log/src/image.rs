@@ -2,8 +2,8 @@
 //! the EventTopic.
 
 use futures::stream::Stream;
-use ringfence::{BoundaryId, FedEvent, Metadata, Sequence};
-use ringfence_dynamo::Item;
+use ringfence::{BoundaryId, Metadata, SequencedEvent};
+use ringfence_dynamo::{Item, ms_of_rfc3339};
 
 use crate::item::decode;
 use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table, read, scan};
@@ -16,18 +16,19 @@ pub fn event_of_image(image: Item) -> Result<StoredEvent, DecodeError> {
     decode(image)
 }
 
-impl From<StoredEvent> for FedEvent {
+impl From<StoredEvent> for SequencedEvent {
     /// The store is its context, the aggregate its partition.
     fn from(event: StoredEvent) -> Self {
         Self {
-            position: Sequence::Version(event.version.number()),
             partition: BoundaryId::stored(event.key.to_string()),
+            slot: event.version.number(),
+            at: ms_of_rfc3339(&event.timestamp).unwrap_or(0),
+            rest: 0,
             event_type: event.event_type,
             context: event.key.store().to_owned(),
             tags: Vec::new(),
             data: event.payload.unwrap_or_default(),
             metadata: Metadata::foreign(event.metadata.unwrap_or_default()),
-            recorded_at: event.timestamp,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Cases on the aggregate log: [`ringfence::kit`].
 
 use ringfence::kit::{Case, CaseLog, Fact, InMemory};
-use ringfence::{CommandContext, Envelope, EventOf};
-use ringfence_dynamo::{Clock, Retry, rfc3339};
+use ringfence::{CommandContext, Envelope, EventOf, rfc3339};
+use ringfence_dynamo::{Clock, Retry};
 use serde_json::{Value, json};
 
 use crate::write::by_aggregate;

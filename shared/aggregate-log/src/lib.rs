@@ -42,7 +42,7 @@ pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
 pub use layout::table_layout;
 pub use legacy::{Imported, LegacyTable};
-pub use limits::{EVENT_BYTES_MAX, GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
+pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use log::{AggregateLog, GetEvents, ListAggregateIds, PushEvent, PushEventGroup};
 pub use memory::Memory;
 pub use slice::{AggregateSlice, CommandError, Executed, handle};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringfence_dynamo::{Failure, Item, Reason, item_bytes, rfc3339};
+use ringfence::rfc3339;
+use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 
 use crate::error::Conflict;
 use crate::item::{decode_named, encode, is_of_push};
@@ -42,7 +43,7 @@ impl Prepared {
                 let version = first.saturating_add(offset);
                 limits::version(&push.key.to_string(), version)?;
                 let item = encode(&push.key, version, event, &timestamp, &push_id)?;
-                limits::event(&event.event_type, item_bytes(&item))?;
+                ringfence::limits::event(&event.event_type, item_bytes(&item))?;
                 events.push(decode_named(item.clone())?);
                 let (key, forced) = (push.key.clone(), matches!(push.place, Place::Forced(_)));
                 entries.push(Entry { key, version, forced, item });

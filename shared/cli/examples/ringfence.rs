@@ -4,5 +4,5 @@
 mod shop;
 
 fn main() -> std::process::ExitCode {
-    ringfence_cli::run(shop::stack())
+    ringfence_cli::run::<shop::Shop>()
 }

@@ -15,7 +15,11 @@ use crate::tables::{Dynamo, EventTable};
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+A slot that is missing is named, but nothing can mend it: put the event back from a backup. docs/runbook.md says what
+the lines mean and what to do.
+
+Examples:
   ringfence verify --table ringfence-prod-events
   ringfence repair --json")]
 pub(crate) struct Arguments {
@@ -94,6 +98,9 @@ fn print(report: &Report) {
     for (index, entries) in &report.unindexed {
         println!("lacking  {entries} entries of {index}");
     }
+    for (partition, slot) in &report.gaps {
+        println!("gap      {partition}: slot {slot} is missing");
+    }
     for (item, why) in &report.broken {
         println!("broken   {item}: {why}");
     }
@@ -114,9 +121,15 @@ fn json(report: &Report) -> Value {
         "broken": report.broken,
         "differences": all(&report.differences),
         "unindexed": report.unindexed,
+        "gaps": gaps(report),
         "mended": all(&report.mended),
         "indexed": report.indexed,
     })
+}
+
+fn gaps(report: &Report) -> Value {
+    let gaps = report.gaps.iter().map(|(partition, slot)| (partition.to_string(), json!(slot)));
+    Value::Object(gaps.collect())
 }
 
 fn difference(differs: &Difference) -> Value {
@@ -125,9 +138,6 @@ fn difference(differs: &Difference) -> Value {
         Wrong::NoEvents => json!({ "wrong": "noEvents" }),
         Wrong::Count { event_type, counted, found } => {
             json!({ "wrong": "count", "type": event_type, "counted": counted, "found": found })
-        }
-        Wrong::Newest { event_type, says, found } => {
-            json!({ "wrong": "newest", "type": event_type, "says": says, "found": found })
         }
         Wrong::Head { says, found } => json!({ "wrong": "head", "says": says, "found": found }),
         Wrong::Undecided => json!({ "wrong": "undecided" }),

@@ -154,6 +154,9 @@ fn wrong(wrong: &Wrong) -> Value {
             "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
         }),
+        Wrong::Replaced { partition, slot } => json!({
+            "wrong": "replaced", "partition": partition.id.as_str(), "slot": slot,
+        }),
         Wrong::Item(item) => json!({ "wrong": "item", "item": item }),
         Wrong::Entry { before, cause } => json!({
             "wrong": "entry", "checkpoint": before, "cause": cause,

@@ -16,6 +16,7 @@ const INITIAL_EVENTS: &str = "initialEvents";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Events,
+    Reventless,
     Aggregates,
     AggregatesOfOneStore,
     Documents,
@@ -27,6 +28,7 @@ impl Layout {
     fn describe(self) -> &'static str {
         match self {
             Self::Events => "the table of a DCB log; see `ringfence verify`",
+            Self::Reventless => "a table of Reventless' DCB log; see `ringfence import`",
             Self::Aggregates => "the table of an aggregate log; see `ringfence aggregates verify`",
             Self::AggregatesOfOneStore => {
                 "a table of Castore's older layout, which has one store a table; import it first"
@@ -39,7 +41,8 @@ impl Layout {
 
     fn of_keys(keys: &str, first_events: &str) -> Option<Self> {
         match keys {
-            "id (S), position (S)" => Some(Self::Events),
+            "id (S), position (N)" => Some(Self::Events),
+            "id (S), position (S)" => Some(Self::Reventless),
             "aggregateId (S), version (N)" if first_events.starts_with("isInitialEvent") => {
                 Some(Self::AggregatesOfOneStore)
             }

@@ -5,8 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ringfence::{BoundaryId, Place, Sequence};
+use ringfence::BoundaryId;
 use ringfence_document_log::StreamName;
+use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::{Log, Partition};
 use ringfence_topic::Entry;
 use serde_json::Value;
@@ -184,9 +185,7 @@ fn entry(event: &Value) -> Result<Entry> {
 
 /// When the event was recorded, in milliseconds since 1970.
 fn time_ms(event: &Value) -> Option<u64> {
-    let sequence: Sequence =
-        serde_json::from_value(event.pointer("/detail/position")?.clone()).ok()?;
-    sequence.ms(event["time"].as_str().unwrap_or_default())
+    ms_of_rfc3339(event.pointer("/detail/recordedAt")?.as_str()?)
 }
 
 #[cfg(test)]
@@ -195,12 +194,14 @@ mod tests {
 
     use super::*;
 
-    const POSITION: &str = "1700000000000-00000000-0000-4000-8000-000000000000";
+    const ID: &str = "orderId:o1/3";
 
     fn event() -> Value {
         json!({
             "version": "0", "id": "x", "source": "ordering", "detail-type": "OrderPlaced",
-            "detail": { "id": POSITION, "position": POSITION, "data": { "a": 1 } },
+            "detail": {
+                "id": ID, "slot": 3, "recordedAt": "2023-11-14T22:13:20.000Z", "data": { "a": 1 },
+            },
         })
     }
 
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() {
         for (log, key) in [
-            (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "S": POSITION } })),
+            (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "N": "3" } })),
             (
                 Log::Aggregates,
                 json!({ "aggregateId": { "S": "customers#a" }, "version": { "N": "3" } }),
@@ -254,7 +255,7 @@ mod tests {
             source: "ordering".to_owned(),
             detail_type: "OrderPlaced".to_owned(),
             detail: event()["detail"].to_string(),
-            id: POSITION.to_owned(),
+            id: ID.to_owned(),
             time_ms: Some(1_700_000_000_000),
         });
         check(&event(), None, &repeat);

@@ -6,6 +6,7 @@ mod aggregates;
 mod checkpoint;
 mod documents;
 mod fences;
+mod import;
 mod index;
 mod kept;
 mod layout;
@@ -14,8 +15,10 @@ mod new;
 mod parked;
 mod place;
 mod progress;
+mod readers;
 mod redrive;
 mod replay;
+mod reventless;
 mod stack;
 mod tables;
 mod tail;
@@ -27,8 +30,10 @@ use std::sync::{Arc, OnceLock};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::FutureExt;
-use ringfence_stack::Stack;
+use ringfence_stack::{Members, Stack};
 use ringfence_views::Definition;
+
+use crate::readers::Readers;
 
 /// The status of a command that could not do its work.
 const FAILED: u8 = 2;
@@ -60,10 +65,13 @@ enum Command {
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewSlice(new::NewSlice),
-    /// Compares every fence with the events. Status 0: all agree, 1: some differ, 2: error.
+    /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
-    /// Mends the fences that differ, while writers go on. Status 0: all agree now, 1: some differ, 2: error.
+    /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
+    /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and
+    /// nothing is written, 2: error.
+    Import(import::Arguments),
     /// Checks the aggregate log.
     #[command(subcommand)]
     Aggregates(Aggregates),
@@ -141,10 +149,16 @@ enum Parked {
 /// the text alone.
 static STACK: OnceLock<Stack> = OnceLock::new();
 
-/// Does what the command line asks for, on a stack with these contexts and views.
+static READERS: OnceLock<Readers> = OnceLock::new();
+
+/// Does what the command line asks for, on the stack that `M` lists.
 #[tokio::main]
-pub async fn run(stack: Stack) -> ExitCode {
-    STACK.get_or_init(|| stack);
+pub async fn run<M: Members>() -> ExitCode {
+    match Stack::of::<M>() {
+        Ok(stack) => drop(STACK.set(stack)),
+        Err(error) => return failed(&error.into()),
+    }
+    READERS.get_or_init(Readers::of::<M>);
     carry_out().await
 }
 
@@ -167,6 +181,10 @@ fn members() -> &'static Stack {
     STACK.get().expect("`run` sets it first")
 }
 
+fn readers() -> &'static Readers {
+    READERS.get().expect("`run` sets it first")
+}
+
 fn views() -> Vec<Definition> {
     members().views()
 }
@@ -184,6 +202,7 @@ async fn carry_out() -> ExitCode {
         Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
+        Command::Import(arguments) => import::import(arguments).boxed_local(),
         Command::Aggregates(Aggregates::Verify(arguments)) => {
             aggregates::verify(arguments).boxed_local()
         }

@@ -43,6 +43,11 @@ impl EventTable {
     pub(crate) fn log(&self, client: Client) -> Result<DcbLog> {
         log(client, &self.table)
     }
+
+    /// The log with another clock than the machine's.
+    pub(crate) fn log_at(&self, client: Client, clock: Clock) -> DcbLog {
+        DcbLog::new(client, &self.table, crate::members().catalog.clone(), clock)
+    }
 }
 
 pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence_dynamo::rfc3339;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use serde_json::json;
 
@@ -151,7 +150,7 @@ fn print(entry: &Entry, as_json: bool) -> Result<bool> {
 }
 
 fn line(Entry { checkpoint, event }: &Entry) -> String {
-    let time = event.ms().map_or_else(|| event.recorded_at.clone(), rfc3339);
+    let time = event.recorded_at();
     format!("{checkpoint:>9}  {time}  {}  {}  {}", event.event_type, event.partition, event.data)
 }
 
@@ -159,8 +158,8 @@ fn json_line(Entry { checkpoint, event }: &Entry) -> String {
     json!({
         "checkpoint": checkpoint,
         "id": event.id(),
-        "position": event.position,
-        "recordedAt": event.recorded_at,
+        "slot": event.slot,
+        "recordedAt": event.recorded_at(),
         "type": event.event_type,
         "context": event.context,
         "partition": event.partition.as_str(),

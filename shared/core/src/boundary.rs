@@ -2,11 +2,11 @@
 
 use std::{fmt, fmt::Write as _, sync::Arc};
 
-use crate::{Tag, tag::is_key};
+use crate::{Tag, limits::KEY_BYTES_MAX, tag::is_key};
 
 /// Longest boundary id, in bytes after escaping: with `fence#` before it, or `$Progress-0#` in the
-/// index, it is a DynamoDB partition key, which has at most 2,048 bytes.
-pub const BOUNDARY_BYTES_MAX: usize = 2_048 - "$Progress-0#".len();
+/// index, it is a partition key.
+pub const BOUNDARY_BYTES_MAX: usize = KEY_BYTES_MAX - "$Progress-0#".len();
 
 /// The partition of events without tags.
 const TAGLESS: &str = "dcb";
@@ -88,6 +88,13 @@ impl BoundaryId {
         let boundary = decode(self.as_str())?;
         // Only what is written exactly as it would be encoded is an id.
         (boundary.id() == *self).then_some(boundary)
+    }
+
+    /// Whether it can be a partition of the DCB log: of the partitions of all logs, only those are
+    /// `dcb`, or have a `:` and no `#`.
+    #[must_use]
+    pub fn is_of_dcb_log(&self) -> bool {
+        *self.0 == *TAGLESS || (self.0.contains(':') && !self.0.contains('#'))
     }
 
     /// The boundary whose escaped id a log stored.

@@ -4,32 +4,49 @@ use std::{num::NonZeroUsize, sync::Mutex};
 
 use lru::LruCache;
 
-use crate::{DcbSlice, LogError, Plan, Query, Reads, Seen, SequencedEvent};
+use crate::{DcbSlice, LogError, Place, Plan, Query, Reads, Seen, SequencedEvent};
 
-/// A folded state and what its reads saw of the log: enough to append without reading. A wrong entry costs a
-/// conflict and never causes a wrong write, because the append compares the counts.
+/// A folded state with what was seen of the log: enough to append without reading. A wrong entry costs a
+/// conflict, never a wrong write, because the append is under the condition of what was seen.
 pub(crate) struct Model<S: DcbSlice> {
     pub(crate) state: S::State,
     pub(crate) seen: Seen,
+    /// The last event that was folded, in fold order.
+    last: Option<Place>,
 }
+
+/// An event that has to be folded before another one that was folded already.
+pub(crate) struct OutOfOrder;
 
 impl<S: DcbSlice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
-        Self { state: S::State::default(), seen: Seen::nothing(plan) }
+        Self { state: S::State::default(), seen: Seen::nothing(plan), last: None }
     }
 
-    /// Counts `event` and, if the query asks for it, folds it.
+    /// Takes in the next event of a read, in fold order: counts it, and folds it if the query asks for it.
     pub(crate) fn apply(mut self, plan: &Plan, event: &SequencedEvent) -> Result<Self, LogError> {
-        self.seen.observe(plan, event);
-        if plan.matches(event) {
+        if self.seen.observe(plan, event) && plan.matches(event) {
             let read = S::Reads::decode(event).map_err(|source| LogError::Undecodable {
-                partition: event.partition.to_string(),
-                position: event.position.clone(),
+                event: event.id(),
                 source: source.into(),
             })?;
             self.state = S::evolve(self.state, read);
+            self.last = Some(event.place());
         }
         Ok(self)
+    }
+
+    /// Takes in an event that was missed. Only one that follows on everything folded can be folded now.
+    pub(crate) fn catch_up(
+        self,
+        plan: &Plan,
+        event: &SequencedEvent,
+    ) -> Result<Result<Self, OutOfOrder>, LogError> {
+        let late = self.last.as_ref().is_some_and(|last| event.place() < *last);
+        if late && plan.matches(event) {
+            return Ok(Err(OutOfOrder));
+        }
+        self.apply(plan, event).map(Ok)
     }
 }
 

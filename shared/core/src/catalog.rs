@@ -79,8 +79,8 @@ pub enum CatalogError {
 pub struct Filing {
     /// The partition that stores it.
     pub partition: BoundaryId,
-    /// Every boundary whose fence counts it, the partition among them.
-    pub boundaries: BTreeSet<BoundaryId>,
+    /// Every boundary whose fence counts it.
+    pub fences: BTreeSet<BoundaryId>,
     /// Attributes `tag_<key>`: cross-partition keys and their raw values.
     pub indexed: Vec<Tag>,
     /// Boundaries that have an index item with a copy of the event: those of cross-partition tags that can
@@ -202,7 +202,7 @@ impl Catalog {
 
     /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
     pub fn indexes(&self) -> BTreeSet<String> {
-        let composite = self.schemas().any(|schema| schema.read_as_composite);
+        let composite = self.schemas().any(has_composite);
         self.scopes
             .iter()
             .filter(|(_, scope)| **scope == Scope::Index)
@@ -254,17 +254,19 @@ impl Catalog {
         // An empty value makes no boundary, alone or with others.
         let named = event.tags.iter().all(|tag| !tag.value.is_empty());
         let composite =
-            (schema.read_as_composite && named).then(|| BoundaryId::composite(&event.tags));
-        let boundaries: BTreeSet<BoundaryId> = [partition.clone()]
+            (has_composite(schema) && named).then(|| BoundaryId::composite(&event.tags));
+        let fences: BTreeSet<BoundaryId> = schema
+            .fenced
+            .then(|| partition.clone())
             .into_iter()
             .chain(indexed.iter().map(boundary))
             .chain(items.iter().cloned())
             .chain(composite.clone())
             .collect();
-        for boundary in &boundaries {
+        for boundary in [&partition].into_iter().chain(&fences) {
             check_length(boundary)?;
         }
-        Ok(Filing { partition, boundaries, indexed, items, composite })
+        Ok(Filing { partition, fences, indexed, items, composite })
     }
 }
 
@@ -292,6 +294,12 @@ fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, Filin
         [(key, value)] => BoundaryId::tag(key, value),
         _ => BoundaryId::composite_partition(parts.into_iter(), schema.separator),
     })
+}
+
+/// Whether the events of the type are filed under their whole set of tags: not where that set is the
+/// partition, which is read as such.
+pub(crate) fn has_composite(schema: &EventSchema) -> bool {
+    schema.read_as_composite && !schema.tags.iter().all(|tag| tag.partition)
 }
 
 /// Whether an event or a command with these tags can have several values of this one: a list, or

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{CommandContext, Metadata, Name, Position};
+use crate::{CommandContext, LimitExceeded, Metadata, Name, escape, limits};
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +18,9 @@ pub struct Envelope {
     /// With a key: whether only a command that appends events leaves a record. A repeat then decides a
     /// refusal or an answer without events anew, and a record shows that events were appended.
     pub records_effects_only: bool,
-    /// The event that caused the command: its effects get later positions.
-    pub cause: Option<Position>,
+    /// When the event was recorded that caused the command, in milliseconds since 1970: the command's
+    /// events are later.
+    pub cause_ms: Option<u64>,
     /// When to give up, in milliseconds since 1970; `None` leaves it to the log's own bounds.
     pub deadline_ms: Option<u64>,
 }
@@ -39,6 +40,16 @@ impl CommandRecord {
     /// The record of `command` under `key`.
     pub fn new(slice: impl Into<Name>, key: &str, command: &impl Serialize) -> Self {
         Self { slice: slice.into(), key: key.to_owned(), command: canonical_json(command) }
+    }
+
+    /// The id of its item in the DCB log, unique among commands.
+    ///
+    /// # Errors
+    /// It is longer than a key may be.
+    pub fn id(&self) -> Result<String, LimitExceeded> {
+        let id = format!("command#{}#{}", self.slice, escape(&self.key));
+        limits::key("the idempotency key", &id)?;
+        Ok(id)
     }
 
     /// SHA-256 of the command, in hexadecimal.

@@ -1,8 +1,8 @@
 //! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
 
 use crate::{
-    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, Name, NewEvent, Place,
-    Plan, PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
+    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, Name, NewEvent, Plan,
+    PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
 };
 
 /// Names the DCB log as the log of a context.
@@ -24,7 +24,7 @@ pub trait Reads: Sized {
     const TYPES: &'static [&'static str];
 
     /// Decodes an event of one of the types.
-    fn decode<P: Place>(event: &SequencedEvent<P>) -> Result<Self, serde_json::Error>;
+    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
 }
 
 /// The events that a slice writes: one event type, or a derived enum of several.
@@ -49,6 +49,13 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     type Reads: Reads;
 
     /// Folds one event into the state.
+    ///
+    /// The events of one boundary come in the order in which they were committed. Those of different
+    /// boundaries come by the times of their writers, whose clocks differ: a price that was set after a
+    /// quote can come before it. So the state may not depend on the order of events of different
+    /// boundaries. If a decision needs to know what another one rested on, let the event carry it: the
+    /// quote names its price. The [kit](crate::kit) decides each case in other orders and fails if that
+    /// changes the decision.
     fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
 
     /// The query of a command of this shape with these tags. A slice can write its own, for example to read

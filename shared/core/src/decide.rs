@@ -1,29 +1,31 @@
 //! The decide loop: read, fold, decide, append under the condition of what was read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt;
 use serde_json::Value;
 
 use crate::{
-    Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency, DcbSlice,
-    Decisions, Envelope, EventError, EventLog, EventRef, LimitExceeded, LimitKind, LogError,
-    NewEvent, Outcome, Plan, PlanError, Position, Seen, Settled, StoreError, Writes, cache::Model,
+    Append, Appended, Catalog, Change, CommandContext, CommandRecord, Conflict, Consistency,
+    DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent, LimitExceeded,
+    LimitKind, LogError, NewEvent, Outcome, Plan, PlanError, Seen, Settled, StoreError, Writes,
+    cache::{Model, OutOfOrder},
     dcb::plan,
+    limits::ACTIONS_MAX,
 };
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
 
-/// How many boundaries a decision may depend on: each is an action of the append's transaction, which
-/// has 100 on DynamoDB, and one of them puts an event, another an idempotency key's record.
-pub const BOUNDARIES_MAX: usize = 99;
+/// How many boundaries a decision may depend on: each is an action of the append, and at least one more
+/// puts an event, unless that is in one of them.
+pub const BOUNDARIES_MAX: usize = ACTIONS_MAX;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handled<P = Position> {
+pub struct Handled {
     /// What became of it.
-    pub outcome: Outcome<P>,
+    pub outcome: Outcome,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
     /// Whether the outcome was recorded before, by an earlier command with the same key.
@@ -52,8 +54,10 @@ impl From<StoreError> for HandleError {
 
 /// Runs `command` through its slice on `log`.
 ///
-/// A refusal is answered only after a snapshot of the fences shows the counts seen (rule 6); with
-/// an idempotency key no answer leaves before it is recorded (rule 10).
+/// A refusal is answered only after a snapshot shows that nothing was added to what was seen (rule 6);
+/// with an idempotency key no answer leaves before it is recorded (rule 10). After a conflict the events
+/// that were missed are folded and the command is decided again: where they do not concern it, it
+/// decides the same, for `decide` is pure.
 pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     log: &L,
     catalog: &Catalog,
@@ -67,32 +71,32 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let attempt = Attempt { log, plan: &plan, command, envelope, record: record.as_ref() };
 
-    let mut warm = decisions.take(&query);
+    let mut model = match decisions.take(&query) {
+        Some(model) => model,
+        None => attempt.model(S::CONSISTENCY).await?,
+    };
     let mut behind: Option<Conflict> = None;
     for attempts in 1..=ATTEMPTS_MAX {
-        let model = match warm.take() {
-            Some(model) => model,
-            None if behind.is_none() => attempt.model(S::CONSISTENCY).await?,
-            None => attempt.model(Consistency::Strong).await?,
-        };
-        let result = match &behind {
+        let decided = match behind.take() {
             // An index that does not show yet what its fence counts would only conflict again.
-            Some(conflict) if lags(conflict, &model) => Err(conflict.clone()),
+            Some(conflict) if lags(&conflict, &model.seen) => Err((conflict, model)),
             _ => attempt.decide(model).await?,
         };
-        match result {
+        let (conflict, stale) = match decided {
             Ok(Decided { outcome, model, repeated }) => {
                 if let Some(model) = model {
                     decisions.put(query, model);
                 }
                 return Ok(Handled { outcome, attempts, repeated });
             }
-            Err(conflict) => behind = Some(conflict),
-        }
+            Err(stale) => stale,
+        };
         if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            let over = behind.map(Into::into);
+            let over = Some(conflict.into());
             return Err(StoreError::Contention { attempts, over }.into());
         }
+        model = attempt.catch_up(stale, &conflict).await?;
+        behind = Some(conflict);
     }
     unreachable!("the last attempt returns")
 }
@@ -117,8 +121,19 @@ fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
     checked.map_err(|exceeded| LogError::from(exceeded).into())
 }
 
-fn lags<S: DcbSlice>(conflict: &Conflict, model: &Model<S>) -> bool {
-    model.seen.count(&conflict.boundary, &conflict.event_type) < conflict.found
+/// Whether less was seen than a fence is known to count.
+fn lags(conflict: &Conflict, seen: &Seen) -> bool {
+    conflict.0.iter().any(|change| match change {
+        Change::Slot { .. } => false,
+        Change::Count { boundary, event_type, found, .. } => {
+            let counts = match seen.of(boundary) {
+                Some(Extent::Fence { counts, .. }) => Some(counts),
+                Some(Extent::Prefix(prefix)) => prefix.fenced.as_ref(),
+                None => None,
+            };
+            counts.and_then(|counts| counts.get(event_type)).is_some_and(|seen| seen < found)
+        }
+    })
 }
 
 /// What stays the same over the attempts of one command.
@@ -137,6 +152,15 @@ struct Decided<S: DcbSlice> {
     repeated: bool,
 }
 
+/// What was added since, and the model that lacks it.
+type Stale<S> = (Conflict, Model<S>);
+
+/// Why missed events can't be folded on top of a model.
+enum Missed {
+    OutOfOrder,
+    Log(LogError),
+}
+
 impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
@@ -145,15 +169,39 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             .await
     }
 
+    /// The model with what it lacks. Where only partitions changed, their tails are read, and the rest of
+    /// what was seen stays. A fence does not say which events are new, so then all is read again. So it is
+    /// if a missed event belongs before one that was folded.
+    async fn catch_up(&self, model: Model<S>, conflict: &Conflict) -> Result<Model<S>, LogError> {
+        let partition = |change: &Change| match change {
+            Change::Slot { partition, .. } => Some(partition.clone()),
+            Change::Count { boundary, .. } => model.seen.prefix(boundary).map(|_| boundary.clone()),
+        };
+        if let Some(partitions) = conflict.0.iter().map(partition).collect::<Option<BTreeSet<_>>>()
+        {
+            let tails = self.plan.tails(&model.seen, &partitions);
+            let missed = self.log.read(&tails, Consistency::Strong, self.envelope);
+            let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
+                let folded = model.catch_up(self.plan, &event).map_err(Missed::Log)?;
+                folded.map_err(|OutOfOrder| Missed::OutOfOrder)
+            });
+            match caught_up.await {
+                Ok(model) => return Ok(model),
+                Err(Missed::Log(error)) => return Err(error),
+                Err(Missed::OutOfOrder) => {}
+            }
+        }
+        self.model(Consistency::Strong).await
+    }
+
     /// What the decision may know: an event that it has read, and whose time a fold can show, is not
     /// in its future, whichever writer's clock is ahead.
     fn context(&self, seen: &Seen) -> CommandContext {
         let context = self.envelope.context.clone();
-        let newest = seen.newest().map_or(0, Position::ms);
-        CommandContext { now_ms: context.now_ms.max(newest), ..context }
+        CommandContext { now_ms: context.now_ms.max(seen.newest_ms()), ..context }
     }
 
-    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Conflict>, HandleError> {
+    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
         let context = self.context(&model.seen);
         let outcome = match self.command.decide(&model.state, &context) {
             Ok(events) if !events.is_empty() => {
@@ -168,7 +216,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             },
         };
         if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
-            return Ok(Err(conflict));
+            return Ok(Err((conflict, model)));
         }
         let settled = match self.record.filter(|_| !self.envelope.records_effects_only) {
             None => Settled::Now,
@@ -184,7 +232,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         &self,
         model: Model<S>,
         events: Vec<NewEvent>,
-    ) -> Result<Result<Decided<S>, Conflict>, LogError> {
+    ) -> Result<Result<Decided<S>, Stale<S>>, LogError> {
         let append = Append {
             events,
             seen: Some(&model.seen),
@@ -202,7 +250,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             Ok(Appended::Repeated(outcome)) => {
                 Ok(Ok(Decided { outcome, model: None, repeated: true }))
             }
-            Err(LogError::Conflict(conflict)) => Ok(Err(conflict)),
+            Err(LogError::Conflict(conflict)) => Ok(Err((conflict, model))),
             Err(error) => Err(error),
         }
     }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Name, Place, Position, Sequence, Tag, unescape};
+use crate::{BoundaryId, Metadata, Name, Place, Tag, rfc3339, unescape};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -33,6 +33,9 @@ pub struct EventSchema {
     /// the type carries. All events of the type then share one hot fence. It takes at most about a thousand
     /// appends a second, each of which conflicts with every decision under way.
     pub read_by_type: bool,
+    /// Whether a fence of its partition counts the type. A decision that writes to other partitions, and
+    /// reads nothing else of this one, then depends on that fence and not on the partition's other events.
+    pub fenced: bool,
 }
 
 /// One tag of an event type or a command.
@@ -98,13 +101,19 @@ impl<E: Event> From<E> for NewEvent {
     }
 }
 
-/// An event with its place in a log: in the DCB log, or, as a [`FedEvent`], in any log.
+/// An event with its place in a log, whichever log that is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SequencedEvent<P = Position> {
-    /// Its place among the events of its partition; a [`Position`] is also its id.
-    pub position: P,
-    /// The partition that stores it.
+pub struct SequencedEvent {
+    /// The partition that stores it: of the DCB log, or the stream of a log of single streams.
     pub partition: BoundaryId,
+    /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
+    /// log count from 1, the document log from 0.
+    pub slot: u64,
+    /// When it was recorded, in milliseconds since 1970: later than everything that its writer had seen.
+    /// 0 where another writer's time can't be read.
+    pub at: u64,
+    /// How many events of the same append follow in the partition; 0 in a log of single streams.
+    pub rest: u64,
     /// Type name.
     pub event_type: String,
     /// The context that declares the type.
@@ -115,80 +124,104 @@ pub struct SequencedEvent<P = Position> {
     pub data: Value,
     /// What travels beside the payload.
     pub metadata: Metadata,
-    /// When it was recorded, by the writer's clock: RFC 3339, UTC, milliseconds.
-    pub recorded_at: String,
 }
 
-/// An event of any log, as the EventTopic, the index and views have it.
-pub type FedEvent = SequencedEvent<Sequence>;
-
-impl From<SequencedEvent> for FedEvent {
-    fn from(event: SequencedEvent) -> Self {
-        Self {
-            position: event.position.into(),
-            partition: event.partition,
-            event_type: event.event_type,
-            context: event.context,
-            tags: event.tags,
-            data: event.data,
-            metadata: event.metadata,
-            recorded_at: event.recorded_at,
-        }
-    }
-}
-
-impl<P: Place> SequencedEvent<P> {
-    /// When it was recorded, in milliseconds since 1970; `None` if another program wrote a time that can't
-    /// be read.
+impl SequencedEvent {
+    /// Unique among the events of all logs: `<partition>/<slot>`.
     #[must_use]
-    pub fn ms(&self) -> Option<u64> {
-        self.position.ms(&self.recorded_at)
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.partition, self.slot)
+    }
+
+    /// Its place in the order in which events are folded.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { at: self.at, partition: self.partition.clone(), slot: self.slot }
+    }
+
+    /// When it was recorded: RFC 3339, UTC, milliseconds.
+    #[must_use]
+    pub fn recorded_at(&self) -> String {
+        rfc3339(self.at)
     }
 
     /// The id of the event's stream, without the store or the category before it; `None` for an event
     /// of the DCB log.
     #[must_use]
     pub fn stream_id(&self) -> Option<String> {
-        self.position.version()?;
         let partition = self.partition.as_str();
-        match partition.split_once('#') {
-            Some((_, id)) => Some(id.to_owned()),
-            None => unescape(partition.split_once('-')?.1),
+        if let Some((_, id)) = partition.split_once('#') {
+            return Some(id.to_owned());
         }
-    }
-}
-
-impl FedEvent {
-    /// Unique among the events of all logs: the position, or stream and version.
-    #[must_use]
-    pub fn id(&self) -> String {
-        match &self.position {
-            Sequence::Position(position) => position.to_string(),
-            Sequence::Version(version) => format!("{}/{version}", self.partition),
+        if self.partition.is_of_dcb_log() {
+            return None;
         }
+        unescape(partition.split_once('-')?.1)
     }
 }
 
 /// Names one event of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
-pub struct EventRef<P = Position> {
+pub struct EventRef {
     /// Type name.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Its place.
-    pub position: P,
-    /// The partition that stores it, by which a reader waits for it in a view. Outcomes that were recorded
-    /// before answers had this field lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partition: Option<String>,
+    /// The partition that stores it.
+    pub partition: String,
+    /// Its number in the partition.
+    pub slot: u64,
 }
 
-impl<P: Clone> From<&SequencedEvent<P>> for EventRef<P> {
-    fn from(event: &SequencedEvent<P>) -> Self {
+impl From<&SequencedEvent> for EventRef {
+    fn from(event: &SequencedEvent) -> Self {
         Self {
             event_type: event.event_type.clone(),
-            position: event.position.clone(),
-            partition: Some(event.partition.to_string()),
+            partition: event.partition.to_string(),
+            slot: event.slot,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(partition: &str) -> SequencedEvent {
+        SequencedEvent {
+            partition: BoundaryId::stored(partition),
+            slot: 3,
+            at: 1_719_100_800_120,
+            rest: 0,
+            event_type: "Placed".to_owned(),
+            context: "ordering".to_owned(),
+            tags: Vec::new(),
+            data: Value::Null,
+            metadata: Metadata::default(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_named_by_its_partition_and_slot() {
+        let event = of("orderId:o-1");
+        assert_eq!(event.id(), "orderId:o-1/3");
+        assert_eq!(event.place().to_string(), "1719100800120/orderId:o-1/3");
+        assert_eq!(event.recorded_at(), "2024-06-23T00:00:00.120Z");
+        let named = serde_json::json!({ "type": "Placed", "partition": "orderId:o-1", "slot": 3 });
+        assert_eq!(serde_json::to_value(EventRef::from(&event)).unwrap(), named);
+    }
+
+    #[test]
+    fn the_partition_tells_the_log_and_the_id_of_the_stream() {
+        for (partition, is_of_dcb_log, stream_id) in [
+            ("dcb", true, None),
+            ("orderId:o-1", true, None),
+            ("orderId+line:o-1/3", true, None),
+            ("CUSTOMERS#a:b#c", false, Some("a:b#c")),
+            ("Basket-x%2F1", false, Some("x/1")),
+        ] {
+            let event = of(partition);
+            assert_eq!(event.partition.is_of_dcb_log(), is_of_dcb_log, "{partition}");
+            assert_eq!(event.stream_id().as_deref(), stream_id, "{partition}");
         }
     }
 }

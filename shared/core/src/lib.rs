@@ -2,20 +2,21 @@
 //!
 //! A [`Slice`] is one use case: a command, the events that it reads, a fold and a decision. [`handle`]
 //! runs it over any [`EventLog`]: read, fold, decide, append under the condition that nothing the
-//! decision read has changed. The condition is a set of counts ([`Seen`]), not a position. Why that is
-//! enough is in ARCHITECTURE.md, "The protocol", with the rules whose numbers are in comments.
+//! decision read has changed. The condition is what was seen ([`Seen`]): the next slot of each partition
+//! that was read is free, and the fence of each other boundary counts as many events. Why that is enough is
+//! in ARCHITECTURE.md, "The protocol", with the rules whose numbers are in comments.
 //!
 //! # Without the derive macros
 //!
 //! Event types that are known only at run time have schemas that own their names. A [`Plan`] says what a
 //! decision reads, [`EventLog::read_with_seen`] gives the events and the condition of the append, and a
-//! conflict names the boundary, the type, and both counts. References, boxes and `Arc`s of logs are logs.
+//! conflict names what was added to which boundary. References, boxes and `Arc`s of logs are logs.
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use ringfence::{
-//!     Append, Catalog, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
+//!     Append, Catalog, Change, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
 //!     Query, QueryItem, Tag, TagSchema,
 //! };
 //!
@@ -39,6 +40,7 @@
 //!         separator: '/',
 //!         read_as_composite: false,
 //!         read_by_type: false,
+//!         fenced: false,
 //!     })
 //!     .collect();
 //! let catalog = Catalog::new(context, schemas)?;
@@ -63,8 +65,8 @@
 //! log.append(append()).await?;
 //! match log.append(append()).await {
 //!     Err(LogError::Conflict(conflict)) => {
-//!         assert_eq!(conflict.to_string(), "roomId:r1 holds 1 Booked, seen 0");
-//!         assert_eq!((conflict.seen, conflict.found), (0, 1));
+//!         assert_eq!(conflict.to_string(), "roomId:r1 has Booked in slot 1, which was free");
+//!         assert!(matches!(conflict.0[..], [Change::Slot { slot: 1, .. }]));
 //!     }
 //!     other => panic!("nobody saw the first booking: {other:?}"),
 //! }
@@ -101,18 +103,20 @@ mod catalog;
 mod command;
 mod dcb;
 mod decide;
+mod effect;
 mod event;
 pub mod kit;
+pub mod limits;
 mod log;
 mod memory;
 mod metadata;
+mod place;
 mod plan;
-mod position;
 mod query;
 mod reading;
 mod seen;
-mod sequence;
 mod slice;
+pub mod storable;
 mod stream;
 mod tag;
 mod value;
@@ -123,22 +127,21 @@ pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{CommandRecord, Envelope, KeyReused, canonical_json, reaction_key};
 pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
-pub use event::{
-    Event, EventError, EventRef, EventSchema, FedEvent, NewEvent, SequencedEvent, TagSchema,
-};
+pub use effect::{Effect, FenceEffect, Target};
+pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use limits::{ACTIONS_MAX, EVENT_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use log::{
-    Append, Appended, Conflict, Consistency, EventLog, LimitExceeded, LimitKind, LogError, Outcome,
-    Settled, StoreError,
+    Append, Appended, Change, Conflict, Consistency, EventLog, LimitExceeded, LimitKind, LogError,
+    Outcome, Settled, StoreError,
 };
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
+pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
-pub use position::{Position, PositionError};
 pub use query::{Query, QueryItem};
 pub use reading::{Page, Reading};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
-pub use seen::Seen;
-pub use sequence::{Place, Sequence, SequenceError};
+pub use seen::{Counts, Extent, Prefix, Seen};
 pub use slice::{
     Cause, Command, CommandContext, Context, EventOf, LogOf, Never, Rejection, Slice, TopicEvent,
 };
@@ -166,14 +169,16 @@ pub mod __private {
     use serde_json::{Map, Value};
 
     /// When the event was recorded, for a field that is marked `#[time]`.
-    pub fn ms<P: crate::Place>(event: &crate::SequencedEvent<P>) -> Result<u64, serde_json::Error> {
-        let unread = || Error::custom(format!("its time {:?} can't be read", event.recorded_at));
-        event.ms().ok_or_else(unread)
+    pub fn ms(event: &crate::SequencedEvent) -> Result<u64, serde_json::Error> {
+        match event.at {
+            0 => Err(Error::custom("the time at which another writer recorded it can't be read")),
+            at => Ok(at),
+        }
     }
 
     /// The id of the event's stream, for a field that is marked `#[stream]`.
-    pub fn stream<P: crate::Place, T: std::str::FromStr<Err: std::fmt::Display>>(
-        event: &crate::SequencedEvent<P>,
+    pub fn stream<T: std::str::FromStr<Err: std::fmt::Display>>(
+        event: &crate::SequencedEvent,
     ) -> Result<T, serde_json::Error> {
         let id = event.stream_id().ok_or_else(|| Error::custom("the event is not in a stream"))?;
         id.parse().map_err(Error::custom)

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, Name, NewEvent, Plan,
-    Position, PositionError, Seen, SequencedEvent,
+    Seen, SequencedEvent,
 };
 
 /// How fresh a read of the base table is. Either is safe: the append's condition decides.
@@ -55,9 +55,9 @@ pub enum Settled {
 /// The outcome of a command, as it is recorded and answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome<P = Position> {
+pub enum Outcome {
     /// Accepted; these are its events, none when what was asked for was already so.
-    Accepted(Vec<EventRef<P>>),
+    Accepted(Vec<EventRef>),
     /// Refused by the domain.
     Rejected {
         /// For a person.
@@ -67,10 +67,11 @@ pub enum Outcome<P = Position> {
     },
 }
 
-/// An event log with counted fences.
+/// A log with dynamic consistency boundaries.
 pub trait EventLog: Send + Sync {
-    /// Every event of the plan's boundaries, merged by position, each once. All reads run in
-    /// parallel; a read that fails, or can't be repeated before the deadline, fails the stream.
+    /// Every event of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once, and
+    /// of a partition only those before its first gap. All reads run in parallel; a read that fails, or
+    /// can't be repeated before the deadline, fails the stream.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
@@ -93,18 +94,17 @@ pub trait EventLog: Send + Sync {
             let mut seen = Seen::nothing(plan);
             let read = self.read(plan, consistency, envelope);
             let asked = read.try_filter(|event| {
-                seen.observe(plan, event);
-                std::future::ready(plan.matches(event))
+                std::future::ready(seen.observe(plan, event) && plan.matches(event))
             });
             let events = asked.try_collect().await?;
             Ok((events, seen))
         })
     }
 
-    /// Appends all of the events or none, only if the counts are still those of `seen`.
+    /// Appends all of the events or none, only if nothing has been added to what was seen.
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
 
-    /// Compares the counts with the fences, in one snapshot taken now; `Some` names a difference.
+    /// Whether what was seen is still everything, in one snapshot taken now; `Some` names what was added.
     fn verify<'a>(
         &'a self,
         seen: &'a Seen,
@@ -168,18 +168,36 @@ macro_rules! forward {
 
 forward!(&L, Box<L>, Arc<L>);
 
-/// Something that the decision read has changed.
+/// What was added to the boundaries that a decision read: at least one change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{boundary} holds {found} {event_type}, seen {seen}")]
-pub struct Conflict {
-    /// The boundary.
-    pub boundary: BoundaryId,
-    /// The event type.
-    pub event_type: Name,
-    /// How many the decision has seen.
-    pub seen: u64,
-    /// How many the fence counts.
-    pub found: u64,
+#[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct Conflict(pub Vec<Change>);
+
+/// What was added to one boundary since the decision read it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Change {
+    /// A partition has an event in the slot after the last one seen.
+    #[error("{partition} has {event_type} in slot {slot}, which was free")]
+    Slot {
+        /// The partition.
+        partition: BoundaryId,
+        /// The slot.
+        slot: u64,
+        /// The type of the event that is there.
+        event_type: Name,
+    },
+    /// A fence counts other than what was seen.
+    #[error("{boundary} holds {found} {event_type}, seen {seen}")]
+    Count {
+        /// The boundary.
+        boundary: BoundaryId,
+        /// The event type.
+        event_type: Name,
+        /// How many the decision has seen.
+        seen: u64,
+        /// How many the fence counts.
+        found: u64,
+    },
 }
 
 /// Which limit is exceeded, for a program that handles one differently from another.
@@ -269,19 +287,14 @@ pub enum LogError {
     /// An event can't be filed; nothing is written.
     #[error(transparent)]
     Filing(#[from] FilingError),
-    /// No position can be minted; nothing is written.
-    #[error(transparent)]
-    Position(#[from] PositionError),
     /// A fence counts fewer events than were read.
     #[error("corrupt fence: {0}; run `ringfence verify`")]
-    Corrupt(Conflict),
-    /// An item can't be understood.
-    #[error("item {partition} {position} can't be decoded")]
+    Corrupt(Change),
+    /// An event can't be understood.
+    #[error("event {event} can't be decoded")]
     Undecodable {
-        /// Its partition.
-        partition: String,
-        /// Its position.
-        position: Position,
+        /// Its id: partition and slot.
+        event: String,
         /// Why.
         #[source]
         source: Box<dyn Error + Send + Sync>,
@@ -362,13 +375,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_says_what_changed() {
-        let boundary = BoundaryId::tag("orderId", "o");
-        let conflict = Conflict { boundary, event_type: "Placed".into(), seen: 2, found: 3 };
-        let error = LogError::Conflict(conflict.clone());
-        assert_eq!(error.to_string(), "conflict: orderId:o holds 3 Placed, seen 2");
-        let error = LogError::Corrupt(Conflict { found: 1, ..conflict });
-        let text = "corrupt fence: orderId:o holds 1 Placed, seen 2; run `ringfence verify`";
+    fn a_conflict_names_every_change() {
+        let partition = BoundaryId::tag("orderId", "o");
+        let count = |found| Change::Count {
+            boundary: partition.clone(),
+            event_type: "Placed".into(),
+            seen: 2,
+            found,
+        };
+        let slot =
+            Change::Slot { partition: partition.clone(), slot: 3, event_type: "Paid".into() };
+        let error = LogError::Conflict(Conflict(vec![slot, count(3)]));
+        let text = "conflict: orderId:o has Paid in slot 3, which was free; orderId:o holds 3 Placed, seen 2";
         assert_eq!(error.to_string(), text);
+        let text = "corrupt fence: orderId:o holds 1 Placed, seen 2; run `ringfence verify`";
+        assert_eq!(LogError::Corrupt(count(1)).to_string(), text);
     }
 }

@@ -1,10 +1,9 @@
-//! The log in memory, with the semantics of the DynamoDB log: the same filing, counted fences,
-//! order and records. For tests, and for trying a slice without any table.
+//! The log in memory, with the semantics of the DynamoDB log: the same filing, slots, fences, order,
+//! records and limits. For tests, and for trying a slice without any table.
 
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard},
-    time::{Duration, UNIX_EPOCH},
 };
 
 use futures::{
@@ -12,12 +11,13 @@ use futures::{
     future::{BoxFuture, ready},
     stream::{self, BoxStream},
 };
-use uuid::Uuid;
+
+use serde_json::json;
 
 use crate::{
-    Append, Appended, BoundaryId, Catalog, CommandRecord, Conflict, Consistency, Envelope,
-    EventLog, EventRef, Filing, KeyReused, LogError, Name, NewEvent, Outcome, Page, Plan, Position,
-    Reading, Seen, SequencedEvent, Settled,
+    Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Outcome,
+    Page, Plan, Read, Reading, Seen, SequencedEvent, Settled, limits, storable,
 };
 
 /// An event log in memory.
@@ -29,10 +29,12 @@ pub struct MemoryLog {
 #[derive(Default)]
 struct State {
     events: Vec<SequencedEvent>,
-    counts: BTreeMap<BoundaryId, BTreeMap<Name, u64>>,
-    records: BTreeMap<(Name, String), (String, Outcome)>,
+    /// By partition, the places of its events in `events`, in the order of slots.
+    partitions: BTreeMap<BoundaryId, Vec<usize>>,
+    fences: BTreeMap<BoundaryId, Counts>,
+    /// By id, the command and what became of it.
+    records: BTreeMap<String, (String, Outcome)>,
     last_ms: u64,
-    appends: u128,
 }
 
 impl MemoryLog {
@@ -41,7 +43,7 @@ impl MemoryLog {
         Self { catalog, state: Mutex::default() }
     }
 
-    /// All events, in the order of their positions.
+    /// All events, in fold order.
     pub fn events(&self) -> Vec<SequencedEvent> {
         self.state().events.clone()
     }
@@ -60,97 +62,126 @@ impl MemoryLog {
     }
 
     fn append_now(&self, append: Append<'_>) -> Result<Appended, LogError> {
-        let filings: Vec<Filing> = append
-            .events
-            .iter()
-            .map(|event| self.catalog.filing_of_new(event))
-            .collect::<Result<_, _>>()?;
+        let Append { events, seen, record, envelope } = append;
+        let effect = Effect::new(&self.catalog, events, seen, usize::from(record.is_some()))?;
         let mut state = self.state();
-        if let Some(record) = append.record
-            && let Some(outcome) = state.recorded(record)?
+        let events = state.mint(&self.catalog, &effect, envelope);
+        check(&events, &effect)?;
+        let record = record.map(|record| Ok::<_, LogError>((record.id()?, record))).transpose()?;
+        if let Some((id, record)) = &record
+            && let Some(outcome) = state.recorded(id, record)?
         {
             return Ok(Appended::Repeated(outcome));
         }
-        if let Some(conflict) = append.seen.and_then(|seen| state.differs(seen)) {
+        if let Some(conflict) = state.added(&effect) {
             return Err(LogError::Conflict(conflict));
         }
-        let positions = state.mint(append.events.len(), append.envelope)?;
-        let events: Vec<SequencedEvent> = append
-            .events
-            .into_iter()
-            .zip(positions)
-            .zip(filings)
-            .map(|((event, position), filing)| {
-                state.count(&event, &filing);
-                self.sequence(event, position, filing, append.envelope)
-            })
-            .collect();
-        state.events.extend_from_slice(&events);
-        if let Some(record) = append.record {
+        state.put(&effect, &events);
+        if let Some((id, record)) = record {
             let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
-            state.records.insert(record_key(record), (record.command.clone(), outcome));
+            state.records.insert(id, (record.command.clone(), outcome));
         }
         Ok(Appended::Committed(events))
     }
 
-    fn sequence(
-        &self,
-        event: NewEvent,
-        position: Position,
-        filing: Filing,
-        envelope: &Envelope,
-    ) -> SequencedEvent {
-        let recorded = UNIX_EPOCH + Duration::from_millis(envelope.context.now_ms);
-        SequencedEvent {
-            position,
-            partition: filing.partition,
-            context: self.catalog.context(&event.event_type).unwrap_or_default().to_owned(),
-            event_type: event.event_type.into_owned(),
-            tags: event.tags,
-            data: event.data,
-            metadata: envelope.metadata.clone(),
-            recorded_at: humantime::format_rfc3339_millis(recorded).to_string(),
+    fn settle_now(&self, record: &CommandRecord, outcome: &Outcome) -> Result<Settled, LogError> {
+        let id = record.id()?;
+        storable::check("outcome", &json!(outcome))?;
+        let mut state = self.state();
+        if let Some(outcome) = state.recorded(&id, record)? {
+            return Ok(Settled::Repeated(outcome));
         }
+        state.records.insert(id, (record.command.clone(), outcome.clone()));
+        Ok(Settled::Now)
     }
 }
 
-fn record_key(record: &CommandRecord) -> (Name, String) {
-    (record.slice.clone(), record.key.clone())
+/// Refuses what the log on DynamoDB would, but for the bytes of fences and of a command's record.
+fn check(events: &[SequencedEvent], effect: &Effect) -> Result<(), LogError> {
+    let mut all = 0;
+    for (event, (_, filing)) in events.iter().zip(&effect.events) {
+        for (name, value) in event.metadata.iter().chain([("data", &event.data)]) {
+            storable::check(name, value)?;
+        }
+        let bytes = limits::event_bytes(event, filing);
+        limits::event(&event.event_type, bytes)?;
+        let copies = filing.items.iter().map(|id| limits::index_item_bytes(event, id));
+        all += bytes + copies.sum::<usize>();
+    }
+    Ok(limits::transaction(all)?)
 }
 
 impl State {
-    fn recorded(&self, record: &CommandRecord) -> Result<Option<Outcome>, LogError> {
-        match self.records.get(&record_key(record)) {
+    fn recorded(&self, id: &str, record: &CommandRecord) -> Result<Option<Outcome>, LogError> {
+        match self.records.get(id) {
             None => Ok(None),
             Some((command, outcome)) if *command == record.command => Ok(Some(outcome.clone())),
             Some(_) => Err(KeyReused { key: record.key.clone() }.into()),
         }
     }
 
-    fn differs(&self, seen: &Seen) -> Option<Conflict> {
-        seen.iter().find_map(|(boundary, types)| {
-            types.iter().find_map(|(event_type, &seen)| {
-                let found = self.counts.get(boundary).and_then(|counts| counts.get(event_type));
-                let found = found.copied().unwrap_or(0);
+    /// What was added to what the effect depends on.
+    fn added(&self, effect: &Effect) -> Option<Conflict> {
+        let own = effect.targets.iter().filter_map(|(id, target)| Some((id, target.seen?)));
+        let slots = own.chain(effect.checks.iter().map(|(id, slot)| (id, *slot)));
+        let slots = slots.filter_map(|(partition, seen)| self.taken(partition, seen));
+        let counts = effect.fences.iter().flat_map(|(boundary, fence)| {
+            fence.requires.iter().filter_map(|(event_type, seen)| {
+                let found = self.fences.get(boundary).and_then(|counts| counts.get(event_type));
+                let (seen, found) = (*seen, found.copied().unwrap_or(0));
                 let (boundary, event_type) = (boundary.clone(), event_type.clone());
-                (found != seen).then_some(Conflict { boundary, event_type, seen, found })
+                (found != seen).then_some(Change::Count { boundary, event_type, seen, found })
             })
-        })
+        });
+        let changes: Vec<_> = slots.chain(counts).collect();
+        (!changes.is_empty()).then_some(Conflict(changes))
     }
 
-    fn mint(&mut self, events: usize, envelope: &Envelope) -> Result<Vec<Position>, LogError> {
-        let cause = envelope.cause.as_ref().map_or(0, |cause| cause.ms() + 1);
-        self.last_ms = (self.last_ms + 1).max(envelope.context.now_ms).max(cause);
-        self.appends += 1;
-        let uuid = Uuid::from_u128(self.appends);
-        let mint = |index| Position::mint(self.last_ms, &uuid, index);
-        Ok((0..events).map(mint).collect::<Result<_, _>>()?)
+    /// The event in the slot after the last one seen.
+    fn taken(&self, partition: &BoundaryId, seen: u64) -> Option<Change> {
+        let next = usize::try_from(seen).ok()?;
+        let place = self.partitions.get(partition)?.get(next)?;
+        let event_type = self.events[*place].event_type.clone().into();
+        Some(Change::Slot { partition: partition.clone(), slot: seen + 1, event_type })
     }
 
-    fn count(&mut self, event: &NewEvent, filing: &Filing) {
-        for boundary in &filing.boundaries {
-            let counts = self.counts.entry(boundary.clone()).or_default();
-            *counts.entry(event.event_type.clone()).or_default() += 1;
+    /// The events of the effect, as they are once they are put.
+    fn mint(&self, catalog: &Catalog, effect: &Effect, envelope: &Envelope) -> Vec<SequencedEvent> {
+        let mut targets = effect.targets.clone();
+        let cause = envelope.cause_ms.map_or(0, |cause| cause + 1);
+        let first = (self.last_ms + 1).max(envelope.context.now_ms).max(cause);
+        let mint = |(at, (event, filing)): (u64, &(NewEvent, Filing))| {
+            let partition = filing.partition.clone();
+            let target = targets.get_mut(&partition).expect("each partition is a target");
+            target.events -= 1;
+            let last = self.partitions.get(&partition).map_or(0, Vec::len) as u64;
+            SequencedEvent {
+                slot: last + effect.targets[&partition].events - target.events,
+                partition,
+                at,
+                rest: target.events,
+                context: catalog.context(&event.event_type).unwrap_or_default().to_owned(),
+                event_type: event.event_type.clone().into_owned(),
+                tags: event.tags.clone(),
+                data: event.data.clone(),
+                metadata: envelope.metadata.clone(),
+            }
+        };
+        (first..).zip(&effect.events).map(mint).collect()
+    }
+
+    /// Puts the events into their partitions and counts them in their fences.
+    fn put(&mut self, effect: &Effect, events: &[SequencedEvent]) {
+        for (boundary, fence) in &effect.fences {
+            let counts = self.fences.entry(boundary.clone()).or_default();
+            for (event_type, added) in &fence.adds {
+                *counts.entry(event_type.clone()).or_default() += added;
+            }
+        }
+        for event in events {
+            self.last_ms = event.at;
+            self.partitions.entry(event.partition.clone()).or_default().push(self.events.len());
+            self.events.push(event.clone());
         }
     }
 }
@@ -162,7 +193,13 @@ impl EventLog for MemoryLog {
         _consistency: Consistency,
         _envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        let held = |event: &&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
+        let held = |event: &&SequencedEvent| {
+            let holds = |read: &Read| {
+                let is_after = read.access != Access::Partition || event.slot > read.after;
+                is_after && read.holds(event)
+            };
+            plan.reads.iter().any(holds)
+        };
         let events: Vec<_> = self.state().events.iter().filter(held).cloned().map(Ok).collect();
         stream::iter(events).boxed()
     }
@@ -176,7 +213,8 @@ impl EventLog for MemoryLog {
         seen: &'a Seen,
         _envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        ready(Ok(self.state().differs(seen))).boxed()
+        let effect = Effect::new(&self.catalog, Vec::new(), Some(seen), 0);
+        ready(effect.map(|effect| self.state().added(&effect))).boxed()
     }
 
     fn settle<'a>(
@@ -185,16 +223,7 @@ impl EventLog for MemoryLog {
         outcome: &'a Outcome,
         _envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        let mut state = self.state();
-        let settled = state.recorded(record).map(|recorded| match recorded {
-            Some(outcome) => Settled::Repeated(outcome),
-            None => {
-                let entry = (record.command.clone(), outcome.clone());
-                state.records.insert(record_key(record), entry);
-                Settled::Now
-            }
-        });
-        ready(settled).boxed()
+        ready(self.settle_now(record, outcome)).boxed()
     }
 
     fn pause<'a>(&'a self, _attempt: u32, _envelope: &'a Envelope) -> BoxFuture<'a, bool> {

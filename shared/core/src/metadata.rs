@@ -17,9 +17,13 @@ pub struct Metadata(BTreeMap<String, Value>);
 pub struct MetadataError(String);
 
 /// Attributes of event, fence, index, command and import items.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 19] = [
     "id",
     "position",
+    "at",
+    "appendId",
+    "rest",
+    "slot",
     "event",
     "context",
     "data",
@@ -34,7 +38,7 @@ const RESERVED: [&str; 15] = [
     "expiresAt",
     "eventId",
 ];
-const RESERVED_PREFIXES: [&str; 3] = ["tag_", "pos#", "cnt#"];
+const RESERVED_PREFIXES: [&str; 2] = ["tag_", "cnt#"];
 
 impl Metadata {
     /// Whether `key` belongs to the log.
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn no_key_of_the_log_can_be_overwritten() {
         let mut metadata = Metadata::default();
-        for key in ["", "id", "event", "expiresAt", "tag_orderId", "pos#A", "cnt#A", "head"] {
+        for key in ["", "id", "event", "expiresAt", "tag_orderId", "at", "cnt#A", "head"] {
             assert_eq!(metadata.insert(key, "x"), Err(MetadataError(key.to_owned())));
         }
         let json = r#"{ "tag_orderId": "o" }"#;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, EventSchema, FilingError, Name, Query, QueryItem, Scope, SequencedEvent,
-    Tag,
-    catalog::{check_length, has_many},
+    BoundaryId, Catalog, EventSchema, FilingError, Name, Query, QueryItem, Scope, Seen,
+    SequencedEvent, Tag,
+    catalog::{check_length, has_composite, has_many},
 };
 
 /// A query with its reads. The route of each (clause, type) follows from the catalog and the
@@ -30,12 +30,17 @@ pub struct Clause {
 /// One physical read: all events of one boundary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The boundary, whose fence counts exactly the events that the read can return.
+    /// The boundary: a partition, or one whose fence counts exactly the events that the read can return.
     pub boundary: BoundaryId,
     /// How to reach it.
     pub access: Access,
     /// The types that the decision consumes from it. The read may return others.
     pub types: BTreeSet<Name>,
+    /// Whether the boundary is a partition and each of the types is declared `fenced`: a decision that
+    /// writes elsewhere then depends on the counts of the partition's fence.
+    pub fenced: bool,
+    /// Only the partition's slots after this one are read; 0 reads all.
+    pub after: u64,
 }
 
 /// How a boundary is read.
@@ -155,7 +160,29 @@ impl Plan {
                 return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
             }
         }
-        Ok(Self { clauses, reads: reads.into_values().collect() })
+        let mut reads: Vec<Read> = reads.into_values().collect();
+        for read in &mut reads {
+            let is_fenced = |name: &Name| catalog.schema(name).is_some_and(|schema| schema.fenced);
+            read.fenced = read.access == Access::Partition && read.types.iter().all(is_fenced);
+        }
+        Ok(Self { clauses, reads })
+    }
+
+    /// Whether one of the reads consumes the type.
+    #[must_use]
+    pub fn reads_type(&self, event_type: &str) -> bool {
+        self.reads.iter().any(|read| read.types.contains(event_type))
+    }
+
+    /// The reads of the tails of those partitions among `boundaries` that the plan reads, each after the
+    /// last slot seen.
+    pub(crate) fn tails(&self, seen: &Seen, boundaries: &BTreeSet<BoundaryId>) -> Self {
+        let changed = self.reads.iter().filter(|read| boundaries.contains(&read.boundary));
+        let tail = |read: &Read| {
+            let after = seen.prefix(&read.boundary).map_or(0, |prefix| prefix.slot);
+            Read { after, ..read.clone() }
+        };
+        Self { clauses: self.clauses.clone(), reads: changed.map(tail).collect() }
     }
 
     /// Whether the query asks for `event`; a read can return more than that.
@@ -168,7 +195,7 @@ impl Plan {
 }
 
 impl Read {
-    /// Whether `event` is in the boundary, so that its fence counts it.
+    /// Whether `event` is in the boundary.
     pub fn holds(&self, event: &SequencedEvent) -> bool {
         match &self.access {
             Access::Partition => event.partition == self.boundary,
@@ -198,7 +225,8 @@ pub(crate) fn add(
     access: Access,
     event_type: Name,
 ) {
-    let read = Read { boundary: boundary.clone(), access, types: BTreeSet::new() };
+    let (types, fenced, after) = (BTreeSet::new(), false, 0);
+    let read = Read { boundary: boundary.clone(), access, types, fenced, after };
     reads.entry(boundary).or_insert(read).types.insert(event_type);
 }
 
@@ -223,7 +251,7 @@ pub(crate) fn route(
             return Some((id, Access::Partition));
         }
     }
-    if tags.len() > 1 && schema.read_as_composite && schema.tags.len() == tags.len() {
+    if tags.len() > 1 && has_composite(schema) && schema.tags.len() == tags.len() {
         return Some((BoundaryId::composite(tags), Access::CompositeIndex(tags.to_vec())));
     }
     if let [part] = partition[..]
@@ -232,10 +260,14 @@ pub(crate) fn route(
     {
         return Some((BoundaryId::tag(&part.key, value), Access::Partition));
     }
-    // A cross-partition key is read by its index, also for the types that it partitions.
-    let in_scope = |scope| tags.iter().find(|tag| catalog.scope(&tag.key) == Some(scope));
-    let items = in_scope(Scope::IndexItems).map(|tag| (tag, Access::TagItems(tag.clone())));
-    let index = || in_scope(Scope::Index).map(|tag| (tag, Access::TagIndex(tag.clone())));
-    let (tag, access) = items.or_else(index)?;
-    Some((BoundaryId::tag(&tag.key, &tag.value), access))
+    // A cross-partition key is read by its index, also for the types that it partitions. Of several the
+    // first one is read and guards the decision.
+    tags.iter().find_map(|tag| {
+        let access = match catalog.scope(&tag.key)? {
+            Scope::Partition => return None,
+            Scope::Index => Access::TagIndex(tag.clone()),
+            Scope::IndexItems => Access::TagItems(tag.clone()),
+        };
+        Some((BoundaryId::tag(&tag.key, &tag.value), access))
+    })
 }

@@ -12,7 +12,9 @@ pub struct Query {
 /// An AND of tags, with an OR of event types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryItem {
-    /// The event has all of these tags, and perhaps others.
+    /// The event has all of these tags, and perhaps others. If several of them are
+    /// cross-partition, the first one is read and guards the decision: begin with the most selective, since
+    /// every event that carries it is in the way of the decision.
     pub tags: Vec<Tag>,
     /// The event has one of these types.
     pub types: Vec<Name>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, Clause, Name, Plan, PlanError, Position, Query, Read, SequencedEvent,
+    BoundaryId, Catalog, Clause, Name, Place, Plan, PlanError, Query, Read, SequencedEvent,
     catalog::check_length,
     plan::{add, route},
     query::can_carry,
@@ -19,11 +19,11 @@ pub struct Reading {
     pub scan: bool,
 }
 
-/// The part of a query's answer to read, in the order of positions.
+/// The part of a query's answer to read, in the order of places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Only events after this position: later ones, or backwards, earlier ones.
-    pub after: Option<Position>,
+    /// Only events after this place: later ones, or backwards, earlier ones.
+    pub after: Option<Place>,
     /// At most this many events.
     pub limit: Option<usize>,
     /// Whether the latest events come first.
@@ -83,11 +83,11 @@ impl Reading {
 }
 
 impl Page {
-    /// Whether the page can hold an event at `position`.
-    pub fn holds(&self, position: &Position) -> bool {
+    /// Whether the page can hold an event at `place`.
+    pub fn holds(&self, place: &Place) -> bool {
         self.after.as_ref().is_none_or(|after| match self.backwards {
-            false => position > after,
-            true => position < after,
+            false => place > after,
+            true => place < after,
         })
     }
 
@@ -99,18 +99,18 @@ impl Page {
     }
 
     /// Keeps `event` if it belongs on the page. If the page is full, it replaces the last event.
-    pub fn keep(&self, kept: &mut BTreeMap<Position, SequencedEvent>, event: SequencedEvent) {
-        if !self.holds(&event.position) {
+    pub fn keep(&self, kept: &mut BTreeMap<Place, SequencedEvent>, event: SequencedEvent) {
+        if !self.holds(&event.place()) {
             return;
         }
-        kept.insert(event.position.clone(), event);
+        kept.insert(event.place(), event);
         if self.limit.is_some_and(|limit| kept.len() > limit) {
             let _ = if self.backwards { kept.pop_first() } else { kept.pop_last() };
         }
     }
 
-    /// The kept events, in the order of the page.
-    pub fn ordered(&self, kept: BTreeMap<Position, SequencedEvent>) -> Vec<SequencedEvent> {
+    /// What was kept, in the order of the page.
+    pub fn ordered(&self, kept: BTreeMap<Place, SequencedEvent>) -> Vec<SequencedEvent> {
         let events = kept.into_values();
         if self.backwards { events.rev().collect() } else { events.collect() }
     }

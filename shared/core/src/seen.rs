@@ -1,61 +1,122 @@
-//! What a reader saw: the optimistic-concurrency token.
+//! What a decision has seen: the condition of its append.
 
 use std::collections::BTreeMap;
 
-use crate::{BoundaryId, Name, Plan, Position, SequencedEvent};
+use crate::{Access, BoundaryId, Name, Plan, SequencedEvent};
 
-/// For each (boundary, event type) of a decision, how many events it has read. Events are never
-/// deleted and each adds one to its fence in its own transaction, so equal counts mean that the
-/// decision has read exactly what is committed.
+/// How many events of each type.
+pub type Counts = BTreeMap<Name, u64>;
+
+/// For each boundary that a decision depends on, what it has seen there (rule 2). Events are never
+/// deleted. A partition's are numbered without gaps, so one that was seen up to its slot m was seen whole
+/// if there is no event at slot m + 1. A fence counts each event in the event's own transaction, so equal
+/// counts mean that everything was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    counts: BTreeMap<BoundaryId, BTreeMap<Name, u64>>,
-    newest: Option<Position>,
+    boundaries: BTreeMap<BoundaryId, Extent>,
+    newest_ms: u64,
+}
+
+/// What was seen of one boundary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Of a partition.
+    Prefix(Prefix),
+    /// Of any other boundary: how many events of each type that the decision depends on.
+    Fence {
+        /// The counts.
+        counts: Counts,
+        /// The largest slot that was seen of the partition of the same name. It is where a writer tries
+        /// first, and says nothing of what was seen.
+        slot: u64,
+    },
+}
+
+/// The first events of a partition, without gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefix {
+    /// The last slot; 0 if there is none.
+    pub slot: u64,
+    /// How many events of the last one's append follow, which a read in the middle of it does not show.
+    pub rest: u64,
+    /// If the decision reads only types of the partition that are declared `fenced`, how many of each.
+    pub fenced: Option<Counts>,
 }
 
 impl Seen {
-    /// Nothing seen yet: every (boundary, type) of the plan is conditioned on, at 0.
+    /// Nothing seen yet: every boundary of the plan is conditioned on, as empty.
+    #[must_use]
     pub fn nothing(plan: &Plan) -> Self {
-        let counts = plan.reads.iter().map(|read| {
-            (
-                read.boundary.clone(),
-                read.types.iter().map(|event_type| (event_type.clone(), 0)).collect(),
-            )
+        let boundaries = plan.reads.iter().map(|read| {
+            let counts = || read.types.iter().map(|event_type| (event_type.clone(), 0)).collect();
+            let extent = match read.access {
+                Access::Partition => {
+                    Extent::Prefix(Prefix { fenced: read.fenced.then(counts), ..Prefix::default() })
+                }
+                _ => Extent::Fence { counts: counts(), slot: 0 },
+            };
+            (read.boundary.clone(), extent)
         });
-        Self { counts: counts.collect(), newest: None }
+        Self { boundaries: boundaries.collect(), newest_ms: 0 }
     }
 
-    /// Counts one event of the merged, deduplicated read, in each boundary that holds it.
-    pub fn observe(&mut self, plan: &Plan, event: &SequencedEvent) {
-        for read in plan.reads.iter().filter(|read| read.holds(event)) {
-            if let Some(types) = self.counts.get_mut(&read.boundary)
-                && let Some(count) = types.get_mut(event.event_type.as_str())
-            {
-                *count += 1;
+    /// Takes in one event of the merged, deduplicated read, in each boundary that holds it. False if it
+    /// lies after a gap of its partition, or was seen before: then it is not to be folded, and counts
+    /// nowhere.
+    pub fn observe(&mut self, plan: &Plan, event: &SequencedEvent) -> bool {
+        if let Some(Extent::Prefix(prefix)) = self.boundaries.get_mut(&event.partition) {
+            if event.slot != prefix.slot + 1 {
+                return false;
+            }
+            (prefix.slot, prefix.rest) = (event.slot, event.rest);
+            if let Some(counts) = &mut prefix.fenced {
+                count(counts, event);
             }
         }
-        if self.newest.as_ref().is_none_or(|newest| *newest < event.position) {
-            self.newest = Some(event.position.clone());
+        for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
+            if let Some(Extent::Fence { counts, slot }) = self.boundaries.get_mut(&read.boundary)
+                && read.holds(event)
+            {
+                count(counts, event);
+                if event.partition == read.boundary {
+                    *slot = event.slot.max(*slot);
+                }
+            }
+        }
+        self.newest_ms = self.newest_ms.max(event.at);
+        true
+    }
+
+    /// What was seen of each boundary.
+    pub fn iter(&self) -> impl Iterator<Item = (&BoundaryId, &Extent)> {
+        self.boundaries.iter()
+    }
+
+    /// What was seen of a boundary; `None` when the decision does not depend on it.
+    #[must_use]
+    pub fn of(&self, boundary: &BoundaryId) -> Option<&Extent> {
+        self.boundaries.get(boundary)
+    }
+
+    /// What was seen of a partition; `None` when the decision does not read it as one.
+    #[must_use]
+    pub fn prefix(&self, partition: &BoundaryId) -> Option<&Prefix> {
+        match self.of(partition)? {
+            Extent::Prefix(prefix) => Some(prefix),
+            Extent::Fence { .. } => None,
         }
     }
 
-    /// The counts by boundary and type.
-    pub fn iter(&self) -> impl Iterator<Item = (&BoundaryId, &BTreeMap<Name, u64>)> {
-        self.counts.iter()
+    /// The time of the newest event seen, in milliseconds since 1970; an effect follows it. 0 if there is
+    /// none.
+    #[must_use]
+    pub fn newest_ms(&self) -> u64 {
+        self.newest_ms
     }
+}
 
-    /// The counts of one boundary; `None` when the decision does not depend on it.
-    pub fn boundary(&self, boundary: &BoundaryId) -> Option<&BTreeMap<Name, u64>> {
-        self.counts.get(boundary)
-    }
-
-    /// How many events of `event_type` were seen in `boundary`.
-    pub fn count(&self, boundary: &BoundaryId, event_type: &str) -> u64 {
-        self.counts.get(boundary).and_then(|types| types.get(event_type)).copied().unwrap_or(0)
-    }
-
-    /// The newest position seen; an effect follows it.
-    pub fn newest(&self) -> Option<&Position> {
-        self.newest.as_ref()
+fn count(counts: &mut Counts, event: &SequencedEvent) {
+    if let Some(count) = counts.get_mut(event.event_type.as_str()) {
+        *count += 1;
     }
 }

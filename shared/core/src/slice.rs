@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, FedEvent, Sequence, Tag, TagSchema, kit::Case};
+use crate::{BoundaryId, SequencedEvent, Tag, TagSchema, kit::Case};
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
 /// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
@@ -53,10 +53,9 @@ pub struct TopicEvent {
     pub event_type: String,
     /// The partition that stores it.
     pub partition: String,
-    /// Orders the events of a partition.
-    pub position: Sequence,
-    /// When it was recorded: RFC 3339, UTC. Empty in an entry that is older than this field.
-    #[serde(default)]
+    /// Its number in the partition.
+    pub slot: u64,
+    /// When it was recorded: RFC 3339, UTC.
     pub recorded_at: String,
     /// What it is about.
     pub tags: Vec<Tag>,
@@ -72,13 +71,13 @@ pub struct TopicEvent {
 impl TopicEvent {
     /// An event as the EventTopic delivers it when it is new.
     #[must_use]
-    pub fn new(event: FedEvent) -> Self {
+    pub fn new(event: SequencedEvent) -> Self {
         Self {
             id: event.id(),
-            event_type: event.event_type,
             partition: event.partition.to_string(),
-            position: event.position,
-            recorded_at: event.recorded_at,
+            slot: event.slot,
+            recorded_at: event.recorded_at(),
+            event_type: event.event_type,
             tags: event.tags,
             data: event.data,
             meta: event.metadata,

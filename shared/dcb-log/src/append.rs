@@ -1,12 +1,23 @@
 //! Appending: send until the outcome is known (rule 9).
 
-use ringfence::{Append, Appended, Envelope, LogError, Position, SequencedEvent, StoreError};
-use ringfence_dynamo::{GaveUp, Item};
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use ringfence::{
+    Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
+};
+use ringfence_dynamo::{Failure, GaveUp, Item};
 
 use crate::log::DcbLog;
-use crate::outcome::{Verdict, classify};
+use crate::outcome::{Again, Verdict, classify};
+use crate::partition::last;
 use crate::record;
 use crate::transaction::{Draft, Mint, Transaction};
+
+const OPERATION: &str = "appending";
+/// How often an append is minted. Of many writers to one boundary, of which none has read it, one gets through
+/// at a time.
+const MINTS_MAX: u32 = 16;
 
 /// How a draft ended.
 pub(crate) enum End {
@@ -20,8 +31,9 @@ pub(crate) enum End {
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let Append { events, seen, record, envelope } = append;
-    let draft = Draft::new(log.table.name(), &log.catalog, events, &envelope.metadata)?;
-    let draft = Draft { seen, record, ..draft };
+    let effect = Effect::new(&log.catalog, events, seen, usize::from(record.is_some()))?;
+    let (table, catalog, metadata) = (log.table.name(), &log.catalog, &envelope.metadata);
+    let draft = Draft { table, catalog, effect, seen, record, metadata, event_id: None };
     match (commit(log, &draft, envelope).await?, record) {
         (End::Committed(events), _) => Ok(Appended::Committed(events)),
         (End::Recorded(item), Some(record)) => {
@@ -35,49 +47,119 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
 
 /// Mints and sends until the outcome is known.
 ///
-/// A transaction that was cancelled for a condition stays cancelled: counts and heads only grow,
-/// so a copy of it that arrives late fails as well. It is therefore safe to mint anew after one,
-/// also when the answer to an earlier send was lost.
+/// A request that was refused for a condition stays refused: slots are never free again, counts and heads
+/// only grow, so a copy of it that arrives late fails as well. It is therefore safe to mint anew after one,
+/// also when the answer to an earlier send was lost, if that send was judged with it.
 pub(crate) async fn commit(
     log: &DcbLog,
     draft: &Draft<'_>,
     envelope: &Envelope,
 ) -> Result<End, LogError> {
-    let mut attempts = log.retry(envelope).start();
-    let mut raise = 0;
-    loop {
-        let transaction = mint(log, draft, envelope.cause.as_ref(), raise)?;
-        let send = || log.table.transact(transaction.items.clone(), &transaction.token);
-        let Err(GaveUp { failure, attempts: made, unknown }) = attempts.run(send).await else {
-            return Ok(End::Committed(transaction.events));
-        };
-        match classify(&transaction, failure)? {
-            Verdict::Committed => return Ok(End::Committed(transaction.events)),
-            Verdict::Imported => return Ok(End::Imported),
-            Verdict::Recorded(item) => return Ok(End::Recorded(item)),
-            Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
-            Verdict::Behind(ms) if attempts.at_once() => raise = ms,
-            Verdict::Behind(_) => {
-                return Err(StoreError::Contention { attempts: made, over: None }.into());
-            }
-            Verdict::Failed(failure) => {
-                let gave_up = GaveUp { failure, attempts: made, unknown };
-                return Err(gave_up.writing("appending").into());
+    let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
+    let mut place = Place::find(log, draft, envelope).await?;
+    'mint: loop {
+        let transaction = place.mint(log, draft, envelope)?;
+        let mut attempts = log.retry(envelope).start();
+        // The last send that nobody answered.
+        let mut lost = None;
+        loop {
+            let sent = attempts.run(|| send(log, &transaction)).await;
+            let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
+                return Ok(End::Committed(transaction.events));
+            };
+            lost = unknown.or(lost);
+            match classify(&transaction, failure, lost.is_some())? {
+                Verdict::Committed => return Ok(End::Committed(transaction.events)),
+                Verdict::Imported => return Ok(End::Imported),
+                Verdict::Recorded(item) => return Ok(End::Recorded(item)),
+                Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
+                Verdict::Again(again) if mints.again().await => {
+                    place.move_on(log, again, envelope).await?;
+                    continue 'mint;
+                }
+                Verdict::Again(_) => {
+                    let attempts = mints.made();
+                    return Err(StoreError::Contention { attempts, over: None }.into());
+                }
+                Verdict::Unjudged(_) if attempts.again().await => {}
+                Verdict::Unjudged(failure) | Verdict::Failed(failure) => {
+                    let gave_up = GaveUp { failure, attempts: made, unknown: lost };
+                    return Err(gave_up.writing(OPERATION).into());
+                }
             }
         }
     }
 }
 
-fn mint(
-    log: &DcbLog,
-    draft: &Draft<'_>,
-    cause: Option<&Position>,
+/// One event and nothing else is a put, at half the price of a transaction and without its conflicts.
+async fn send(log: &DcbLog, transaction: &Transaction) -> Result<(), Failure> {
+    match &transaction.items[..] {
+        [TransactWriteItem { put: Some(put), .. }] => log.table.put(put.clone()).await,
+        items => log.table.transact(items.to_vec(), &transaction.append_id).await,
+    }
+}
+
+/// Where and when the events of a draft go, as far as the decision does not say it (rule 8).
+struct Place {
+    /// The last slots of the partitions that it did not read.
+    ends: BTreeMap<BoundaryId, u64>,
+    /// What the clock has to reach, in milliseconds since 1970.
     raise: u64,
-) -> Result<Transaction, LogError> {
-    draft.mint(&Mint {
-        ms: log.next_ms(draft.seen, cause, raise),
-        now_ms: log.clock.now_ms(),
-        event_uuid: log.clock.uuid(),
-        token: log.clock.uuid(),
-    })
+}
+
+impl Place {
+    async fn find(log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Result<Self, LogError> {
+        let mut place = Self { ends: BTreeMap::new(), raise: 0 };
+        for (partition, hint) in draft.unread() {
+            match hint {
+                0 => place.end(log, partition.clone(), false, envelope).await?,
+                hint => drop(place.ends.insert(partition.clone(), hint)),
+            }
+        }
+        Ok(place)
+    }
+
+    /// Takes in what a refused send says.
+    async fn move_on(
+        &mut self,
+        log: &DcbLog,
+        again: Again,
+        envelope: &Envelope,
+    ) -> Result<(), LogError> {
+        self.raise = self.raise.max(again.raise);
+        for partition in again.taken {
+            self.end(log, partition, true, envelope).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the end of a partition.
+    async fn end(
+        &mut self,
+        log: &DcbLog,
+        partition: BoundaryId,
+        strong: bool,
+        envelope: &Envelope,
+    ) -> Result<(), LogError> {
+        let last = last(log, &partition, strong, log.retry(envelope)).await?;
+        let (slot, at) = last.unwrap_or_default();
+        self.raise = self.raise.max(at + 1);
+        self.ends.insert(partition, slot);
+        Ok(())
+    }
+
+    fn mint(
+        &self,
+        log: &DcbLog,
+        draft: &Draft<'_>,
+        envelope: &Envelope,
+    ) -> Result<Transaction, LogError> {
+        let events = draft.effect.events.len();
+        draft.mint(&Mint {
+            ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, events),
+            now_ms: log.clock.now_ms(),
+            append_id: log.clock.uuid(),
+            ends: &self.ends,
+        })
+    }
 }

@@ -4,86 +4,58 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use ringfence::{BoundaryId, Position};
+use ringfence::{BoundaryId, rfc3339};
 use ringfence_dynamo::Item;
 
-use crate::item::{COUNT, HEAD, REPAIRED, count_name, number, position_name, text};
-
-/// How many events of one type, and the newest.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counted {
-    pub(crate) count: u64,
-    pub(crate) newest: Option<Position>,
-}
+use crate::item::{COUNT, HEAD, REPAIRED, count_name, number};
 
 /// A fence, as it is stored or as the events say that it should be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counts {
-    pub(crate) types: BTreeMap<String, Counted>,
-    pub(crate) head: Option<Position>,
+pub(crate) struct Fence {
+    /// How many events of each type.
+    pub(crate) counts: BTreeMap<String, u64>,
+    /// The time of the newest event, in milliseconds since 1970.
+    pub(crate) head: Option<u64>,
     /// Names the last repair.
     pub(crate) repaired: Option<String>,
 }
 
-impl Counts {
-    /// What a fence's item says; a fence that is not there says nothing. A count or a position
-    /// that can't be read counts as none, which no event agrees with.
+impl Fence {
+    /// What a fence's item says; a fence that is not there says nothing. A count or a head that can't be
+    /// read counts as 0, which no event agrees with.
     pub(crate) fn of(item: Option<&Item>) -> Self {
-        let mut counts = Self::default();
+        let mut fence = Self::default();
         for (name, value) in item.into_iter().flatten() {
+            let number = || value.as_n().ok().and_then(|number| number.parse().ok()).unwrap_or(0);
             if let Some(event_type) = name.strip_prefix(COUNT) {
-                let count = value.as_n().ok().and_then(|count| count.parse().ok());
-                counts.types.entry(event_type.to_owned()).or_default().count = count.unwrap_or(0);
-            } else if let Some(event_type) = name.strip_prefix("pos#") {
-                let newest = value.as_s().ok().cloned().map(Position::try_from);
-                counts.types.entry(event_type.to_owned()).or_default().newest =
-                    newest.and_then(Result::ok);
+                fence.counts.insert(event_type.to_owned(), number());
             } else if name == HEAD {
-                let head = value.as_s().ok().cloned().map(Position::try_from);
-                counts.head = head.and_then(Result::ok);
+                fence.head = Some(number());
             } else if name == REPAIRED {
-                counts.repaired = value.as_s().ok().cloned();
+                fence.repaired = value.as_s().ok().cloned();
             }
         }
-        counts
+        fence
     }
 
-    /// Writes the counts and positions into `item`, in place of those that it has.
+    /// Writes the counts and the head into `item`, in place of those that it has.
     pub(crate) fn write(&self, item: &mut Item) {
-        item.retain(|name, _| {
-            !name.starts_with(COUNT) && !name.starts_with("pos#") && name != HEAD
-        });
-        for (event_type, Counted { count, newest }) in &self.types {
-            item.insert(count_name(event_type), number(*count));
-            let newest = newest.iter().map(|at| (position_name(event_type), text(at.as_str())));
-            item.extend(newest);
-        }
-        item.extend(self.head.iter().map(|head| (HEAD.to_owned(), text(head.as_str()))));
+        item.retain(|name, _| !name.starts_with(COUNT) && name != HEAD);
+        let counts = self.counts.iter();
+        item.extend(counts.map(|(event_type, count)| (count_name(event_type), number(*count))));
+        item.extend(self.head.map(|head| (HEAD.to_owned(), number(head))));
     }
 
-    fn add(&mut self, event_type: &str, position: &Position) {
-        if !self.types.contains_key(event_type) {
-            self.types.insert(event_type.to_owned(), Counted::default());
+    fn add(&mut self, event_type: &str, at: u64) {
+        match self.counts.get_mut(event_type) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(event_type.to_owned(), 1)),
         }
-        if let Some(counted) = self.types.get_mut(event_type) {
-            counted.count += 1;
-            raise(&mut counted.newest, Some(position));
-        }
-        raise(&mut self.head, Some(position));
+        self.head = self.head.max(Some(at));
     }
 
     fn count(&self, event_type: &str) -> u64 {
-        self.types.get(event_type).map_or(0, |counted| counted.count)
-    }
-
-    fn newest(&self, event_type: &str) -> Option<&Position> {
-        self.types.get(event_type)?.newest.as_ref()
-    }
-}
-
-fn raise(position: &mut Option<Position>, to: Option<&Position>) {
-    if position.as_ref() < to {
-        *position = to.cloned();
+        self.counts.get(event_type).copied().unwrap_or(0)
     }
 }
 
@@ -91,28 +63,28 @@ fn raise(position: &mut Option<Position>, to: Option<&Position>) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// All of them.
-    pub(crate) all: Counts,
-    /// By type, those not after the head that the fence had before the scan.
+    pub(crate) all: Fence,
+    /// By type, those not later than the head that the fence had before the scan.
     until_head: BTreeMap<String, u64>,
 }
 
 impl Found {
-    pub(crate) fn add(&mut self, event_type: &str, position: &Position, before: &Counts) {
-        self.all.add(event_type, position);
-        if before.head.as_ref() >= Some(position) {
+    pub(crate) fn add(&mut self, event_type: &str, at: u64, before: &Fence) {
+        self.all.add(event_type, at);
+        if before.head >= Some(at) {
             *self.until_head.entry(event_type.to_owned()).or_default() += 1;
         }
     }
 
     /// What the fence counted of a type before the scan, and how many events there were then.
-    fn cut(&self, before: &Counts, event_type: &str) -> (u64, u64) {
+    fn cut(&self, before: &Fence, event_type: &str) -> (u64, u64) {
         let found = self.until_head.get(event_type).copied().unwrap_or(0);
         (before.count(event_type), found)
     }
 
     /// What the fence counts of a type after the scan, and how many events there are at least:
     /// every event that the scan found was committed before the fence was read again.
-    fn least(&self, after: &Counts, event_type: &str) -> (u64, u64) {
+    fn least(&self, after: &Fence, event_type: &str) -> (u64, u64) {
         let counted = after.count(event_type);
         (counted, self.all.count(event_type).max(counted))
     }
@@ -150,21 +122,12 @@ pub enum Wrong {
         /// How many events there are.
         found: u64,
     },
-    /// The newest position of a type.
-    Newest {
-        /// The event type.
-        event_type: String,
-        /// What the fence says.
-        says: Option<Position>,
-        /// The newest event.
-        found: Option<Position>,
-    },
-    /// The newest position of any type.
+    /// The time of the newest event, in milliseconds since 1970.
     Head {
         /// What the fence says.
-        says: Option<Position>,
+        says: Option<u64>,
         /// The newest event.
-        found: Option<Position>,
+        found: Option<u64>,
     },
     /// The fence changed, or was held by writers, each time that it was examined, so nothing is
     /// known of its counts.
@@ -180,11 +143,11 @@ pub struct Difference {
     pub wrong: Vec<Wrong>,
     /// What to add to the counts, if the examination is exact; right whatever is appended meanwhile.
     add: BTreeMap<String, i64>,
-    /// The newest positions that were found.
-    found: Counts,
+    /// What was found.
+    found: Fence,
     /// The fence, if nothing was appended from before the scan until after it and every event could
     /// be filed: `found` is then exactly what it has to say.
-    at_rest: Option<Counts>,
+    at_rest: Option<Fence>,
     /// The last repair of the fence that was judged; another one makes `add` void.
     pub(crate) repaired: Option<String>,
 }
@@ -196,8 +159,8 @@ impl Difference {
     /// exact never says that.
     pub(crate) fn judge(
         boundary: &BoundaryId,
-        before: &Counts,
-        after: &Counts,
+        before: &Fence,
+        after: &Fence,
         found: &Found,
         ordered: bool,
         unfiled: &Unfiled,
@@ -208,14 +171,14 @@ impl Difference {
         let whole = rest && unfiled.0.is_empty();
         let mut wrong = Vec::new();
         let mut add = BTreeMap::new();
-        if after.head.is_none() && after.types.is_empty() && found.all.head.is_some() {
+        if after.head.is_none() && after.counts.is_empty() && found.all.head.is_some() {
             wrong.push(Wrong::NoFence);
         }
         let empty = found.all.head.is_none();
-        if whole && empty && (after.head.is_some() || !after.types.is_empty()) {
+        if whole && empty && (after.head.is_some() || !after.counts.is_empty()) {
             wrong.push(Wrong::NoEvents);
         }
-        let types = [before, after, &found.all].into_iter().flat_map(|counts| counts.types.keys());
+        let types = [before, after, &found.all].into_iter().flat_map(|fence| fence.counts.keys());
         let types: BTreeSet<_> = types.filter(|event_type| !unfiled.holds(event_type)).collect();
         for event_type in types {
             let (counted, count) = match (rest, exact) {
@@ -224,7 +187,7 @@ impl Difference {
                 (false, false) => found.least(after, event_type),
             };
             // A writer that has seen none requires that the count is not there.
-            let zero = after.types.get(event_type).is_some_and(|counted| counted.count == 0);
+            let zero = after.counts.get(event_type) == Some(&0);
             if counted != count || zero {
                 let event_type = event_type.clone();
                 let difference = count.cast_signed() - counted.cast_signed();
@@ -233,15 +196,9 @@ impl Difference {
                 }
                 wrong.push(Wrong::Count { event_type, counted, found: count });
             }
-            let (says, newest) = (after.newest(event_type), found.all.newest(event_type));
-            if newest > says || (whole && newest != says) {
-                let event_type = event_type.clone();
-                let (says, found) = (says.cloned(), newest.cloned());
-                wrong.push(Wrong::Newest { event_type, says, found });
-            }
         }
         if found.all.head > after.head || (whole && found.all.head != after.head) {
-            let (says, found) = (after.head.clone(), found.all.head.clone());
+            let (says, found) = (after.head, found.all.head);
             wrong.push(Wrong::Head { says, found });
         }
         if wrong.is_empty() && !exact {
@@ -270,23 +227,18 @@ impl Difference {
     }
 
     /// What a fence that now says `now` has to say.
-    pub(crate) fn mended(&self, now: &Counts) -> Counts {
+    pub(crate) fn mended(&self, now: &Fence) -> Fence {
         let repaired = now.repaired.clone();
         if self.at_rest.as_ref() == Some(now) {
-            return Counts { repaired, ..self.found.clone() };
+            return Fence { repaired, ..self.found.clone() };
         }
         let mut next = now.clone();
         for (event_type, add) in &self.add {
-            let counted = next.types.entry(event_type.clone()).or_default();
-            counted.count = counted.count.saturating_add_signed(*add);
+            let count = next.counts.entry(event_type.clone()).or_default();
+            *count = count.saturating_add_signed(*add);
         }
-        for (event_type, found) in &self.found.types {
-            if let Some(counted) = next.types.get_mut(event_type) {
-                raise(&mut counted.newest, found.newest.as_ref());
-            }
-        }
-        next.types.retain(|_, counted| counted.count > 0);
-        raise(&mut next.head, self.found.head.as_ref());
+        next.counts.retain(|_, count| *count > 0);
+        next.head = next.head.max(self.found.head);
         next
     }
 
@@ -296,27 +248,23 @@ impl Difference {
     }
 
     /// The newest event of the boundary that was found.
-    pub(crate) fn newest(&self) -> Option<&Position> {
-        self.found.head.as_ref()
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.found.head
     }
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = |position: &Option<Position>| match position {
-            Some(position) => position.to_string(),
-            None => "none".to_owned(),
-        };
+        let at = |head: &Option<u64>, or: &str| head.map_or_else(|| or.to_owned(), rfc3339);
         match self {
             Self::NoFence => write!(f, "no fence"),
             Self::NoEvents => write!(f, "no events"),
             Self::Count { event_type, counted, found } => {
                 write!(f, "counts {counted} {event_type}, found {found}")
             }
-            Self::Newest { event_type, says, found } => {
-                write!(f, "newest {event_type} is {}, found {}", at(says), at(found))
+            Self::Head { says, found } => {
+                write!(f, "head is {}, found {}", at(says, "missing"), at(found, "no event"))
             }
-            Self::Head { says, found } => write!(f, "head is {}, found {}", at(says), at(found)),
             Self::Undecided => write!(f, "changed each time that it was examined"),
         }
     }

@@ -8,7 +8,7 @@ use ringfence::{
 };
 
 use crate::log::DcbLog;
-use crate::{append, fence, read, record};
+use crate::{append, read, record, unchanged};
 
 impl EventLog for DcbLog {
     fn read<'a>(
@@ -29,7 +29,7 @@ impl EventLog for DcbLog {
         seen: &'a Seen,
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        Box::pin(fence::verify(self, seen, envelope))
+        Box::pin(unchanged::verify(self, seen, envelope))
     }
 
     fn settle<'a>(

@@ -1,23 +1,25 @@
 //! Importing events that another log recorded (rule 8).
 
-use ringfence::{Envelope, LogError, NewEvent, SequencedEvent};
+use std::collections::BTreeMap;
+
+use ringfence::{Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
 use crate::append::{End, commit};
 use crate::log::DcbLog;
-use crate::transaction::Draft;
+use crate::transaction::{Draft, Mint};
 
 /// What became of an imported event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Imported {
-    /// It is in the log now, at this position.
+    /// It is in the log now.
     Now(SequencedEvent),
     /// It was imported before.
     Before,
 }
 
 impl DcbLog {
-    /// Appends one event of another log, whatever the fences count: filed as every event is, at a
-    /// new position. `event_id`, its id in the other log, is kept in the attribute `eventId`; a
+    /// Appends one event of another log, whatever the fences count: filed as every event is, in the
+    /// next slot of its partition. `event_id`, its id in the other log, is kept in the attribute `eventId`; a
     /// marker without expiry makes that an id is imported once, so an import that broke off can
     /// start again from its beginning.
     ///
@@ -29,12 +31,45 @@ impl DcbLog {
         event: NewEvent,
         envelope: &Envelope,
     ) -> Result<Imported, LogError> {
-        let draft = Draft::new(self.table.name(), &self.catalog, vec![event], &envelope.metadata)?;
-        let draft = Draft { event_id: Some(event_id), ..draft };
+        let draft = self.draft(event_id, event, envelope)?;
         match commit(self, &draft, envelope).await? {
             End::Committed(mut events) => Ok(Imported::Now(events.remove(0))),
             End::Imported => Ok(Imported::Before),
             End::Recorded(_) => unreachable!("the transaction has no command item"),
         }
+    }
+
+    /// The event as it would be in the log if it were the first one of its partition, at the time of the
+    /// log's clock. Sends no request.
+    ///
+    /// # Errors
+    /// Those of [`DcbLog::import`] that follow from the event alone.
+    pub fn importable(
+        &self,
+        event_id: &str,
+        event: NewEvent,
+        envelope: &Envelope,
+    ) -> Result<SequencedEvent, LogError> {
+        let draft = self.draft(event_id, event, envelope)?;
+        let (now_ms, append_id) = (self.clock.now_ms(), self.clock.uuid());
+        let mint = Mint { ms: now_ms, now_ms, append_id, ends: &BTreeMap::new() };
+        Ok(draft.mint(&mint)?.events.remove(0))
+    }
+
+    fn draft<'a>(
+        &'a self,
+        event_id: &'a str,
+        event: NewEvent,
+        envelope: &'a Envelope,
+    ) -> Result<Draft<'a>, LogError> {
+        Ok(Draft {
+            table: self.table.name(),
+            catalog: &self.catalog,
+            effect: Effect::new(&self.catalog, vec![event], None, 1)?,
+            seen: None,
+            record: None,
+            metadata: &envelope.metadata,
+            event_id: Some(event_id),
+        })
     }
 }

@@ -2,15 +2,23 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    BoundaryId, Catalog, Filing, LogError, Metadata, MetadataError, Position, PositionError,
-    SequencedEvent, StoreError, Tag,
+    BoundaryId, Catalog, Filing, LogError, Metadata, MetadataError, Place, SequencedEvent,
+    StoreError, Tag,
 };
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 /// Partition key of the table.
 pub(crate) const ID: &str = "id";
-/// Sort key of the table and of every index.
+/// Sort key of the table: an event's slot, an index item's time with a fraction, 0 for every other item.
 pub(crate) const POSITION: &str = "position";
+/// When an event was recorded, in milliseconds since 1970; sort key of every index.
+pub(crate) const AT: &str = "at";
+/// Names the append that put an event: random, so a writer knows its own events by it.
+pub(crate) const APPEND_ID: &str = "appendId";
+/// How many events of the same append follow in the partition; absent if there are none.
+const REST: &str = "rest";
+/// Slot of an event that an index item repeats.
+const SLOT: &str = "slot";
 /// Type name; events alone have it, so scans and stream filters know them by it.
 pub(crate) const EVENT: &str = "event";
 /// Type name of an event that an index item repeats.
@@ -23,7 +31,7 @@ pub(crate) const TAGS: &str = "tags";
 pub(crate) const RECORDED_AT: &str = "recordedAt";
 /// The id that an imported event had in its first log.
 pub(crate) const EVENT_ID: &str = "eventId";
-/// Newest position of any type under a fence.
+/// Time of the newest event that a fence counts.
 pub(crate) const HEAD: &str = "head";
 /// What the attributes of a fence begin with that count the events of a type.
 pub(crate) const COUNT: &str = "cnt#";
@@ -42,11 +50,6 @@ pub(crate) fn count_name(event_type: &str) -> String {
     format!("{COUNT}{event_type}")
 }
 
-/// The attribute of a fence that holds the newest position of a type.
-pub(crate) fn position_name(event_type: &str) -> String {
-    format!("pos#{event_type}")
-}
-
 pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
     AttributeValue::S(value.into())
 }
@@ -56,8 +59,8 @@ pub(crate) fn number(value: u64) -> AttributeValue {
 }
 
 /// The key of an item.
-pub(crate) fn key(id: impl Into<String>, position: &str) -> Item {
-    Item::from([(ID.to_owned(), text(id)), (POSITION.to_owned(), text(position))])
+pub(crate) fn key(id: impl Into<String>, position: u64) -> Item {
+    Item::from([(ID.to_owned(), text(id)), (POSITION.to_owned(), number(position))])
 }
 
 /// The count of `event_type` in a fence; a fence or a count that is not there is zero.
@@ -66,9 +69,13 @@ pub(crate) fn count(fence: Option<&Item>, event_type: &str) -> u64 {
     count.and_then(|count| count.as_n().ok()).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// The item of an event.
-pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, LogError> {
-    let mut item = key(filing.partition.as_str(), event.position.as_str());
+/// The item of an event of the append with this id.
+pub(crate) fn encode(
+    event: &SequencedEvent,
+    filing: &Filing,
+    append_id: &str,
+) -> Result<Item, LogError> {
+    let mut item = key(filing.partition.as_str(), event.slot);
     for (name, value) in event.metadata.iter() {
         // Metadata that was deserialised is not checked yet. One `expiresAt` would delete the
         // event, one `tag_<key>` show it where it is not filed.
@@ -86,9 +93,11 @@ pub(crate) fn encode(event: &SequencedEvent, filing: &Filing) -> Result<Item, Lo
         (EVENT.to_owned(), text(&event.event_type)),
         (CONTEXT.to_owned(), text(&event.context)),
         (DATA.to_owned(), to_attribute(DATA, &event.data)?),
-        (RECORDED_AT.to_owned(), text(&event.recorded_at)),
+        (AT.to_owned(), number(event.at)),
+        (APPEND_ID.to_owned(), text(append_id)),
         (TAGS.to_owned(), AttributeValue::L(tags.collect())),
     ]);
+    item.extend((event.rest > 0).then(|| (REST.to_owned(), number(event.rest))));
     item.extend(filing.indexed.iter().map(|tag| (tag_index(&tag.key), text(&tag.value))));
     item.extend(filing.composite.iter().map(|id| (COMPOSITE_INDEX.to_owned(), text(id.as_str()))));
     Ok(item)
@@ -100,7 +109,12 @@ pub(crate) fn index_item(item: &Item, filing: &Filing, boundary: &BoundaryId) ->
     let mut copy = item.clone();
     copy.retain(|name, _| name != EVENT && !name.starts_with("tag_"));
     copy.insert(ID.to_owned(), text(items_id(boundary)));
+    let partition = filing.partition.clone();
+    let (at, slot) = (whole(item, AT).unwrap_or(0), slot(item).unwrap_or(0));
+    let position = Place { at, partition, slot }.index_position();
+    copy.insert(POSITION.to_owned(), AttributeValue::N(position));
     copy.insert(PARTITION.to_owned(), text(filing.partition.as_str()));
+    copy.insert(SLOT.to_owned(), item[POSITION].clone());
     copy.insert(INDEX_OF.to_owned(), item[EVENT].clone());
     copy
 }
@@ -117,8 +131,6 @@ pub(crate) enum DecodeError {
     Attribute(&'static str),
     #[error("a value can't be read")]
     Value(#[from] CodecError),
-    #[error("the position can't be read")]
-    Position(#[from] PositionError),
     #[error("the metadata can't be read")]
     Metadata(#[from] MetadataError),
 }
@@ -133,13 +145,17 @@ pub(crate) fn read_type(item: &Item) -> Option<&str> {
     event_type(item).or_else(|| Some(item.get(INDEX_OF)?.as_s().ok()?))
 }
 
-/// The event of an item, its own or an index item. An index that does not project metadata or `recordedAt` leaves them
+/// The event of an item, its own or an index item. An index that does not project metadata leaves it
 /// empty; the context then comes from the catalog.
 pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
-    let position = Position::try_from(take_text(&mut item, POSITION)?)?;
-    let (partition, event_type) =
-        if item.contains_key(INDEX_OF) { (PARTITION, INDEX_OF) } else { (ID, EVENT) };
+    let (partition, slot, event_type) = match item.contains_key(INDEX_OF) {
+        true => (PARTITION, SLOT, INDEX_OF),
+        false => (ID, POSITION, EVENT),
+    };
     let partition = BoundaryId::stored(take_text(&mut item, partition)?);
+    let slot = whole(&item, slot).ok_or(DecodeError::Attribute(slot))?;
+    let at = whole(&item, AT).ok_or(DecodeError::Attribute(AT))?;
+    let rest = whole(&item, REST).unwrap_or(0);
     let event_type = take_text(&mut item, event_type)?;
     let data = item.remove(DATA).ok_or(DecodeError::Attribute(DATA))?;
     let tags = match item.remove(TAGS) {
@@ -148,51 +164,67 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     };
     let context = take_text(&mut item, CONTEXT)
         .unwrap_or_else(|_| catalog.context(&event_type).unwrap_or_default().to_owned());
-    let recorded_at = take_text(&mut item, RECORDED_AT).unwrap_or_default();
     let mut metadata = Metadata::default();
     for (name, value) in item.into_iter().filter(|(name, _)| !Metadata::is_reserved(name)) {
         let value = from_attribute(&name, value)?;
         metadata.insert(name, value)?;
     }
     let data = from_attribute(DATA, data)?;
+    Ok(SequencedEvent { partition, slot, at, rest, event_type, context, tags, data, metadata })
+}
+
+/// An event that only takes its slot: nothing of it is decoded but where and when it is.
+pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> {
     Ok(SequencedEvent {
-        position,
-        partition,
-        event_type,
-        context,
-        tags,
-        data,
-        metadata,
-        recorded_at,
+        partition: BoundaryId::stored(take_text(&mut item, ID)?),
+        slot: slot(&item).ok_or(DecodeError::Attribute(POSITION))?,
+        at: whole(&item, AT).unwrap_or(0),
+        rest: whole(&item, REST).unwrap_or(0),
+        event_type: take_text(&mut item, EVENT)?,
+        context: String::new(),
+        tags: Vec::new(),
+        data: serde_json::Value::Null,
+        metadata: Metadata::default(),
     })
 }
 
-/// The event's item with the context that the catalog has for its type, if it names none: other writers
-/// of the layout do not know contexts.
-pub(crate) fn in_context(catalog: &Catalog, mut item: Item) -> Item {
-    if !item.contains_key(CONTEXT) {
-        let context = event_type(&item).and_then(|event_type| catalog.context(event_type));
-        item.extend(context.map(|context| (CONTEXT.to_owned(), text(context))));
-    }
-    item
+/// A whole number of an item. Parsed strictly: 1 and 1.0 are one key to DynamoDB, and 1.5 is possible.
+pub(crate) fn whole(item: &Item, name: &str) -> Option<u64> {
+    item.get(name)?.as_n().ok()?.parse().ok()
 }
 
-/// Names an item in an error: its partition and its position.
+/// The slot of an event's item.
+pub(crate) fn slot(item: &Item) -> Option<u64> {
+    whole(item, POSITION)
+}
+
+/// Where an event is, as the key of its item says.
+pub(crate) fn place_of(item: &Item) -> Option<(BoundaryId, u64)> {
+    Some((BoundaryId::stored(item.get(ID)?.as_s().ok()?.as_str()), slot(item)?))
+}
+
+/// The id of the append that put an event.
+pub(crate) fn append_id(item: &Item) -> Option<&str> {
+    Some(item.get(APPEND_ID)?.as_s().ok()?)
+}
+
+/// Names an item in an error: its partition and its position, as the id of an event does.
 pub(crate) fn name(item: &Item) -> String {
-    let [id, position] = key_texts(item);
-    format!("{id} {position}")
+    let (id, position) = key_of(item);
+    format!("{id}/{position}")
 }
 
 /// The key of an item, as two texts.
-pub(crate) fn key_texts(item: &Item) -> [String; 2] {
-    [ID, POSITION]
-        .map(|name| item.get(name).and_then(|v| v.as_s().ok()).cloned().unwrap_or_default())
+pub(crate) fn key_of(item: &Item) -> (String, String) {
+    let id = item.get(ID).and_then(|id| id.as_s().ok()).cloned();
+    let position = item.get(POSITION).and_then(|position| position.as_n().ok()).cloned();
+    (id.unwrap_or_default(), position.unwrap_or_default())
 }
 
 /// An event's item without its payload and metadata: what is needed to file the event.
 pub(crate) fn unloaded(item: &Item) -> Item {
     let mut item = item.clone();
-    item.retain(|name, _| matches!(name.as_str(), ID | POSITION | EVENT | TAGS));
+    item.retain(|name, _| matches!(name.as_str(), ID | POSITION | AT | EVENT | TAGS));
     item.insert(DATA.to_owned(), AttributeValue::Null(true));
     item
 }
@@ -209,4 +241,63 @@ fn tag(value: AttributeValue) -> Result<Tag, DecodeError> {
         return Err(DecodeError::Attribute(TAGS));
     };
     Ok(Tag::new(take_text(&mut tag, "key")?, take_text(&mut tag, "value")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{Event, NewEvent, limits};
+    use ringfence_dynamo::item_bytes;
+
+    use super::*;
+
+    #[derive(Event)]
+    #[event(read_as_composite, read_by_type, fenced)]
+    struct Moved {
+        #[tag(partition)]
+        parcel_id: String,
+        #[tag(cross_partition)]
+        driver_id: String,
+        #[tag(cross_partition, strong)]
+        depot_id: String,
+    }
+
+    #[test]
+    fn items_have_as_many_bytes_as_the_core_counts() {
+        let catalog = Catalog::new("parcels", [Moved::SCHEMA]).expect("free of contradictions");
+        let text = |text: &str| text.to_owned();
+        let moved =
+            Moved { parcel_id: text("p#1"), driver_id: text("d"), depot_id: text("größe") };
+        let new = NewEvent::from(moved);
+        let filing = catalog.filing(&new).expect("it has a partition");
+        let mut metadata = Metadata::default();
+        metadata
+            .insert("correlationId", serde_json::json!(["c", 1.5, null]))
+            .expect("not reserved");
+        for (slot, at, rest) in [(1, 1_719_100_800_123, 0), (120, 1_719_100_800_000, 17)] {
+            let NewEvent { event_type, tags, data } = new.clone();
+            let event = SequencedEvent {
+                partition: filing.partition.clone(),
+                slot,
+                at,
+                rest,
+                event_type: event_type.into_owned(),
+                context: text("parcels"),
+                tags,
+                data,
+                metadata: metadata.clone(),
+            };
+            let append_id = "8a3b0a1e-5f61-4a3e-9d83-0f3c1b2a4d5e";
+            let item = encode(&event, &filing, append_id).expect("it can be stored");
+            assert_eq!(limits::event_bytes(&event, &filing), item_bytes(&item), "{item:?}");
+            assert_eq!((filing.items.len(), filing.indexed.len()), (2, 1));
+            for boundary in &filing.items {
+                let copy = index_item(&item, &filing, boundary);
+                assert_eq!(
+                    limits::index_item_bytes(&event, boundary),
+                    item_bytes(&copy),
+                    "{copy:?}"
+                );
+            }
+        }
+    }
 }

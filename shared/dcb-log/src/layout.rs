@@ -2,9 +2,9 @@
 
 use aws_sdk_dynamodb::types::StreamViewType;
 use ringfence::Catalog;
-use ringfence_dynamo::{IndexLayout, TableLayout, text_key};
+use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
 
-use crate::item::{DATA, EVENT, ID, POSITION, TAGS};
+use crate::item::{AT, DATA, EVENT, ID, POSITION, TAGS};
 use crate::record::EXPIRES_AT;
 
 /// The table for the events of a catalog: an index for each cross-partition tag key that is read by one, and
@@ -12,12 +12,12 @@ use crate::record::EXPIRES_AT;
 #[must_use]
 pub fn table_layout(catalog: &Catalog) -> TableLayout {
     let index = |name: String| IndexLayout {
-        keys: [text_key(&name), text_key(POSITION)],
+        keys: [text_key(&name), number_key(AT)],
         name,
         attributes: vec![EVENT, DATA, TAGS],
     };
     TableLayout {
-        keys: [text_key(ID), text_key(POSITION)],
+        keys: [text_key(ID), number_key(POSITION)],
         indexes: catalog.indexes().into_iter().map(index).collect(),
         stream: StreamViewType::NewImage,
         expires_at: Some(EXPIRES_AT),

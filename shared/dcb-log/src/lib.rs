@@ -1,10 +1,11 @@
-//! The DCB event log on DynamoDB: one table, events filed under counted fences.
+//! The DCB event log on DynamoDB: one table, with slots in partitions and fences for what is no partition.
 //!
-//! An append is one transaction: it puts the events, adds to the counts of every fence they are
-//! filed under, and requires that every count the decision depends on is still what it saw. Events
-//! are never deleted and every event adds one to its fences in its own transaction, so equal
-//! counts mean that the decision read exactly what is committed, whatever the clocks, the
-//! consistency of the reads or the order of arrival.
+//! The events of a partition are numbered without gaps, and each is put under the condition that its slot
+//! is free. So a decision that has read a partition up to slot m knows that it has seen everything if slot
+//! m + 1 is free: the next slot is the partition's fence. Every other boundary has a fence of its own, an
+//! item that counts its events in their transactions. Equal counts mean that everything was seen. Neither
+//! depends on clocks, on the consistency of the reads or on the order of arrival, for events are never
+//! deleted.
 //!
 //! A program makes the table from the catalog of its events:
 //!
@@ -28,6 +29,7 @@ mod append;
 mod compare;
 mod event_log;
 mod fence;
+mod gaps;
 mod get;
 mod image;
 mod import;
@@ -36,14 +38,15 @@ mod layout;
 mod limits;
 mod log;
 mod mend;
-mod news;
 mod outcome;
+mod partition;
 mod query;
 mod read;
 mod record;
 mod report;
 mod scan;
 mod transaction;
+mod unchanged;
 mod unindexed;
 mod verify;
 
@@ -51,8 +54,6 @@ pub use compare::{Difference, Wrong};
 pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use layout::table_layout;
-pub use limits::{EVENT_BYTES_MAX, TRANSACTION_ACTIONS_MAX, TRANSACTION_BYTES_MAX};
 pub use log::DcbLog;
-pub use news::{Counts, Mark, News, NewsError, Progress};
 pub use record::COMMAND_KEPT_SECONDS;
 pub use report::{Options, Report, Stage};

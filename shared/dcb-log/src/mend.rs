@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{Put, Update};
 use ringfence::{LogError, StoreError};
 use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
 
-use crate::compare::{Counts, Difference};
+use crate::compare::{Difference, Fence};
 use crate::fence::{fence_key, snapshot_free};
 use crate::item::{HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
@@ -21,7 +21,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
         let fences = snapshot_free(log, std::slice::from_ref(&differs.boundary)).await?;
         let Some((_, fence)) = fences.into_iter().next() else { return Ok(()) };
         let fence = fence.unwrap_or_default();
-        let now = Counts::of(Some(&fence));
+        let now = Fence::of(Some(&fence));
         let next = differs.mended(&now);
         // Changed since: by an earlier attempt whose answer was lost, or by another repair.
         if now.repaired != differs.repaired || next == now {

@@ -1,36 +1,56 @@
 //! What a failed send of an append means, in the order of rule 9.
 
-use ringfence::{Conflict, LogError, Position};
+use std::collections::BTreeSet;
+
+use ringfence::{BoundaryId, Change, Conflict, LogError};
 use ringfence_dynamo::{Failure, Item, Reason};
 
-use crate::fence::difference;
-use crate::item::HEAD;
+use crate::fence::differences;
+use crate::item::{AT, HEAD, append_id, event_type, whole};
 use crate::transaction::{Action, Transaction};
 
 /// What follows from a failed send.
 pub(crate) enum Verdict {
-    /// An earlier send of the same transaction is committed.
+    /// An earlier send of the same append is committed.
     Committed,
     /// The imported event is in the log already.
     Imported,
     /// The command is settled already, by this item.
     Recorded(Item),
-    /// A count differs from what the decision saw.
+    /// Something was added to what the decision saw.
     Conflict(Conflict),
-    /// Only the heads of fences are not below the first position: the clock has to reach this, in
-    /// milliseconds since 1970.
-    Behind(u64),
+    /// Nothing that the decision depends on has changed, but the events can't be put there or then.
+    Again(Again),
+    /// Others held items of the append, so an earlier send of it was not judged.
+    Unjudged(Failure),
     /// Nothing else is known than the failure itself.
     Failed(Failure),
 }
 
-/// Classifies a failed send.
+/// Where and when an append can't be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Again {
+    /// What the clock has to reach, in milliseconds since 1970.
+    pub(crate) raise: u64,
+    /// Partitions that the decision did not read, and whose slot is taken.
+    pub(crate) taken: BTreeSet<BoundaryId>,
+}
+
+/// Classifies a failed send; `sent_before` says that the outcome of an earlier send of the same append is
+/// unknown.
 ///
 /// # Errors
 /// [`LogError::Corrupt`] when a fence counts fewer events than were seen.
-pub(crate) fn classify(transaction: &Transaction, failure: Failure) -> Result<Verdict, LogError> {
-    let Failure::Cancelled(reasons) = failure else {
-        return Ok(Verdict::Failed(failure));
+pub(crate) fn classify(
+    transaction: &Transaction,
+    failure: Failure,
+    sent_before: bool,
+) -> Result<Verdict, LogError> {
+    let reasons = match failure {
+        // The condition of a single put.
+        Failure::Condition(item) => vec![Reason::Condition(item)],
+        Failure::Cancelled(reasons) => reasons,
+        failure => return Ok(Verdict::Failed(failure)),
     };
     let failed = || {
         transaction.actions.iter().zip(&reasons).filter_map(|(action, reason)| match reason {
@@ -38,10 +58,17 @@ pub(crate) fn classify(transaction: &Transaction, failure: Failure) -> Result<Ve
             _ => None,
         })
     };
-    // The key holds a random UUID of this transaction, so an item that is there is ours. Before
-    // anything else: our own commit makes the counts differ as well.
-    if failed().any(|(action, _)| matches!(action, Action::Event)) {
+    // Before anything else: our own commit makes everything else differ as well.
+    let is_ours = |item: &Item| append_id(item) == Some(&*transaction.append_id);
+    let own = failed().filter(|(action, _)| matches!(action, Action::Event { .. }));
+    if own.clone().any(|(_, item)| item.is_some_and(is_ours)) {
         return Ok(Verdict::Committed);
+    }
+    // What others hold is not judged, and perhaps nothing else either. A condition on an own put that failed
+    // for another's event was.
+    let held = reasons.iter().any(|reason| matches!(reason, Reason::Conflict | Reason::Throttled));
+    if sent_before && held && own.count() == 0 {
+        return Ok(Verdict::Unjudged(Failure::Cancelled(reasons)));
     }
     for (action, item) in failed() {
         match (action, item) {
@@ -50,129 +77,281 @@ pub(crate) fn classify(transaction: &Transaction, failure: Failure) -> Result<Ve
             _ => {}
         }
     }
-    let mut conflict = None;
-    let mut raise = None;
+    let mut changes = Vec::new();
+    let mut named = BTreeSet::new();
+    let mut again = Again::default();
     for (action, item) in failed() {
-        if let Action::Fence(boundary, requires) = action {
-            conflict = conflict.or(difference(boundary, requires, item)?);
-            raise = raise.max(item.and_then(head).map(|head| head.ms() + 1));
+        match action {
+            Action::Event { partition, slot, is_read: true }
+            | Action::Check { partition, slot } => {
+                // Of several puts into one partition the first says it.
+                if named.insert(partition) {
+                    changes.push(taken(partition, *slot, item));
+                }
+            }
+            Action::Event { partition, is_read: false, .. } => {
+                again.taken.insert(partition.clone());
+                again.raise = again.raise.max(after(item, AT));
+            }
+            Action::Fence(boundary, requires) => {
+                changes.extend(differences(boundary, requires, item)?);
+                again.raise = again.raise.max(after(item, HEAD));
+            }
+            Action::Copy | Action::Command | Action::Import => {}
         }
     }
-    Ok(match (conflict, raise) {
-        (Some(conflict), _) => Verdict::Conflict(conflict),
-        (None, Some(raise)) => Verdict::Behind(raise),
-        (None, None) => Verdict::Failed(Failure::Cancelled(reasons)),
+    Ok(match (changes.is_empty(), again == Again::default()) {
+        (false, _) => Verdict::Conflict(Conflict(changes)),
+        (true, false) => Verdict::Again(again),
+        (true, true) => Verdict::Failed(Failure::Cancelled(reasons)),
     })
 }
 
-fn head(fence: &Item) -> Option<Position> {
-    Position::try_from(fence.get(HEAD)?.as_s().ok()?.clone()).ok()
+/// What a slot that has to be free says, by the item that is there.
+pub(crate) fn taken(partition: &BoundaryId, slot: u64, item: Option<&Item>) -> Change {
+    let event_type = item.and_then(event_type).unwrap_or("something else").to_owned();
+    Change::Slot { partition: partition.clone(), slot, event_type: event_type.into() }
+}
+
+/// The millisecond after a time of an item; 0 without one.
+fn after(item: Option<&Item>, name: &str) -> u64 {
+    item.and_then(|item| whole(item, name)).map_or(0, |ms| ms + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use ringfence::BoundaryId;
-
     use super::*;
-    use crate::item::{count_name, number, text};
+    use crate::item::{APPEND_ID, EVENT, count_name, number, text};
 
-    /// An event, a command item, a fence that was seen at 2 and one that was never seen.
-    fn transaction() -> Transaction {
-        let fence = |id: &str, seen| {
-            Action::Fence(BoundaryId::tag("a", id), BTreeMap::from([("T".into(), seen)]))
-        };
-        Transaction {
-            token: String::new(),
-            actions: vec![Action::Event, Action::Command, fence("1", 2), fence("2", 0)],
-            items: vec![],
-            events: vec![],
-        }
+    fn boundary(id: &str) -> BoundaryId {
+        BoundaryId::tag("a", id)
     }
 
-    fn fence(count: u64, head_ms: u64) -> Reason {
-        let head = text(format!("{head_ms:013}-x"));
-        let item = [(count_name("T"), number(count)), (HEAD.to_owned(), head)];
+    fn fence_of(id: &str, seen: u64) -> Action {
+        Action::Fence(boundary(id), BTreeMap::from([("T".into(), seen)]))
+    }
+
+    fn transaction(actions: Vec<Action>) -> Transaction {
+        Transaction { append_id: "ours".to_owned(), actions, items: vec![], events: vec![] }
+    }
+
+    /// An event in a partition that was read or not, its index item, the command item, a slot that has to be
+    /// free, and a fence that was seen at 2.
+    fn decided(is_read: bool) -> Transaction {
+        let partition = boundary("own");
+        transaction(vec![
+            Action::Event { partition, slot: 3, is_read },
+            Action::Copy,
+            Action::Command,
+            Action::Check { partition: boundary("else"), slot: 5 },
+            fence_of("tag", 2),
+        ])
+    }
+
+    fn event(append_id: &str, at: u64) -> Reason {
+        let item = [(APPEND_ID, text(append_id)), (EVENT, text("E")), (AT, number(at))];
+        Reason::Condition(Some(item.map(|(name, value)| (name.to_owned(), value)).into()))
+    }
+
+    fn found() -> Reason {
+        Reason::Condition(Some(Item::from([("outcome".to_owned(), text("x"))])))
+    }
+
+    fn fence(count: u64, head: u64) -> Reason {
+        let item = [(count_name("T"), number(count)), (HEAD.to_owned(), number(head))];
         Reason::Condition(Some(item.into()))
     }
 
-    fn verdict(reasons: Vec<Reason>) -> String {
-        match classify(&transaction(), Failure::Cancelled(reasons)) {
+    fn refused(code: &str) -> Reason {
+        Reason::Refused { code: code.into(), message: String::new() }
+    }
+
+    fn told(verdict: Result<Verdict, LogError>) -> String {
+        match verdict {
             Ok(Verdict::Committed) => "committed".to_owned(),
             Ok(Verdict::Imported) => "imported".to_owned(),
             Ok(Verdict::Recorded(item)) => format!("recorded, {} attributes", item.len()),
-            Ok(Verdict::Conflict(conflict)) => format!("conflict: {conflict}"),
-            Ok(Verdict::Behind(ms)) => format!("behind {ms}"),
+            Ok(Verdict::Conflict(conflict)) => conflict.to_string(),
+            Ok(Verdict::Again(Again { raise, taken })) => format!("again {raise} {taken:?}"),
+            Ok(Verdict::Unjudged(_)) => "unjudged".to_owned(),
             Ok(Verdict::Failed(failure)) if failure.is_transient() => "transient".to_owned(),
             Ok(Verdict::Failed(_)) => "permanent".to_owned(),
-            Err(LogError::Corrupt(conflict)) => format!("corrupt: {conflict}"),
+            Err(LogError::Corrupt(change)) => format!("corrupt: {change}"),
             Err(error) => panic!("{error:?}"),
         }
+    }
+
+    fn verdict(transaction: &Transaction, reasons: &[Reason], sent_before: bool) -> String {
+        told(classify(transaction, Failure::Cancelled(reasons.to_vec()), sent_before))
+    }
+
+    /// Every mixture of reasons, one for each action, in its order.
+    fn mixtures(of_each: &[Vec<Reason>]) -> Vec<Vec<Reason>> {
+        of_each.iter().fold(vec![vec![]], |mixtures, reasons| {
+            let with = |mixture: &Vec<Reason>| {
+                let mixture = mixture.clone();
+                reasons
+                    .iter()
+                    .map(move |reason| [&mixture[..], std::slice::from_ref(reason)].concat())
+            };
+            mixtures.iter().flat_map(with).collect()
+        })
     }
 
     /// Every reason that the API lists for a cancelled transaction, at each action, in every
     /// mixture: the rules from the first to the last, and the first that holds is the verdict.
     #[test]
     fn every_mixture_of_reasons_has_the_verdict_of_its_first_rule() {
-        let refused = |code: &str| Reason::Refused { code: code.into(), message: String::new() };
-        let found = || Reason::Condition(Some(Item::from([(HEAD.to_owned(), text("x"))])));
-        let others = || {
-            let refused = ["ItemCollectionSizeLimitExceeded", "ValidationError"].map(refused);
-            [Reason::None, Reason::Conflict, Reason::Throttled].into_iter().chain(refused)
+        let others = |failed: Vec<Reason>| {
+            let codes = ["ItemCollectionSizeLimitExceeded", "ValidationError"].map(refused);
+            let others = [Reason::None, Reason::Conflict, Reason::Throttled];
+            others.into_iter().chain(codes).chain(failed).collect::<Vec<_>>()
         };
-        let item = || others().chain([found()]).collect::<Vec<_>>();
-        // What the fences say: more, as many with a late head, or fewer than seen.
-        let seen_two = others().chain([fence(3, 9), fence(2, 9), fence(1, 9)]).collect::<Vec<_>>();
-        let seen_none = others().chain([fence(1, 9), fence(0, 9)]).collect::<Vec<_>>();
+        let of_each = [
+            others(vec![event("ours", 9), event("theirs", 9)]),
+            others(vec![found()]),
+            others(vec![found()]),
+            others(vec![event("theirs", 9)]),
+            // More than was seen, as many with a late head, fewer.
+            others(vec![fence(3, 9), fence(2, 9), fence(1, 9)]),
+        ];
+        let of_each = of_each.map(|mut reasons| {
+            // One refusal of two, and one code of two, keep the table small.
+            reasons.dedup_by(|a, b| {
+                matches!((a, b), (Reason::Refused { .. }, Reason::Refused { .. }))
+            });
+            reasons
+        });
         let fails = |reason: &Reason| matches!(reason, Reason::Condition(_));
-        let mut mixtures = 0;
-        for (event, command) in item().iter().flat_map(|e| item().into_iter().map(move |c| (e, c)))
-        {
-            for (one, two) in seen_two.iter().flat_map(|o| seen_none.iter().map(move |t| (o, t))) {
-                let mixture = [event.clone(), command.clone(), one.clone(), two.clone()];
-                let waits = |r: &Reason| matches!(r, Reason::Conflict | Reason::Throttled);
+        let holds = |reason: &Reason| matches!(reason, Reason::Conflict | Reason::Throttled);
+        let all = mixtures(&of_each);
+        assert_eq!(all.len(), 6 * 5 * 5 * 5 * 7);
+        for (is_read, sent_before) in [(true, false), (true, true), (false, false), (false, true)] {
+            let transaction = decided(is_read);
+            for mixture in &all {
+                let [own, _, command, check, one] = &mixture[..] else { panic!("{mixture:?}") };
+                let held = mixture.iter().any(holds);
+                let slot = fails(own) && is_read;
+                let own_slot = "a:own has E in slot 3, which was free";
+                let other_slot = "a:else has E in slot 5, which was free";
+                let count = "a:tag holds 3 T, seen 2";
+                let changes =
+                    [(slot, own_slot), (fails(check), other_slot), (*one == fence(3, 9), count)];
+                let changes: Vec<_> =
+                    changes.into_iter().filter(|(is, _)| *is).map(|c| c.1).collect();
+                let changes = changes.join("; ");
                 let rules = [
-                    (fails(event), "committed"),
-                    (fails(&command), "recorded, 1 attributes"),
-                    (*one == fence(1, 9), "corrupt: a:1 holds 1 T, seen 2"),
-                    (*one == fence(3, 9), "conflict: a:1 holds 3 T, seen 2"),
-                    (*two == fence(1, 9), "conflict: a:2 holds 1 T, seen 0"),
-                    (fails(one) || fails(two), "behind 10"),
-                    (mixture.iter().any(waits), "transient"),
+                    (*own == event("ours", 9), "committed"),
+                    (sent_before && held && !fails(own), "unjudged"),
+                    (fails(command), "recorded, 1 attributes"),
+                    (*one == fence(1, 9), "corrupt: a:tag holds 1 T, seen 2"),
+                    (!changes.is_empty(), &changes),
+                    (fails(own), "again 10 {a:own}"),
+                    (fails(one), "again 10 {}"),
+                    (mixture.iter().any(fails), "permanent"),
+                    (held, "transient"),
                     (true, "permanent"),
                 ];
                 let (_, expected) = rules.iter().find(|(holds, _)| *holds).expect("the last");
-                assert_eq!(verdict(mixture.to_vec()), *expected, "{mixture:?}");
-                mixtures += 1;
+                let told = verdict(&transaction, mixture, sent_before);
+                assert_eq!(told, *expected, "read {is_read}, sent {sent_before}: {mixture:?}");
             }
         }
-        assert_eq!(mixtures, 6 * 6 * 8 * 7);
     }
 
     #[test]
     fn the_first_match_of_the_rule_wins() {
         use Reason::{Conflict, None as Fine, Throttled};
-        let found = || Reason::Condition(Some(Item::from([(HEAD.to_owned(), text("x"))])));
+        let theirs = || event("theirs", 9);
         let missing = || Reason::Condition(None);
-        let refused = || Reason::Refused { code: "ValidationError".into(), message: String::new() };
-        for (reasons, expected) in [
+        let refused = || refused("ValidationError");
+        for (sent_before, reasons, expected) in [
             // Our own commit makes everything else differ too.
-            (vec![found(), found(), fence(3, 9), fence(1, 9)], "committed"),
-            (vec![Fine, found(), fence(3, 9), Throttled], "recorded, 1 attributes"),
-            (vec![Fine, Fine, fence(3, 9), Conflict], "conflict: a:1 holds 3 T, seen 2"),
-            (vec![Fine, Fine, fence(2, 9), fence(1, 5)], "conflict: a:2 holds 1 T, seen 0"),
-            (vec![Fine, Fine, fence(1, 9), fence(1, 9)], "corrupt: a:1 holds 1 T, seen 2"),
-            (vec![Fine, Fine, missing(), Fine], "corrupt: a:1 holds 0 T, seen 2"),
-            (vec![Fine, Fine, fence(2, 9), fence(0, 11)], "behind 12"),
-            (vec![Fine, Fine, fence(2, 9), Conflict], "behind 10"),
-            (vec![Fine, Fine, Conflict, Throttled], "transient"),
-            (vec![Fine, Throttled, refused(), Fine], "transient"),
-            (vec![Fine, Fine, refused(), Fine], "permanent"),
-            // No condition of ours fails on a fence that is not there and was not seen.
-            (vec![Fine, Fine, Fine, missing()], "permanent"),
+            (false, [event("ours", 9), found(), found(), theirs(), fence(1, 9)], "committed"),
+            (true, [event("ours", 9), Conflict, Conflict, Conflict, Conflict], "committed"),
+            // While others hold something, only a put of ours that failed is known to be judged.
+            (true, [Conflict, Fine, found(), theirs(), fence(3, 9)], "unjudged"),
+            (true, [Fine, Throttled, found(), theirs(), fence(1, 9)], "unjudged"),
+            (true, [theirs(), Conflict, Fine, Fine, Fine], "a:own has E in slot 3, which was free"),
+            (true, [theirs(), Conflict, found(), Fine, Fine], "recorded, 1 attributes"),
+            (true, [Fine, Fine, found(), theirs(), Fine], "recorded, 1 attributes"),
+            (false, [Conflict, Fine, found(), theirs(), Fine], "recorded, 1 attributes"),
+            (false, [Conflict, Fine, Fine, Fine, fence(3, 9)], "a:tag holds 3 T, seen 2"),
+            (
+                false,
+                [missing(), Fine, Fine, missing(), Fine],
+                "a:own has something else in slot 3, which was free; \
+                 a:else has something else in slot 5, which was free",
+            ),
+            (false, [theirs(), Fine, Fine, Fine, fence(1, 9)], "corrupt: a:tag holds 1 T, seen 2"),
+            (false, [Fine, Fine, Fine, Fine, missing()], "corrupt: a:tag holds 0 T, seen 2"),
+            (false, [Fine, Fine, Fine, Fine, fence(2, 11)], "again 12 {}"),
+            (false, [Fine, Conflict, Fine, Fine, fence(2, 9)], "again 10 {}"),
+            (true, [Fine, Fine, Fine, Fine, fence(2, 9)], "again 10 {}"),
+            (true, [Fine, Conflict, Fine, Fine, fence(2, 9)], "unjudged"),
+            (true, [Conflict, Fine, Fine, Fine, Fine], "unjudged"),
+            (false, [Fine, Fine, Fine, Conflict, Throttled], "transient"),
+            (false, [Fine, Throttled, Fine, refused(), Fine], "transient"),
+            (true, [Fine, Fine, Fine, refused(), Fine], "permanent"),
         ] {
-            assert_eq!(verdict(reasons.clone()), expected, "{reasons:?}");
+            let told = verdict(&decided(true), &reasons, sent_before);
+            assert_eq!(told, expected, "{sent_before}: {reasons:?}");
+        }
+    }
+
+    #[test]
+    fn a_partition_that_was_not_read_moves_the_put_and_makes_no_conflict() {
+        let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: false };
+        let two = transaction(vec![put(3), put(4), fence_of("tag", 0)]);
+        let theirs = |at| event("theirs", at);
+        for (reasons, expected) in [
+            // The later of the two, and the head if that is later.
+            ([theirs(9), theirs(20), Reason::None], "again 21 {a:own}"),
+            ([theirs(9), Reason::None, fence(0, 30)], "again 31 {a:own}"),
+            // Both have to be done, and the decision anew.
+            ([theirs(9), Reason::None, fence(1, 30)], "a:tag holds 1 T, seen 0"),
+            ([event("ours", 9), theirs(20), fence(1, 30)], "committed"),
+        ] {
+            assert_eq!(verdict(&two, &reasons, false), expected, "{reasons:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_puts_into_one_partition_the_conflict_names_the_first() {
+        let put = |slot| Action::Event { partition: boundary("own"), slot, is_read: true };
+        let two = transaction(vec![put(3), put(4)]);
+        let both = [event("theirs", 8), event("theirs", 9)];
+        assert_eq!(verdict(&two, &both, false), "a:own has E in slot 3, which was free");
+    }
+
+    #[test]
+    fn an_event_that_was_imported_before_is_not_imported_again() {
+        let put = Action::Event { partition: boundary("own"), slot: 3, is_read: false };
+        let import = transaction(vec![put, Action::Import]);
+        let theirs = || event("theirs", 9);
+        assert_eq!(verdict(&import, &[Reason::None, found()], false), "imported");
+        assert_eq!(verdict(&import, &[theirs(), found()], true), "imported");
+        assert_eq!(verdict(&import, &[event("ours", 9), found()], true), "committed");
+        assert_eq!(verdict(&import, &[Reason::Conflict, found()], true), "unjudged");
+    }
+
+    #[test]
+    fn a_single_put_is_judged_by_the_item_that_it_found() {
+        for (is_read, reason, expected) in [
+            (true, event("ours", 9), "committed"),
+            (false, event("ours", 9), "committed"),
+            (true, event("theirs", 9), "a:own has E in slot 3, which was free"),
+            (false, event("theirs", 9), "again 10 {a:own}"),
+        ] {
+            let Reason::Condition(item) = reason else { panic!("{reason:?}") };
+            let put =
+                transaction(vec![Action::Event { partition: boundary("own"), slot: 3, is_read }]);
+            for sent_before in [false, true] {
+                let failure = Failure::Condition(item.clone());
+                assert_eq!(told(classify(&put, failure, sent_before)), expected);
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ impl DcbLog {
         let matches = |event: &SequencedEvent| ready(reading.plan.matches(event));
         let limit = page.limit.unwrap_or(usize::MAX);
         if !reading.scan {
-            let events = merged(self, &reading.plan, page, false, Retry::default());
+            let events = merged(self, &reading.plan, page, Retry::default());
             return events.try_filter(matches).take(limit).boxed();
         }
         let kept = async move {

@@ -1,24 +1,25 @@
-//! Reading boundaries: all at once, page by page, merged by position.
+//! Reading boundaries: all at once, page by page, merged in fold order (rule 2).
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use futures::future::{FutureExt, try_join_all};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
-    Access, Catalog, Consistency, Envelope, LogError, Page, Plan, Position, Read, SequencedEvent,
-    StoreError,
+    Access, BoundaryId, Catalog, Consistency, Envelope, LogError, Page, Plan, Read, SequencedEvent,
 };
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::get::get_all;
 use crate::item::{
-    COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, read_type, tag_index, text,
+    AT, COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, name, number, place_only, read_type,
+    tag_index, text,
 };
 use crate::log::DcbLog;
 
-/// The events of all reads of the plan, merged by position, each once. It holds one page of each
-/// read, however many events there are.
+/// The events of all reads of the plan, merged in fold order, each once, and of a partition those before
+/// its first gap. It holds one page of each read, however many events there are.
 pub(crate) fn read<'a>(
     log: &'a DcbLog,
     plan: &'a Plan,
@@ -26,23 +27,35 @@ pub(crate) fn read<'a>(
     envelope: &'a Envelope,
 ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
     const WHOLE: &Page = &Page { after: None, limit: None, backwards: false };
-    merged(log, plan, WHOLE, consistency == Consistency::Strong, log.retry(envelope))
+    sources(log, plan, WHOLE, consistency == Consistency::Strong, true, log.retry(envelope))
 }
 
-/// The events of all reads from where the page begins, in its order.
+/// The events of all reads from where the page begins, in its order; no decision rests on them.
 pub(crate) fn merged<'a>(
     log: &'a DcbLog,
     plan: &'a Plan,
     page: &'a Page,
-    strong: bool,
     retry: Retry,
 ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-    let source = |read| Source {
+    sources(log, plan, page, false, false, retry)
+}
+
+fn sources<'a>(
+    log: &'a DcbLog,
+    plan: &'a Plan,
+    page: &'a Page,
+    strong: bool,
+    dense: bool,
+    retry: Retry,
+) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+    let source = |read: &'a Read| Source {
         log,
+        plan,
         read,
         retry,
         page,
         strong,
+        wanted: (dense && read.access == Access::Partition).then_some(read.after + 1),
         events: VecDeque::new(),
         keys: VecDeque::new(),
         next: Next::First,
@@ -61,12 +74,22 @@ pub(crate) fn merged<'a>(
 
 /// The event that comes first, taken from every source that has it.
 fn next(sources: &mut [Source<'_>], backwards: bool) -> Option<SequencedEvent> {
-    let front = |source: &Source<'_>| source.events.front().map(|event| event.position.clone());
-    let fronts = sources.iter().filter_map(front);
-    let first: Position = if backwards { fronts.max() } else { fronts.min() }?;
-    let holders = sources.iter_mut().filter(|source| front(source).as_ref() == Some(&first));
-    let copies: Vec<_> = holders.filter_map(|source| source.events.pop_front()).collect();
-    copies.into_iter().next()
+    let fronts = sources
+        .iter()
+        .enumerate()
+        .filter_map(|(n, source)| source.events.front().map(|event| (order(event), Reverse(n))));
+    let (_, Reverse(first)) =
+        if backwards { fronts.max() } else { fronts.min_by_key(|(at, Reverse(n))| (*at, *n)) }?;
+    let event = sources[first].events.pop_front()?;
+    for source in sources {
+        source.events.pop_front_if(|copy| order(copy) == order(&event));
+    }
+    Some(event)
+}
+
+/// What [`ringfence::Place`] compares, without a copy.
+fn order(event: &SequencedEvent) -> (u64, &BoundaryId, u64) {
+    (event.at, &event.partition, event.slot)
 }
 
 /// Where a source goes on.
@@ -79,23 +102,38 @@ enum Next {
 /// One boundary, read page by page.
 struct Source<'a> {
     log: &'a DcbLog,
+    plan: &'a Plan,
     read: &'a Read,
     /// Of each page: the whole number of attempts, none past the command's deadline.
     retry: Retry,
     page: &'a Page,
     strong: bool,
+    /// The next slot of a partition on which a decision rests.
+    wanted: Option<u64>,
     events: VecDeque<SequencedEvent>,
-    /// Keys whose items an index does not project, in the order of their positions.
+    /// Keys whose items an index does not project, in their order.
     keys: VecDeque<Item>,
     next: Next,
 }
 
 impl Source<'_> {
     fn is_dry(&self) -> bool {
-        self.events.is_empty() && !(self.keys.is_empty() && matches!(self.next, Next::End))
+        let ended = self.keys.is_empty() && matches!(self.next, Next::End);
+        !(ended || self.knows_first())
     }
 
-    /// Reads until there is an event or no more page; a page can be empty and not the last.
+    /// Whether the first of the events comes before all that are still to be read. Of an index, those of the
+    /// same millisecond come in any order.
+    fn knows_first(&self) -> bool {
+        match (self.events.front(), self.events.back()) {
+            (Some(first), Some(last)) => {
+                self.read.access == Access::Partition || first.at != last.at
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads until the first event is known or there is no more page; a page can be empty and not the last.
     async fn fill(&mut self) -> Result<(), LogError> {
         while self.is_dry() {
             if self.keys.is_empty() {
@@ -120,7 +158,7 @@ impl Source<'_> {
             self.next = Next::After(key);
         }
         let items = page.items.unwrap_or_default();
-        if items.iter().all(|item| item.contains_key(DATA)) {
+        if self.read.access.is_of_table() || items.iter().all(|item| item.contains_key(DATA)) {
             self.accept(items)
         } else {
             // The index projects keys only, or less than an event.
@@ -145,15 +183,15 @@ impl Source<'_> {
             Access::CompositeIndex(_) => (Some(COMPOSITE_INDEX.to_owned()), boundary()),
         };
         let name = index.clone().unwrap_or_else(|| ID.to_owned());
+        let sort_key = if index.is_some() { AT } else { POSITION };
         // An index has no strong read.
         let strong = self.read.access.is_of_table() && self.strong;
         let mut condition = "#key = :key".to_owned();
-        if let Some(after) = &self.page.after {
-            let beyond = if self.page.backwards { "<" } else { ">" };
-            condition = format!("{condition} AND #position {beyond} :after");
+        if let Some((beyond, than)) = self.range() {
+            condition = format!("{condition} AND #sort {beyond} :than");
             query = query
-                .expression_attribute_names("#position", POSITION)
-                .expression_attribute_values(":after", text(after.as_str()));
+                .expression_attribute_names("#sort", sort_key)
+                .expression_attribute_values(":than", number(than));
         }
         query
             .set_index_name(index)
@@ -162,8 +200,30 @@ impl Source<'_> {
             .expression_attribute_values(":key", text(value))
             .consistent_read(strong)
             .set_scan_index_forward(self.page.backwards.then_some(false))
-            .set_limit(self.page.limit.map(items_of_page))
+            .set_limit(self.page.limit.map(|limit| self.items_of_page(limit)))
             .set_exclusive_start_key(start)
+    }
+
+    /// From where on the boundary is read, by its sort key. A partition is sorted by slot, so of another
+    /// partition than that where the page begins everything is read.
+    fn range(&self) -> Option<(&'static str, u64)> {
+        match (&self.read.access, &self.page.after) {
+            (Access::Partition, None) => (self.read.after > 0).then_some((">", self.read.after)),
+            (Access::Partition, Some(after)) if after.partition != self.read.boundary => None,
+            (Access::Partition, Some(after)) if self.page.backwards => Some(("<", after.slot)),
+            (Access::Partition, Some(after)) => Some((">", after.slot)),
+            // Several events can have the time, and the position of an index item has a fraction.
+            (_, Some(after)) if self.page.backwards => Some(("<", after.at.saturating_add(1))),
+            (_, Some(after)) => Some((">=", after.at)),
+            (_, None) => None,
+        }
+    }
+
+    /// No more items are asked for at once than the answer has events; the read goes on if the query does not
+    /// match all of them. Of an index it is one more, by which the one before is known to be the next.
+    fn items_of_page(&self, limit: usize) -> i32 {
+        let more = usize::from(self.read.access != Access::Partition);
+        i32::try_from(limit.max(1).saturating_add(more)).unwrap_or(i32::MAX)
     }
 
     /// Reads the items of the next keys. One that is not there is not seen, which the append's
@@ -171,49 +231,45 @@ impl Source<'_> {
     async fn complete(&mut self) -> Result<(), LogError> {
         let keys = self.keys.drain(..self.keys.len().min(BATCH_KEYS_MAX)).collect::<Vec<_>>();
         let items = get_all(self.log, self.retry, keys, self.strong).await?;
-        self.accept(items)?;
-        self.events.make_contiguous().sort_by(|a, b| a.position.cmp(&b.position));
-        if self.page.backwards {
-            self.events.make_contiguous().reverse();
-        }
-        Ok(())
+        self.accept(items)
     }
 
-    /// Decodes items. What can't be decoded fails the read if the decision consumes its type.
+    /// Decodes items. What can't be decoded fails the read if the decision consumes its type. What the
+    /// decision does not consume only takes its slot.
     fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
         for item in items {
-            let consumed = read_type(&item).is_none_or(|t| self.read.types.contains(t));
-            match decode_named(&self.log.catalog, item) {
-                Ok(event) => self.events.push_back(event),
-                Err(error) if consumed => return Err(error),
-                Err(_) => {}
+            let consumed = read_type(&item).is_none_or(|t| self.plan.reads_type(t));
+            let event = match consumed {
+                true => decode_named(&self.log.catalog, item)?,
+                false if self.wanted.is_some() => slot_only(item)?,
+                false => continue,
+            };
+            if self.wanted.is_some_and(|wanted| event.slot != wanted) {
+                self.next = Next::End;
+                break;
+            }
+            self.wanted = self.wanted.map(|wanted| wanted + 1);
+            if self.page.after.is_none() || self.page.holds(&event.place()) {
+                self.events.push_back(event);
             }
         }
+        // A batch comes in any order, and an index has no order among the events of one millisecond.
+        self.events.make_contiguous().sort_by(|a, b| match self.page.backwards {
+            true => order(b).cmp(&order(a)),
+            false => order(a).cmp(&order(b)),
+        });
         Ok(())
     }
-}
-
-/// No more items are asked for at once than the answer has events; the read goes on if the query
-/// does not match all of them.
-fn items_of_page(limit: usize) -> i32 {
-    i32::try_from(limit.max(1)).unwrap_or(i32::MAX)
 }
 
 /// The event of an item, or an error that names the item.
 pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEvent, LogError> {
-    let name = |name| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-    let (partition, position) = (name(ID), name(POSITION));
-    decode(catalog, item).map_err(|source| {
-        let partition = partition.unwrap_or_default();
-        match position.map(Position::try_from) {
-            Some(Ok(position)) => {
-                LogError::Undecodable { partition, position, source: source.into() }
-            }
-            _ => {
-                let source = format!("partition {partition}").into();
-                StoreError::Failed { operation: "decoding an item without a position", source }
-                    .into()
-            }
-        }
-    })
+    let event = name(&item);
+    decode(catalog, item).map_err(|source| LogError::Undecodable { event, source: source.into() })
+}
+
+/// An event that is not decoded.
+fn slot_only(item: Item) -> Result<SequencedEvent, LogError> {
+    let event = name(&item);
+    place_only(item).map_err(|source| LogError::Undecodable { event, source: source.into() })
 }

@@ -2,21 +2,18 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure};
 use ringfence::{
-    CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, escape,
+    CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, limits, rfc3339,
 };
-use ringfence_dynamo::{Failure, GaveUp, Item, from_attribute, item_bytes, rfc3339, to_attribute};
+use ringfence_dynamo::{Failure, GaveUp, Item, from_attribute, item_bytes, to_attribute};
 use serde_json::json;
 
 use crate::item::{ID, RECORDED_AT, key, number, text};
-use crate::limits;
 use crate::log::DcbLog;
 
 /// How long the outcome of a command is kept: longer than a queue keeps a message (14 days), so
 /// that a message taken from a dead-letter queue meets it.
 pub const COMMAND_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
 
-/// The sort key of every command item.
-const COMMAND: &str = "COMMAND";
 /// SHA-256 of the command in canonical JSON, in hexadecimal.
 const COMMAND_HASH: &str = "commandHash";
 const OUTCOME: &str = "outcome";
@@ -33,9 +30,7 @@ pub(crate) fn put(
     outcome: &Outcome,
     now_ms: u64,
 ) -> Result<Put, LogError> {
-    let id = format!("command#{}#{}", record.slice, escape(&record.key));
-    limits::key("the idempotency key", &id)?;
-    let mut item = key(id, COMMAND);
+    let mut item = key(record.id()?, 0);
     let now = now_ms / 1_000;
     item.extend([
         (COMMAND_HASH.to_owned(), text(record.sha256())),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ringfence::BoundaryId;
+
 use crate::compare::Difference;
 
 /// How to go through the table.
@@ -44,9 +46,12 @@ pub struct Report {
     /// Fences that were compared.
     pub fences: u64,
     /// Items that say they are events and can't be understood, at most [`Report::BROKEN_MAX`] of
-    /// them: partition and position, and why. If the boundaries of one can't be told either, its
+    /// them: their ids, and why. If the boundaries of one can't be told either, its
     /// type is not compared in any fence.
     pub broken: BTreeMap<String, String>,
+    /// Partitions that have gaps: the first slot that is missing of each. Decisions see nothing of what comes
+    /// after it.
+    pub gaps: BTreeMap<BoundaryId, u64>,
     /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
     /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). Reads by the index miss them.
     pub unindexed: BTreeMap<String, u64>,
@@ -65,7 +70,10 @@ impl Report {
     /// Whether nothing is wrong any more.
     #[must_use]
     pub fn in_order(&self) -> bool {
-        self.differences.is_empty() && self.unindexed.is_empty() && self.broken.is_empty()
+        self.differences.is_empty()
+            && self.gaps.is_empty()
+            && self.unindexed.is_empty()
+            && self.broken.is_empty()
     }
 
     /// Notes an item that can't be understood.

@@ -5,8 +5,8 @@ use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfo
 use ringfence::{LogError, SequencedEvent};
 use ringfence_dynamo::{Item, Retry};
 
-use crate::fence::{FENCE, FENCE_ID};
-use crate::item::{EVENT, ID, POSITION, text};
+use crate::fence::FENCE_ID;
+use crate::item::{EVENT, ID, text};
 use crate::log::DcbLog;
 use crate::read::decode_named;
 
@@ -66,11 +66,9 @@ impl Of {
                 .expression_attribute_names("#event", EVENT)
                 .consistent_read(matches!(self, Self::EventsStrong)),
             Self::Fences => scan
-                .filter_expression("begins_with(#id, :id) AND #position = :position")
+                .filter_expression("begins_with(#id, :id)")
                 .expression_attribute_names("#id", ID)
-                .expression_attribute_names("#position", POSITION)
-                .expression_attribute_values(":id", text(FENCE_ID))
-                .expression_attribute_values(":position", text(FENCE)),
+                .expression_attribute_values(":id", text(FENCE_ID)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An append as the one transaction that makes it (rules 3, 4, 7).
+//! An append as the request that makes it (rules 1, 3, 4, 7): one conditional put, or a transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,44 +6,52 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use ringfence::{
-    BoundaryId, Catalog, CommandRecord, EventRef, Filing, LogError, Metadata, Name, NewEvent,
-    Outcome, Position, Seen, SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, Counts, Effect, EventRef, FenceEffect, Filing, LogError,
+    Metadata, NewEvent, Outcome, Seen, SequencedEvent, limits,
 };
-use ringfence_dynamo::{Item, item_bytes, rfc3339};
+use ringfence_dynamo::{Item, item_bytes};
 use uuid::Uuid;
 
 use crate::fence::fence_key;
-use crate::item::{
-    EVENT_ID, HEAD, ID, count_name, encode, index_item, key, number, position_name, text,
-};
-use crate::{limits, record};
+use crate::item::{EVENT_ID, HEAD, ID, count_name, encode, index_item, key, number, text};
+use crate::{limits::expression, record};
 
-/// What one action of the transaction is, in the order of the actions.
+/// What one action of an append is, in the order of the actions.
 pub(crate) enum Action {
-    /// Puts an event, or an index item that repeats it.
-    Event,
+    /// Puts an event into a slot of its partition.
+    Event {
+        partition: BoundaryId,
+        slot: u64,
+        /// Whether the decision has read the partition, so that the slot is a condition of it.
+        is_read: bool,
+    },
+    /// Puts an index item that repeats an event.
+    Copy,
     /// Puts the command item.
     Command,
     /// Puts the marker of an imported event.
     Import,
+    /// Checks that the slot after the last one seen of a partition is free.
+    Check { partition: BoundaryId, slot: u64 },
     /// Checks or advances the fence of a boundary; with the counts that it requires.
-    Fence(BoundaryId, BTreeMap<Name, u64>),
+    Fence(BoundaryId, Counts),
 }
 
-/// One transaction, to be sent as it is until its outcome is known.
+/// One append, to be sent as it is until its outcome is known.
 pub(crate) struct Transaction {
-    /// Makes sends of this transaction one, for ten minutes.
-    pub(crate) token: String,
+    /// In each of its events. As the token of the transaction it makes sends of it one, for ten minutes.
+    pub(crate) append_id: String,
     pub(crate) actions: Vec<Action>,
     pub(crate) items: Vec<TransactWriteItem>,
     /// The events as they are in the log once it is committed.
     pub(crate) events: Vec<SequencedEvent>,
 }
 
-/// What is appended, before it has positions.
+/// What is appended, before it has slots.
 pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
-    pub(crate) events: Vec<(NewEvent, Filing, &'a str)>,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) effect: Effect,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
     pub(crate) metadata: &'a Metadata,
@@ -51,75 +59,57 @@ pub(crate) struct Draft<'a> {
     pub(crate) event_id: Option<&'a str>,
 }
 
-/// When and as what a transaction is minted.
-pub(crate) struct Mint {
-    /// Time of the positions, in milliseconds since 1970.
+/// When, where and as what a draft is sent.
+pub(crate) struct Mint<'a> {
+    /// Time of the first event, in milliseconds since 1970; each further one is a millisecond later.
     pub(crate) ms: u64,
     /// The clock's time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
-    pub(crate) event_uuid: Uuid,
-    pub(crate) token: Uuid,
+    pub(crate) append_id: Uuid,
+    /// The last slots of the partitions that the decision did not read.
+    pub(crate) ends: &'a BTreeMap<BoundaryId, u64>,
 }
 
-/// What the transaction does to one fence.
-#[derive(Default)]
-struct Fence {
-    requires: BTreeMap<Name, u64>,
-    /// By type: how many events, and the position of the last.
-    adds: BTreeMap<Name, (u64, Position)>,
-    head: Option<Position>,
-}
-
-impl<'a> Draft<'a> {
-    /// Files the events.
-    pub(crate) fn new(
-        table: &'a str,
-        catalog: &'a Catalog,
-        events: Vec<NewEvent>,
-        metadata: &'a Metadata,
-    ) -> Result<Self, LogError> {
-        let file = |event: NewEvent| {
-            let filing = catalog.filing_of_new(&event)?;
-            let context = catalog.context(&event.event_type).unwrap_or_default();
-            Ok::<_, LogError>((event, filing, context))
-        };
-        let events = events.into_iter().map(file).collect::<Result<_, _>>()?;
-        Ok(Self { table, events, seen: None, record: None, metadata, event_id: None })
+impl Draft<'_> {
+    /// The partitions whose last slot the decision does not know, each with one that is taken.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, u64)> {
+        let targets = self.effect.targets.iter();
+        targets.filter(|(_, target)| target.seen.is_none()).map(|(id, target)| (id, target.hint))
     }
 
-    /// The transaction at these positions.
-    pub(crate) fn mint(&self, mint: &Mint) -> Result<Transaction, LogError> {
-        let first = Position::mint(mint.ms, &mint.event_uuid, 0)?;
-        let fences = self.fences(mint)?;
-        let marks = usize::from(self.record.is_some()) + usize::from(self.event_id.is_some());
-        let index_items: usize = self.events.iter().map(|(_, filing, _)| filing.items.len()).sum();
-        limits::actions(self.events.len() + index_items + marks + fences.len())?;
-
+    /// The request, with the events in their slots.
+    pub(crate) fn mint(&self, mint: &Mint<'_>) -> Result<Transaction, LogError> {
+        let append_id = mint.append_id.to_string();
         let mut actions = Vec::new();
         let mut items = Vec::new();
         let mut bytes = 0;
-        let mut events = Vec::with_capacity(self.events.len());
-        for (index, (event, filing, context)) in self.events.iter().enumerate() {
-            let position = Position::mint(mint.ms, &mint.event_uuid, index)?;
-            let event = self.place(event, filing, context, position, mint.now_ms);
-            let mut item = encode(&event, filing)?;
+        let mut targets = self.effect.targets.clone();
+        let mut events = Vec::with_capacity(self.effect.events.len());
+        for (at, (event, filing)) in (mint.ms..).zip(&self.effect.events) {
+            let target = targets.get_mut(&filing.partition).expect("each partition is a target");
+            let last = target.seen.or_else(|| mint.ends.get(&filing.partition).copied());
+            let all = self.effect.targets[&filing.partition].events;
+            let slot = last.unwrap_or(0) + 1 + all - target.events;
+            target.events -= 1;
+            let event = self.place(event, filing, slot, at, target.events);
+            let mut item = encode(&event, filing, &append_id)?;
             item.extend(self.event_id.map(|id| (EVENT_ID.to_owned(), text(id))));
             let event_bytes = item_bytes(&item);
             limits::event(&event.event_type, event_bytes)?;
-            let copies = filing.items.iter().map(|id| index_item(&item, filing, id));
-            let copies: Vec<Item> = copies.collect();
+            let copies: Vec<Item> =
+                filing.items.iter().map(|id| index_item(&item, filing, id)).collect();
             bytes += event_bytes + copies.iter().map(item_bytes).sum::<usize>();
-            for item in [item].into_iter().chain(copies) {
-                actions.push(Action::Event);
-                items.push(put_new(self.table, item));
-            }
+            let (partition, is_read) = (filing.partition.clone(), target.seen.is_some());
+            actions.push(Action::Event { partition, slot, is_read });
+            actions.extend(copies.iter().map(|_| Action::Copy));
+            items.extend([item].into_iter().chain(copies).map(|item| put_new(self.table, item)));
             events.push(event);
         }
         if let Some(id) = self.event_id {
             let id = format!("import#{}", ringfence::escape(id));
             limits::key("the imported event's id", &id)?;
             actions.push(Action::Import);
-            items.push(put_new(self.table, key(id, "IMPORT")));
+            items.push(put_new(self.table, key(id, 0)));
         }
         if let Some(record) = self.record {
             let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
@@ -128,55 +118,42 @@ impl<'a> Draft<'a> {
             actions.push(Action::Command);
             items.push(TransactWriteItem::builder().put(put).build());
         }
-        for (boundary, fence) in fences {
-            let (item, fence_bytes) = fence.action(self.table, &boundary, &first)?;
+        for (partition, seen) in &self.effect.checks {
+            items.push(check_free(self.table, partition, seen + 1));
+            actions.push(Action::Check { partition: partition.clone(), slot: seen + 1 });
+        }
+        for (boundary, fence) in &self.effect.fences {
+            let is_filed = |(_, filing): &(_, Filing)| filing.fences.contains(boundary);
+            let last = self.effect.events.iter().rposition(is_filed).unwrap_or(0) as u64;
+            let (item, fence_bytes) =
+                fence_action(fence, self.table, boundary, mint.ms, mint.ms + last)?;
             bytes += fence_bytes;
             items.push(item);
-            actions.push(Action::Fence(boundary, fence.requires));
+            actions.push(Action::Fence(boundary.clone(), fence.requires.clone()));
         }
         limits::transaction(bytes)?;
-        Ok(Transaction { token: mint.token.to_string(), actions, items, events })
+        Ok(Transaction { append_id, actions, items, events })
     }
 
     fn place(
         &self,
         event: &NewEvent,
         filing: &Filing,
-        context: &str,
-        position: Position,
-        now_ms: u64,
+        slot: u64,
+        at: u64,
+        rest: u64,
     ) -> SequencedEvent {
         SequencedEvent {
-            position,
             partition: filing.partition.clone(),
+            slot,
+            at,
+            rest,
+            context: self.catalog.context(&event.event_type).unwrap_or_default().to_owned(),
             event_type: event.event_type.clone().into_owned(),
-            context: context.to_owned(),
             tags: event.tags.clone(),
             data: event.data.clone(),
             metadata: self.metadata.clone(),
-            recorded_at: rfc3339(now_ms),
         }
-    }
-
-    /// Every fence that the decision depends on or the events are filed under, each once: one item
-    /// takes one action.
-    fn fences(&self, mint: &Mint) -> Result<BTreeMap<BoundaryId, Fence>, LogError> {
-        let mut fences: BTreeMap<BoundaryId, Fence> = BTreeMap::new();
-        for (boundary, types) in self.seen.into_iter().flat_map(Seen::iter) {
-            fences.entry(boundary.clone()).or_default().requires = types.clone();
-        }
-        for (index, (event, filing, _)) in self.events.iter().enumerate() {
-            let position = Position::mint(mint.ms, &mint.event_uuid, index)?;
-            for boundary in &filing.boundaries {
-                let fence = fences.entry(boundary.clone()).or_default();
-                let (count, last) =
-                    fence.adds.entry(event.event_type.clone()).or_insert((0, position.clone()));
-                *count += 1;
-                *last = position.clone();
-                fence.head = Some(position.clone());
-            }
-        }
-        Ok(fences)
     }
 }
 
@@ -191,6 +168,19 @@ fn put_new(table: &str, item: Item) -> TransactWriteItem {
     TransactWriteItem::builder().put(put.expect("table and item are set")).build()
 }
 
+/// The action that requires a slot to be free.
+fn check_free(table: &str, partition: &BoundaryId, slot: u64) -> TransactWriteItem {
+    let check = ConditionCheck::builder()
+        .table_name(table)
+        .set_key(Some(key(partition.as_str(), slot)))
+        .condition_expression("attribute_not_exists(#id)")
+        .expression_attribute_names("#id", ID)
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .build();
+    let check = check.expect("table, key and condition are set");
+    TransactWriteItem::builder().condition_check(check).build()
+}
+
 /// The expressions of one action, every attribute name behind an alias.
 #[derive(Default)]
 struct Terms {
@@ -201,80 +191,78 @@ struct Terms {
     adds: Vec<String>,
 }
 
-impl Fence {
-    fn terms(&self, first: &Position) -> Terms {
-        let mut terms = Terms::default();
-        let types: BTreeSet<_> = self.requires.keys().chain(self.adds.keys()).collect();
-        for (n, event_type) in types.into_iter().enumerate() {
-            terms.names.insert(format!("#c{n}"), count_name(event_type));
-            match self.requires.get(event_type) {
-                None => {}
-                Some(0) => terms.conditions.push(format!("attribute_not_exists(#c{n})")),
-                Some(seen) => {
-                    terms.conditions.push(format!("#c{n} = :n{n}"));
-                    terms.values.insert(format!(":n{n}"), number(*seen));
-                }
-            }
-            if let Some((count, last)) = self.adds.get(event_type) {
-                terms.names.insert(format!("#p{n}"), position_name(event_type));
-                terms.sets.push(format!("#p{n} = :p{n}"));
-                terms.adds.push(format!("#c{n} :k{n}"));
-                terms.values.insert(format!(":p{n}"), text(last.as_str()));
-                terms.values.insert(format!(":k{n}"), number(*count));
+/// What an append whose first event has the time `first` requires of a fence and does to it; `last` is the time
+/// of the last event that the fence counts.
+fn terms(fence: &FenceEffect, first: u64, last: u64) -> Terms {
+    let mut terms = Terms::default();
+    let types: BTreeSet<_> = fence.requires.keys().chain(fence.adds.keys()).collect();
+    for (n, event_type) in types.into_iter().enumerate() {
+        terms.names.insert(format!("#c{n}"), count_name(event_type));
+        match fence.requires.get(event_type) {
+            None => {}
+            Some(0) => terms.conditions.push(format!("attribute_not_exists(#c{n})")),
+            Some(seen) => {
+                terms.conditions.push(format!("#c{n} = :n{n}"));
+                terms.values.insert(format!(":n{n}"), number(*seen));
             }
         }
-        if let Some(head) = &self.head {
-            terms.names.insert("#head".to_owned(), HEAD.to_owned());
-            let guard = "(attribute_not_exists(#head) OR #head < :first)";
-            terms.conditions.push(guard.to_owned());
-            terms.sets.push("#head = :head".to_owned());
-            terms.values.insert(":first".to_owned(), text(first.as_str()));
-            terms.values.insert(":head".to_owned(), text(head.as_str()));
+        if let Some(added) = fence.adds.get(event_type) {
+            terms.adds.push(format!("#c{n} :k{n}"));
+            terms.values.insert(format!(":k{n}"), number(*added));
         }
-        terms
     }
+    if !fence.adds.is_empty() {
+        terms.names.insert("#head".to_owned(), HEAD.to_owned());
+        terms.sets.push("#head = :head".to_owned());
+        terms.values.insert(":head".to_owned(), number(last));
+        let guard = "(attribute_not_exists(#head) OR #head < :first)";
+        terms.conditions.push(guard.to_owned());
+        terms.values.insert(":first".to_owned(), number(first));
+    }
+    terms
+}
 
-    /// The action and its size in bytes: an Update when events are filed under the fence, else a
-    /// `ConditionCheck`.
-    fn action(
-        &self,
-        table: &str,
-        boundary: &BoundaryId,
-        first: &Position,
-    ) -> Result<(TransactWriteItem, usize), LogError> {
-        let Terms { names, values, conditions, sets, adds } = self.terms(first);
-        let key = fence_key(boundary);
-        let bytes = item_bytes(&key) + item_bytes(&values);
-        let bytes = bytes + names.values().map(String::len).sum::<usize>();
-        let condition = conditions.join(" AND ");
-        limits::expression(boundary.as_str(), &condition)?;
-        let all_old = ReturnValuesOnConditionCheckFailure::AllOld;
-        let action = TransactWriteItem::builder();
-        if self.head.is_none() {
-            let check = ConditionCheck::builder()
-                .table_name(table)
-                .set_key(Some(key))
-                .condition_expression(condition)
-                .set_expression_attribute_names(Some(names))
-                // DynamoDB refuses an empty map of values.
-                .set_expression_attribute_values((!values.is_empty()).then_some(values))
-                .return_values_on_condition_check_failure(all_old)
-                .build();
-            let check = check.expect("table, key and condition are set");
-            return Ok((action.condition_check(check).build(), bytes));
-        }
-        let update = format!("SET {} ADD {}", sets.join(", "), adds.join(", "));
-        // It names at most as many types as a transaction has actions, far from an expression's limit.
-        let update = Update::builder()
+/// The action and its size in bytes: an Update when events are filed under the fence, else a
+/// `ConditionCheck`.
+fn fence_action(
+    fence: &FenceEffect,
+    table: &str,
+    boundary: &BoundaryId,
+    first: u64,
+    last: u64,
+) -> Result<(TransactWriteItem, usize), LogError> {
+    let Terms { names, values, conditions, sets, adds } = terms(fence, first, last);
+    let key = fence_key(boundary);
+    let bytes = item_bytes(&key) + item_bytes(&values);
+    let bytes = bytes + names.values().map(String::len).sum::<usize>();
+    let condition = conditions.join(" AND ");
+    expression(boundary.as_str(), &condition)?;
+    let all_old = ReturnValuesOnConditionCheckFailure::AllOld;
+    let action = TransactWriteItem::builder();
+    if adds.is_empty() {
+        let check = ConditionCheck::builder()
             .table_name(table)
             .set_key(Some(key))
-            .update_expression(update)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(Some(values))
+            // DynamoDB refuses an empty map of values.
+            .set_expression_attribute_values((!values.is_empty()).then_some(values))
             .return_values_on_condition_check_failure(all_old)
             .build();
-        let update = update.expect("table, key and expression are set");
-        Ok((action.update(update).build(), bytes))
+        let check = check.expect("table, key and condition are set");
+        return Ok((action.condition_check(check).build(), bytes));
     }
+    let update = format!("SET {} ADD {}", sets.join(", "), adds.join(", "));
+    // It names at most as many types as an append has actions, far from an expression's limit.
+    let update = Update::builder()
+        .table_name(table)
+        .set_key(Some(key))
+        .update_expression(update)
+        .set_condition_expression((!condition.is_empty()).then_some(condition))
+        .set_expression_attribute_names(Some(names))
+        .set_expression_attribute_values(Some(values))
+        .return_values_on_condition_check_failure(all_old)
+        .build();
+    let update = update.expect("table, key and expression are set");
+    Ok((action.update(update).build(), bytes))
 }

@@ -16,11 +16,11 @@ use ringfence::{Filing, LogError};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::get::{get_all, get_committed};
-use crate::item::{COMPOSITE_INDEX, index_item, items_id, key, key_texts, tag_index, text};
+use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key_of, tag_index, text};
 use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
 
-/// Index items that are read together: at [`crate::EVENT_BYTES_MAX`] each, 4 MB hold no more.
+/// Index items that are read together: at [`ringfence::EVENT_BYTES_MAX`] each, 4 MB hold no more.
 const TOGETHER_MAX: usize = 10;
 
 /// Looks, event by event, for what indexes lack.
@@ -44,7 +44,7 @@ impl<'a> Unindexed<'a> {
         attributes.retain(|name, _| !item.contains_key(name));
         if !attributes.is_empty() {
             if self.repair {
-                set_attributes(self.log, &key_of(item), &attributes).await?;
+                set_attributes(self.log, &key_item(item), &attributes).await?;
             }
             for name in attributes.into_keys() {
                 *self.lacking.entry(name).or_default() += 1;
@@ -69,10 +69,10 @@ impl<'a> Unindexed<'a> {
 
     async fn look(&mut self) -> Result<(), LogError> {
         let mut items = std::mem::take(&mut self.items);
-        let keys = items.iter().map(|(_, item)| key_of(item)).collect();
+        let keys = items.iter().map(|(_, item)| key_item(item)).collect();
         let there = get_all(self.log, Retry::default(), keys, true).await?;
-        let there: BTreeSet<_> = there.iter().map(key_texts).collect();
-        items.retain(|(_, item)| !there.contains(&key_texts(item)));
+        let there: BTreeSet<_> = there.iter().map(key_of).collect();
+        items.retain(|(_, item)| !there.contains(&key_of(item)));
         for some in items.chunks(TOGETHER_MAX) {
             for index in self.absent(some).await? {
                 *self.lacking.entry(index).or_default() += 1;
@@ -90,7 +90,7 @@ impl<'a> Unindexed<'a> {
             }
             return Ok(absent);
         }
-        let keys = items.iter().map(|(_, item)| key_of(item));
+        let keys = items.iter().map(|(_, item)| key_item(item));
         let found = get_committed(self.log, Retry::default(), keys).await?;
         for ((index, _), found) in items.iter().zip(found) {
             absent.extend(found.is_none().then(|| index.clone()));
@@ -99,9 +99,8 @@ impl<'a> Unindexed<'a> {
     }
 }
 
-fn key_of(item: &Item) -> Item {
-    let [id, position] = key_texts(item);
-    key(id, &position)
+fn key_item(item: &Item) -> Item {
+    [ID, POSITION].map(|name| (name.to_owned(), item[name].clone())).into()
 }
 
 /// The attributes by which indexes hold an event.

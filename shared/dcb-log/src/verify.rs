@@ -1,4 +1,5 @@
-//! `verify` recomputes every fence from the events; `repair` mends those that differ.
+//! `verify` recomputes every fence from the events; `repair` mends those that differ. `gaps` looks for missing
+//! slots meanwhile.
 //!
 //! **How a difference is found on a table that is written to.** Two things make it hard. A scan takes
 //! time: it misses events that are committed in parts already scanned, and finds others that are committed
@@ -8,18 +9,17 @@
 //!
 //! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan
 //! found is right. For a scan that comes after the fence finds every event that was committed before
-//! it, so a fence that counts too few differs; and an event that was committed later lies above the
+//! it, so a fence that counts too few differs; and an event that was committed later is later than the
 //! fence's `head`, so finding it differs too. Every other fence is a suspect, also if it differs only
 //! because somebody appended meanwhile.
 //!
 //! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a
 //! strong scan of the events, and their fences again. An examination is exact in two cases. *At rest*:
-//! the fence is the same before and after. So nothing was appended, for every append sets `head` to a
-//! position that was never used before, and the fence has to say what the events say. *In order*: the
+//! the fence is the same before and after. So nothing was appended, for every append raises `head`, and the fence has to say what the events say. *In order*: the
 //! head before the scan is not below any event that an earlier scan found. Whatever the earlier scan
 //! did not find was committed after it began, and its append raised the head. So no event that was
-//! committed before the fence was read lies above its head. Under one fence commit order is position
-//! order, so none that was committed later lies below it. The events up to that head (the *cut*) are
+//! committed before the fence was read is later than its head. Under one fence commit order is the order
+//! of times, by the guard or by the slots of the partition, so none that was committed later is earlier. The events up to that head (the *cut*) are
 //! therefore exactly those that the fence had to count. Its error, `found - counted`, stays the same
 //! through every append, because an append adds as much to the one as to the other.
 //!
@@ -54,7 +54,7 @@
 //! **Events that can't be read** do not stop the check; the report names them. Type and tags suffice to
 //! file an event, so one whose payload is broken still counts. If these can't be read either, or the
 //! catalog does not declare the type, nobody can say which fences count the event. Then no count of its
-//! type is compared, and no fence loses a position, whether or not it is the one.
+//! type is compared, and no fence's head is lowered, whether or not it is the one.
 //!
 //! A count that is too high can only come from events that were removed, which the log never does.
 //! A warm function may remember such an event, so start the functions anew before lowering a count.
@@ -76,13 +76,13 @@ use std::hash::{Hash, Hasher};
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
-use ringfence::{BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, Position};
+use ringfence::{ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent};
 use ringfence_dynamo::Item;
 
-use crate::compare::{Counts, Difference, Found, Unfiled};
+use crate::compare::{Difference, Fence, Found, Unfiled};
 use crate::fence::{FENCE_ID, snapshot_free};
-use crate::item::{ID, event_type, name, unloaded};
-use crate::limits::TRANSACTION_ACTIONS_MAX;
+use crate::gaps::{Slots, gaps};
+use crate::item::{ID, event_type, name, place_of, unloaded};
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
@@ -113,10 +113,10 @@ impl DcbLog {
     }
 }
 
-type Fences = HashMap<BoundaryId, Counts>;
+type Fences = HashMap<BoundaryId, Fence>;
 
-/// Boundaries whose fence seems to differ, and the newest event that was found.
-type Suspects = BTreeMap<BoundaryId, Option<Position>>;
+/// Boundaries whose fence seems to differ, and the time of the newest event that was found.
+type Suspects = BTreeMap<BoundaryId, Option<u64>>;
 
 struct Check<'a> {
     log: &'a DcbLog,
@@ -124,17 +124,22 @@ struct Check<'a> {
     repair: bool,
     report: Report,
     unfiled: Unfiled,
+    /// The slots that the survey found.
+    slots: Slots,
 }
 
 impl<'a> Check<'a> {
     fn new(log: &'a DcbLog, options: &'a Options<'a>, repair: bool) -> Self {
-        Self { log, options, repair, report: Report::default(), unfiled: Unfiled::default() }
+        let (report, unfiled, slots) = (Report::default(), Unfiled::default(), Slots::default());
+        Self { log, options, repair, report, unfiled, slots }
     }
 
     async fn run(mut self) -> Result<Report, LogError> {
         for pass in 0..self.options.passes.max(1) {
             let suspects = self.survey(pass).await?;
             self.examine(suspects).await?;
+            let torn = std::mem::take(&mut self.slots).torn();
+            self.report.gaps.extend(gaps(self.log, self.options, torn).await?);
         }
         Ok(self.report)
     }
@@ -151,12 +156,12 @@ impl<'a> Check<'a> {
         let before = self.fences(pass).await?;
         let found = self.survey_events(&before, pass).await?;
         let boundaries = before.keys().chain(found.keys().filter(|b| !before.contains_key(*b)));
-        let (none, nothing) = (Counts::default(), Found::default());
+        let (none, nothing) = (Fence::default(), Found::default());
         let suspect = |boundary: &BoundaryId| {
             let fence = before.get(boundary).unwrap_or(&none);
             let found = &found.get(boundary).unwrap_or(&nothing).all;
-            let differs = fence.types != found.types || fence.head != found.head;
-            differs.then(|| (boundary.clone(), found.head.clone()))
+            let differs = fence.counts != found.counts || fence.head != found.head;
+            differs.then(|| (boundary.clone(), found.head))
         };
         Ok(boundaries.filter_map(suspect).collect())
     }
@@ -177,7 +182,7 @@ impl<'a> Check<'a> {
                 first.entry(differs.boundary.clone()).or_insert_with(|| differs.clone());
             }
             let again = left.values().filter(|differs| self.repair || differs.is_undecided());
-            suspects = again.map(|d| (d.boundary.clone(), d.newest().cloned())).collect();
+            suspects = again.map(|d| (d.boundary.clone(), d.newest())).collect();
             if self.repair && examination < EXAMINATIONS_MAX {
                 let differ = left.values().filter(|differs| !differs.is_undecided());
                 for (differs, n) in differ.zip(1..) {
@@ -209,7 +214,7 @@ impl<'a> Check<'a> {
         }
         let after = self.snapshots(&boundaries).await?;
         let nothing = Found::default();
-        let judge = |(boundary, newest): (&BoundaryId, &Option<Position>)| {
+        let judge = |(boundary, newest): (&BoundaryId, &Option<u64>)| {
             let found = found.get(boundary).unwrap_or(&nothing);
             let (Some(before), Some(after)) = (before.get(boundary), after.get(boundary)) else {
                 return Some(Difference::undecided(boundary, found));
@@ -234,7 +239,7 @@ impl<'a> Check<'a> {
             let Some(id) = id.and_then(|id| id.strip_prefix(FENCE_ID)) else { continue };
             let boundary = BoundaryId::stored(id);
             if self.is_due(&boundary, pass) {
-                fences.insert(boundary, Counts::of(Some(&item)));
+                fences.insert(boundary, Fence::of(Some(&item)));
                 self.report.fences += 1;
                 (self.options.progress)(Stage::Fences, self.report.fences);
             }
@@ -253,6 +258,11 @@ impl<'a> Check<'a> {
         let mut events = 0;
         let mut items = pin!(self.settled_events().await);
         while let Some(item) = items.try_next().await? {
+            if let Some((partition, slot)) = place_of(&item)
+                && self.is_due(&partition, pass)
+            {
+                self.slots.add(partition, slot);
+            }
             let Some(filed) = self.file(&item) else { continue };
             count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
             events += 1;
@@ -289,9 +299,9 @@ impl<'a> Check<'a> {
     /// The fences of `boundaries` now; those that could not be read are missing.
     async fn snapshots(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
         let mut fences = HashMap::new();
-        for chunk in boundaries.chunks(TRANSACTION_ACTIONS_MAX) {
+        for chunk in boundaries.chunks(ACTIONS_MAX) {
             let items = snapshot_free(self.log, chunk).await?.into_iter();
-            fences.extend(items.map(|(boundary, item)| (boundary, Counts::of(item.as_ref()))));
+            fences.extend(items.map(|(boundary, item)| (boundary, Fence::of(item.as_ref()))));
         }
         Ok(fences)
     }
@@ -300,7 +310,7 @@ impl<'a> Check<'a> {
 /// An event that a scan found, and where the catalog files it.
 struct Filed {
     event_type: Name,
-    position: Position,
+    at: u64,
     filing: Filing,
     /// Whether its payload can be read.
     is_whole: bool,
@@ -311,10 +321,10 @@ impl Filed {
         let event = decode_named(catalog, item)?;
         let schema = catalog.schema(&event.event_type);
         let event_type = schema.ok_or(FilingError::UnknownType(event.event_type))?.name.clone();
-        let position = event.position;
+        let at = event.at;
         let event = NewEvent { event_type, tags: event.tags, data: event.data };
         let filing = catalog.filing(&event)?;
-        Ok(Self { event_type: event.event_type, position, filing, is_whole })
+        Ok(Self { event_type: event.event_type, at, filing, is_whole })
     }
 }
 
@@ -325,10 +335,10 @@ fn count(
     event: &Filed,
     is_due: impl Fn(&BoundaryId) -> bool,
 ) {
-    let none = Counts::default();
-    for boundary in event.filing.boundaries.iter().filter(|boundary| is_due(boundary)) {
+    let none = Fence::default();
+    for boundary in event.filing.fences.iter().filter(|boundary| is_due(boundary)) {
         let before = before.get(boundary).unwrap_or(&none);
-        found.entry(boundary.clone()).or_default().add(&event.event_type, &event.position, before);
+        found.entry(boundary.clone()).or_default().add(&event.event_type, event.at, before);
     }
 }
 

@@ -10,13 +10,21 @@
 //! | `skip` | the field is not a tag |
 //! | `key = "k"` | the tag's key is `k`, not the field's name in camelCase; makes any field a tag |
 //!
-//! On an event type, `#[event(read_as_composite)]` says that decisions read it by its whole set of
-//! tags, `#[event(read_by_type)]` that decisions read it by its type alone, and
-//! `#[event(separator = '|')]` changes what joins a composite partition.
+//! `#[event(...)]` on an event type says how decisions read it:
 //!
-//! In [`Reads`], a field marked `#[time]` takes the time in the event's position, in milliseconds since
-//! 1970. `CommandContext::now_ms`, a decision's own time, is never lower. A field marked `#[stream]`
-//! takes the id of the event's stream; only views read such events.
+//! | attribute | meaning |
+//! |---|---|
+//! | `read_as_composite` | decisions read it by its whole set of tags |
+//! | `read_by_type` | decisions read it by its type alone |
+//! | `fenced` | a fence of its partition counts it: a decision that reads only such types of a partition, and writes to others, has no conflict with the partition's other events |
+//! | `separator = '~'` | joins the values of a composite partition, in place of `/` |
+//!
+//! Each event of a `fenced` type costs the update of a fence, in a transaction. It is for what few events
+//! say and many decisions elsewhere depend on, such as whether a product is sold.
+//!
+//! In [`Reads`], a field marked `#[time]` takes the time at which the event was recorded, in milliseconds
+//! since 1970; a decision's own time, `CommandContext::now_ms`, is never below it. A field
+//! marked `#[stream]` takes the id of the stream that the event is in, which only a view meets.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod field;

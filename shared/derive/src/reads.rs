@@ -20,8 +20,8 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
         impl ::ringfence::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
 
-            fn decode<P: ::ringfence::Place>(
-                event: &::ringfence::SequencedEvent<P>,
+            fn decode(
+                event: &::ringfence::SequencedEvent,
             ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
                 use ::ringfence::__private::serde;
                 match event.event_type.as_str() {

@@ -10,12 +10,15 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut separator = '/';
     let mut read_as_composite = false;
     let mut read_by_type = false;
+    let mut fenced = false;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("read_as_composite") {
                 read_as_composite = true;
             } else if meta.path.is_ident("read_by_type") {
                 read_by_type = true;
+            } else if meta.path.is_ident("fenced") {
+                fenced = true;
             } else if meta.path.is_ident("separator") {
                 let literal: LitChar = meta.value()?.parse()?;
                 separator = literal.value();
@@ -23,9 +26,9 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                     return Err(syn::Error::new(literal.span(), "a separator is one of / | ~ ,"));
                 }
             } else {
-                return Err(
-                    meta.error("expected `read_as_composite`, `read_by_type` or `separator = '…'`")
-                );
+                return Err(meta.error(
+                    "expected `read_as_composite`, `read_by_type`, `fenced` or `separator = '…'`",
+                ));
             }
             Ok(())
         })?;
@@ -63,6 +66,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 separator: #separator,
                 read_as_composite: #read_as_composite,
                 read_by_type: #read_by_type,
+                fenced: #fenced,
             };
 
             fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {

@@ -1,8 +1,8 @@
 //! Appending: send until the outcome is known.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, StoreError};
-use ringfence_dynamo::{Failure, GaveUp, Reason, rfc3339};
+use ringfence::{Consistency, Envelope, StoreError, rfc3339};
+use ringfence_dynamo::{Failure, GaveUp, Reason};
 use serde_json::{Map, Value};
 
 use crate::write::Draft;

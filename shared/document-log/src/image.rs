@@ -1,8 +1,8 @@
 //! Events for other parts of the stack: from the images of the table's stream, for the index and for
 //! the EventTopic.
 
-use ringfence::{BoundaryId, FedEvent, Metadata, Sequence, escape, unescape};
-use ringfence_dynamo::{Item, ms_of_rfc3339, rfc3339};
+use ringfence::{BoundaryId, Metadata, SequencedEvent, escape, unescape};
+use ringfence_dynamo::{Item, ms_of_rfc3339};
 use serde_json::Value;
 
 use crate::{Batch, BodyError, ItemError, Recorded, StreamName, StreamNameError};
@@ -65,7 +65,7 @@ impl Recorded {
     ///
     /// # Errors
     /// A body can't be read.
-    pub fn fed(&self, stream: &StreamName) -> Result<FedEvent, BodyError> {
+    pub fn fed(&self, stream: &StreamName) -> Result<SequencedEvent, BodyError> {
         let event = &self.event;
         let mut metadata = Metadata::foreign(event.meta.json()?.unwrap_or_default());
         for (key, id) in
@@ -75,15 +75,16 @@ impl Recorded {
                 metadata.insert(key, id.as_str()).expect("none of the log's own");
             }
         }
-        Ok(FedEvent {
-            position: Sequence::Version(self.index),
+        Ok(SequencedEvent {
             partition: stream.partition(),
+            slot: self.index,
+            at: ms_of_rfc3339(&event.time).unwrap_or(0),
+            rest: 0,
             event_type: event.event_type.clone(),
             context: stream.category().to_owned(),
             tags: Vec::new(),
             data: event.data.json()?.unwrap_or(Value::Null),
             metadata,
-            recorded_at: ms_of_rfc3339(&event.time).map_or_else(|| event.time.clone(), rfc3339),
         })
     }
 }

@@ -23,7 +23,7 @@ pub async fn handle<C: DocumentSlice, S: Store>(
     category: &Category<C::Context, S>,
     command: &C,
     envelope: &Envelope,
-) -> Result<Handled<u64>, DocumentError> {
+) -> Result<Handled, DocumentError> {
     let id = command.stream_id();
     let decide = |state: &_| command.decide(state, &envelope.context);
     let transacted = match &envelope.idempotency_key {
@@ -52,9 +52,11 @@ pub async fn handle<C: DocumentSlice, S: Store>(
         // Only the state is kept.
         Outcome::Accepted(_) => Vec::new(),
     };
-    let events = events.into_iter().map(|(position, event_type)| {
-        let partition = Some(stream.partition().to_string());
-        EventRef { event_type, position, partition }
+    let partition = stream.partition().to_string();
+    let events = events.into_iter().map(|(slot, event_type)| EventRef {
+        event_type,
+        partition: partition.clone(),
+        slot,
     });
     let outcome = ringfence::Outcome::Accepted(events.collect());
     Ok(Handled { outcome, attempts, repeated })

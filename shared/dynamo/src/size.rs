@@ -4,6 +4,7 @@
 //! "DynamoDB read and write operations" in the Amazon DynamoDB Developer Guide.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::storable::{CONTAINER_BYTES, ELEMENT_BYTES, number_bytes};
 
 use crate::Item;
 
@@ -11,11 +12,6 @@ use crate::Item;
 const WRITE_UNIT_BYTES: usize = 1_024;
 /// One read unit reads this many bytes with strong consistency.
 const READ_UNIT_BYTES: usize = 4_096;
-/// A list or a map takes this many bytes, empty or not.
-const CONTAINER_BYTES: usize = 3;
-/// Each element of a list and each pair of a map takes this many bytes more.
-const ELEMENT_BYTES: usize = 1;
-
 /// What a read outside a transaction sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
@@ -49,15 +45,6 @@ pub fn attribute_bytes(value: &AttributeValue) -> usize {
         // Null and booleans. A type that this SDK does not know counts as 1 byte too.
         _ => 1,
     }
-}
-
-/// One byte for each two significant digits, one more, and one for a sign.
-fn number_bytes(number: &str) -> usize {
-    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
-    // Zeros at the ends carry no information, before the decimal point or after it.
-    let digits = mantissa.trim_matches(|c: char| c == '0' || !c.is_ascii_digit());
-    let significant = digits.bytes().filter(u8::is_ascii_digit).count();
-    significant.div_ceil(2) + 1 + usize::from(number.starts_with('-'))
 }
 
 /// Units to write one item of `bytes`.

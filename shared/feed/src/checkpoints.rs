@@ -5,7 +5,8 @@ use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table, rfc3339};
+use ringfence::rfc3339;
+use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, failed};

@@ -6,14 +6,13 @@
 
 use std::error::Error;
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{BoundaryId, FedEvent, Position, Sequence};
+use ringfence::{BoundaryId, SequencedEvent};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
-use ringfence_document_log::{BodyError, Recorded, Span};
+use ringfence_document_log::{BodyError, Recorded, Span, StreamName};
 use ringfence_dynamo::Item;
 
-use crate::partition::{Log, Partition};
+use crate::partition::{Doorbell, Log, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 
@@ -49,11 +48,11 @@ fn log_of(item: &Item) -> Option<Log> {
 /// # Errors
 /// The image should have events and can't be read. An event of a document that can't be unpacked fails
 /// alone.
-pub fn events_of_image(image: Item) -> Result<Vec<Result<FedEvent, EntryError>>, EntryError> {
+pub fn events_of_image(image: Item) -> Result<Vec<Result<SequencedEvent, EntryError>>, EntryError> {
     match log_of(&image) {
         Some(Log::Dcb) => {
             let event = event_of_dcb(image).map_err(unreadable)?;
-            Ok(event.into_iter().map(|event| Ok(event.into())).collect())
+            Ok(event.into_iter().map(Ok).collect())
         }
         Some(Log::Aggregates) => {
             let event = event_of_aggregate(image).map_err(unreadable)?;
@@ -71,13 +70,13 @@ pub fn events_of_image(image: Item) -> Result<Vec<Result<FedEvent, EntryError>>,
 }
 
 /// The event of an entry.
-pub(crate) fn event_of(entry: Item) -> Result<FedEvent, EntryError> {
+pub(crate) fn event_of(entry: Item) -> Result<SequencedEvent, EntryError> {
     match log_of(&entry) {
         Some(Log::Dcb) => {
             let event = event_of_dcb(entry).map_err(unreadable)?;
-            event.map(FedEvent::from).ok_or_else(|| unreadable("it has no event type"))
+            event.ok_or_else(|| unreadable("it has no event type"))
         }
-        Some(Log::Aggregates) => event_of_aggregate(entry).map(FedEvent::from).map_err(unreadable),
+        Some(Log::Aggregates) => event_of_aggregate(entry).map(Into::into).map_err(unreadable),
         Some(Log::Documents) => {
             let (stream, event) = Recorded::of_item(entry).map_err(unreadable)?;
             event.fed(&stream).map_err(unreadable)
@@ -86,35 +85,73 @@ pub(crate) fn event_of(entry: Item) -> Result<FedEvent, EntryError> {
     }
 }
 
-/// The place of an event of the DCB log or the aggregate log, as the key of its item says, whatever else
-/// the item has.
-pub(crate) fn place_of(item: &Item) -> Option<(Partition, Sequence)> {
+/// Where the event of an entry is, as its key says, whatever else is in it.
+pub(crate) fn place_of(item: &Item) -> Option<(Partition, u64)> {
     let text = |name: &str| item.get(name)?.as_s().ok();
-    match log_of(item)? {
-        Log::Dcb => {
-            let position = Position::try_from(text("position")?.clone()).ok()?;
-            Some((BoundaryId::stored(text("id")?.as_str()).into(), position.into()))
-        }
-        Log::Aggregates => {
-            let version = item.get("version")?.as_n().ok()?.parse().ok()?;
-            Some((Partition::of_aggregate(text("aggregateId")?), Sequence::Version(version)))
-        }
-        Log::Documents => None,
-    }
+    let partition = match log_of(item)? {
+        Log::Dcb => BoundaryId::stored(text("id")?.as_str()).into(),
+        Log::Aggregates => Partition::of_aggregate(text("aggregateId")?),
+        Log::Documents => Partition::of_document(&StreamName::try_from(text("p")?.clone()).ok()?),
+    };
+    Some((partition, slot_of(item)?))
+}
+
+/// The number of an event in its partition.
+pub(crate) fn slot_of(item: &Item) -> Option<u64> {
+    slot_text(item)?.parse().ok()
+}
+
+fn slot_text(item: &Item) -> Option<&String> {
+    ["position", "version", "i"].into_iter().find_map(|name| item.get(name)?.as_n().ok())
+}
+
+/// The append that put an event of the DCB log: of two events in one slot, one before a restore and one
+/// after it, each has its own.
+pub(crate) fn append_id_of(item: &Item) -> Option<&String> {
+    item.get("appendId")?.as_s().ok()
 }
 
 /// Names an item for a person, readable or not.
 pub(crate) fn name_of(item: &Item) -> String {
     let partition = ["id", "aggregateId", "p"].into_iter().find_map(|name| item.get(name));
     let partition = partition.and_then(|partition| partition.as_s().ok());
-    format!("item {} {}", partition.map_or("?", String::as_str), position_of(item))
+    let slot = slot_text(item).map_or("", String::as_str);
+    format!("item {} {slot}", partition.map_or("?", String::as_str))
 }
 
-/// Names the place of an item for a person, readable or not.
-pub(crate) fn position_of(item: &Item) -> String {
-    let text = |name: &str| match item.get(name)? {
-        AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
-        _ => None,
-    };
-    ["position", "version", "i"].into_iter().find_map(text).unwrap_or_default()
+impl Doorbell {
+    /// The doorbell that a NEW_IMAGE of one of the tables' streams rings; `None` if the image shows no
+    /// new event. A document's Tip shows those of its last append.
+    ///
+    /// # Errors
+    /// The image is of none of the tables.
+    pub fn of_image(image: Item) -> Result<Option<Self>, EntryError> {
+        let log =
+            log_of(&image).ok_or_else(|| unreadable("it has the key of no table of events"))?;
+        if log == Log::Documents {
+            return of_tip(image);
+        }
+        if log == Log::Dcb && !image.contains_key("event") {
+            return Ok(None);
+        }
+        let place = place_of(&image);
+        let (partition, slot) = place.ok_or_else(|| unreadable("its key is of no event"))?;
+        Ok(Some(Self { partition, events: [(slot, image)].into() }))
+    }
+}
+
+/// Calves say nothing of `a`, how many events a write of the Tip has appended. A Tip that can't be read
+/// still says of which stream it is.
+fn of_tip(image: Item) -> Result<Option<Doorbell>, EntryError> {
+    let appended = image.get("a").and_then(|appended| appended.as_n().ok());
+    if appended.is_none_or(|appended| appended == "0") {
+        return Ok(None);
+    }
+    let stream = image.get("p").and_then(|stream| stream.as_s().ok()).cloned();
+    let stream = StreamName::try_from(stream.unwrap_or_default()).map_err(unreadable)?;
+    let partition = Partition::of_document(&stream);
+    let span = Span::of_image(image).ok().flatten();
+    let events = span.into_iter().flat_map(|span| span.events);
+    let events = events.map(|event| (event.index, event.to_item(&stream))).collect();
+    Ok(Some(Doorbell { partition, events }))
 }

@@ -3,9 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, LogError};
 use ringfence_aggregate_log::{AggregateError, KeyError};
-use ringfence_dcb_log::NewsError;
 use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
@@ -83,7 +82,7 @@ pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedErro
     }
 }
 
-/// Why the new events of a stream can't be read.
+/// Why the new events of a partition can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The indexer was made without this log.
@@ -92,22 +91,25 @@ pub enum StreamError {
         /// Which log.
         log: &'static str,
     },
-    /// Versions are missing, and stay missing.
-    #[error("{partition} lacks version {wanted} before version {found}; push what is missing")]
+    /// Events are missing, and stay missing.
+    #[error("{partition} has event {found} but not event {wanted}; put back what is missing")]
     Gap {
-        /// The stream.
+        /// The partition.
         partition: BoundaryId,
-        /// The next version.
+        /// The number of the next event.
         wanted: u64,
         /// The first that is there.
         found: u64,
     },
-    /// A version is missing, and there was no time to wait for it.
-    #[error("{partition} lacks a version, and no time was left to look again")]
+    /// An event is missing, and there was no time to wait for it.
+    #[error("{partition} lacks an event, and no time was left to look again")]
     OutOfTime {
-        /// The stream.
+        /// The partition.
         partition: BoundaryId,
     },
+    /// A partition of the DCB log can't be read.
+    #[error("the partition can't be read")]
+    Dcb(#[from] LogError),
     /// The partition key can't be an aggregate's.
     #[error(transparent)]
     Aggregate(KeyError),
@@ -125,7 +127,7 @@ pub enum StreamError {
 impl StreamError {
     fn is_transient(&self) -> bool {
         match self {
-            Self::OutOfTime { .. } => true,
+            Self::OutOfTime { .. } | Self::Dcb(_) => true,
             Self::Aggregates(error) => matches!(error, AggregateError::Store(_)),
             Self::Documents(error) => {
                 matches!(error, DocumentError::Store(_)) && !is_of_item(error)
@@ -150,12 +152,20 @@ fn is_of_item(error: &DocumentError) -> bool {
 /// Why a partition's new events, or the rest of them, are not in the index.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IndexError {
-    /// They can't be read from the event table.
+    /// They can't be read from the log's table.
     #[error("the new events of a partition can't be read")]
-    News(#[source] Arc<NewsError>),
-    /// They can't be read from the stream.
-    #[error("the new events of a stream can't be read")]
     Stream(#[source] Arc<StreamError>),
+    /// The last indexed event is not the one that the table has in its place: the table was restored to
+    /// an earlier time, or the event was deleted, and the slot was taken anew.
+    #[error(
+        "event {slot} of {partition} is not the one that was indexed; run `ringfence index verify`"
+    )]
+    Replaced {
+        /// The partition.
+        partition: Partition,
+        /// The slot.
+        slot: u64,
+    },
     /// The name is too long for a key of the index.
     #[error("the name of {partition} has {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
     Name {
@@ -165,24 +175,24 @@ pub enum IndexError {
         bytes: usize,
     },
     /// An event can't be decoded. The events after it wait, to keep the order of their partition.
-    #[error("event {position} of {partition} can't be decoded")]
+    #[error("event {slot} of {partition} can't be decoded")]
     Undecodable {
         /// The partition.
         partition: Partition,
-        /// The event's position, as its item has it.
-        position: String,
+        /// Its number in the partition.
+        slot: u64,
         /// Why.
         #[source]
         source: Arc<EntryError>,
     },
     /// An event does not fit a page, even alone: it has almost 400 KB, or is nested as deep as an item may be.
     /// The logs do not write such events. The events after it wait, to keep the order of their partition.
-    #[error("no page of the index can hold event {position} of {partition}")]
+    #[error("no page of the index can hold event {slot} of {partition}")]
     Unwritable {
         /// The partition.
         partition: Partition,
-        /// The event's position.
-        position: Sequence,
+        /// Its number in the partition.
+        slot: u64,
         /// What DynamoDB says.
         #[source]
         source: Arc<FeedError>,
@@ -197,17 +207,13 @@ impl IndexError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::News(error) => matches!(**error, NewsError::Log(_)),
             Self::Feed(error) => error.is_transient(),
             Self::Stream(error) => error.is_transient(),
-            Self::Name { .. } | Self::Undecodable { .. } | Self::Unwritable { .. } => false,
+            Self::Replaced { .. }
+            | Self::Name { .. }
+            | Self::Undecodable { .. }
+            | Self::Unwritable { .. } => false,
         }
-    }
-}
-
-impl From<NewsError> for IndexError {
-    fn from(error: NewsError) -> Self {
-        Self::News(Arc::new(error))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{FedEvent, Tag};
+use ringfence::{SequencedEvent, Tag};
 
 /// The events that a reader wants: those of one of the types, if any is named, and with all of the tags.
 /// For `try_filter` of a stream of entries.
@@ -17,7 +17,7 @@ pub struct Filter {
 impl Filter {
     /// Whether it wants the event.
     #[must_use]
-    pub fn matches(&self, event: &FedEvent) -> bool {
+    pub fn matches(&self, event: &SequencedEvent) -> bool {
         (self.types.is_empty() || self.types.contains(&event.event_type))
             && self.tags.iter().all(|tag| event.tags.contains(tag))
     }

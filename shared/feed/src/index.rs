@@ -1,12 +1,14 @@
 //! The index, for reading.
 
+use std::sync::{Arc, atomic::AtomicU64};
+
 use aws_sdk_dynamodb::Client;
-use ringfence::{BoundaryId, FedEvent, Sequence};
-use ringfence_dynamo::{Item, Meter, Retry, Table};
+use ringfence::{BoundaryId, SequencedEvent};
+use ringfence_dynamo::{Meter, Retry, Table};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, failed};
-use crate::item::{self, Indexed, Tip};
+use crate::item::{self, Progress};
 
 /// One event of the feed.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +16,7 @@ pub struct Entry {
     /// The checkpoint after it, which a reader keeps when it is done with the event.
     pub checkpoint: Checkpoint,
     /// The event.
-    pub event: FedEvent,
+    pub event: SequencedEvent,
 }
 
 /// How far to read.
@@ -30,13 +32,15 @@ pub enum Until {
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) table: Table,
+    /// An epoch that has begun, from which the end is looked for.
+    pub(crate) epoch: Arc<AtomicU64>,
 }
 
 impl Index {
     /// The index in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { table: Table::new(client, table) }
+        Self { table: Table::new(client, table), epoch: Arc::default() }
     }
 
     /// What this index's requests cost so far.
@@ -45,18 +49,7 @@ impl Index {
         self.table.meter()
     }
 
-    /// The checkpoint after the last entry.
-    ///
-    /// # Errors
-    /// A request that fails for good or too often.
-    pub async fn end(&self) -> Result<Checkpoint, FeedError> {
-        match self.get(item::tip_key(), "reading the tip").await? {
-            Some(item) => Tip::of(&item)?.checkpoint(),
-            None => Ok(Checkpoint::START),
-        }
-    }
-
-    /// A checkpoint after the event `position` of `partition`, once the event is in the index. A reader
+    /// A checkpoint after the event `slot` of `partition`, once the event is in the index. A reader
     /// that has reached it has read the event.
     ///
     /// # Errors
@@ -64,16 +57,12 @@ impl Index {
     pub async fn indexed(
         &self,
         partition: &BoundaryId,
-        position: &Sequence,
+        slot: u64,
     ) -> Result<Option<Checkpoint>, FeedError> {
-        let item = self.get(item::progress_key(partition), "reading a progress").await?;
-        let indexed = item.as_ref().map(Indexed::of).transpose()?.unwrap_or_default();
-        let reached = indexed.progress.position.as_ref() >= Some(position);
-        Ok(indexed.checkpoint.filter(|_| reached))
-    }
-
-    async fn get(&self, key: Item, operation: &'static str) -> Result<Option<Item>, FeedError> {
-        let get = || self.table.get(key.clone(), true);
-        Retry::default().run(get).await.map_err(failed(operation))
+        let get = || self.table.get(item::progress_key(partition), true);
+        let item = Retry::default().run(get).await.map_err(failed("reading a progress"))?;
+        let progress = item.as_ref().map(Progress::of).transpose()?;
+        let reached = progress.filter(|(_, progress)| progress.slot >= slot);
+        Ok(reached.map(|(_, progress)| progress.checkpoint))
     }
 }

@@ -1,24 +1,23 @@
 //! index-events: writes new events from the logs' streams into the index.
 //!
-//! A record is a doorbell: it names a partition that has something new, and the table is the truth. The
-//! key tells the log: `id` is of the DCB log, `aggregateId` of the aggregate log, `p` of the document log.
-//! Each partition succeeds or fails on its own. A partition that may succeed later is retried as long as
-//! there is time. Then the lowest sequence number of its records is reported, and Lambda delivers again
-//! from there. A partition that waits for a person is kept in the dead-letter queue with its cause, and
-//! counts as done.
+//! A record shows events of a partition. Those that are the next ones of their partition are indexed as they
+//! are; otherwise the partition's table is read. The key tells the log: `id` is of the DCB log, `aggregateId`
+//! of the aggregate log, `p` of the document log. Each partition succeeds or fails on its own. A partition
+//! that may succeed later is retried as long as there is time. Then the lowest sequence number of its records
+//! is reported, and Lambda delivers again from there. A partition that waits for a person is kept in the
+//! dead-letter queue with its cause, and counts as done.
 
 mod run;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
-use ringfence::{BoundaryId, Position};
-use ringfence_document_log::StreamName;
-use ringfence_dynamo::Retry;
+use ringfence_dynamo::{Item, Retry};
 use ringfence_lambda::{
     chain,
     reactions::{Letters, letter, sequence_number},
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -102,8 +101,8 @@ struct Batch<'r> {
 struct Due {
     /// The first of its records, which has the lowest sequence number.
     record: usize,
-    /// The newest of its events that a record shows.
-    event: Option<Position>,
+    /// Its events that the records show, by slot.
+    events: BTreeMap<u64, Item>,
     /// Why it is not indexed.
     cause: String,
 }
@@ -115,10 +114,9 @@ impl<'r> Batch<'r> {
         for (record, json) in records.iter().enumerate() {
             match doorbell(&json["dynamodb"]) {
                 Ok(None) => {}
-                Ok(Some(Doorbell { partition, event })) => {
-                    let due = Due { record, event: None, cause: String::new() };
-                    let due = batch.due.entry(partition).or_insert(due);
-                    due.event = due.event.take().max(event);
+                Ok(Some(Doorbell { partition, events })) => {
+                    let due = Due { record, events: BTreeMap::new(), cause: String::new() };
+                    batch.due.entry(partition).or_insert(due).events.extend(events);
                 }
                 Err(cause) => batch.bury(record, letter(json, &cause)),
             }
@@ -130,7 +128,7 @@ impl<'r> Batch<'r> {
     async fn index(&mut self, indexing: &impl Indexing, time: Duration) {
         let doorbell = |(partition, due): (&Partition, &Due)| Doorbell {
             partition: partition.clone(),
-            event: due.event.clone(),
+            events: due.events.clone(),
         };
         let outcomes = indexing.index(self.due.iter().map(doorbell).collect(), time).await;
         for (partition, outcome) in outcomes {
@@ -187,24 +185,11 @@ impl<'r> Batch<'r> {
     }
 }
 
-/// The partition that has something new; `None` for a record of anything but new events.
+/// The partition that has something new, with what is new; `None` for a record of anything but new events.
 fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
-    let image = |name| change["NewImage"].get(name);
-    let key = |name| change["Keys"][name]["S"].as_str();
-    if let Some(id) = key("id") {
-        let event =
-            key("position").and_then(|position| Position::try_from(position.to_owned()).ok());
-        let partition = Partition::from(BoundaryId::stored(id));
-        return Ok(image("event").map(|_| Doorbell { partition, event }));
-    }
-    if let Some(aggregate) = key("aggregateId") {
-        return Ok(image("version").map(|_| Partition::of_aggregate(aggregate).into()));
-    }
-    let Some(stream) = key("p") else { return Err("the record has no key".to_owned()) };
-    // How many events a write of the Tip has appended; calves do not say.
-    let appended = image("a").is_some_and(|appended| appended["N"] != "0");
-    let stream = StreamName::try_from(stream.to_owned()).map_err(|error| chain(&error))?;
-    Ok(appended.then(|| Partition::of_document(&stream).into()))
+    let Some(image) = change.get("NewImage") else { return Ok(None) };
+    let image = serde_dynamo::Item::deserialize(image).map_err(|error| chain(&error))?;
+    Doorbell::of_image(image.into()).map_err(|error| chain(&error))
 }
 
 #[cfg(test)]

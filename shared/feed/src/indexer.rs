@@ -1,10 +1,13 @@
 //! The index, for writing.
 
-use aws_sdk_dynamodb::Client;
-use ringfence_dynamo::{Meter, Table};
+use std::sync::{Mutex, PoisonError};
 
-use crate::checkpoint::EpochEntries;
+use aws_sdk_dynamodb::Client;
+use ringfence_dynamo::Meter;
+
+use crate::checkpoint::{Checkpoint, EpochEntries};
 use crate::error::IndexError;
+use crate::index::Index;
 use crate::logs::Logs;
 
 /// What became of a partition: how many of its events this call has put into the index (without those
@@ -15,16 +18,19 @@ pub type Outcome = Result<u64, IndexError>;
 /// gaps, whatever else runs at the same time and wherever a run breaks off.
 pub struct Indexer {
     pub(crate) logs: Logs,
-    pub(crate) table: Table,
+    pub(crate) index: Index,
     pub(crate) epoch_entries: EpochEntries,
+    /// An end of the index before which all pages were settled; there may be later pages. `None` before
+    /// it is known.
+    end: Mutex<Option<Checkpoint>>,
 }
 
 impl Indexer {
     /// An indexer from `logs` to the index in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(logs: impl Into<Logs>, client: Client, table: impl Into<String>) -> Self {
-        let (logs, table) = (logs.into(), Table::new(client, table));
-        Self { logs, table, epoch_entries: EpochEntries::MAX }
+        let (logs, index) = (logs.into(), Index::new(client, table));
+        Self { logs, index, epoch_entries: EpochEntries::MAX, end: Mutex::default() }
     }
 
     /// The same with epochs of this many entries.
@@ -36,12 +42,21 @@ impl Indexer {
     /// What the index's requests cost so far; each log has a meter of its own.
     #[must_use]
     pub fn meter(&self) -> &Meter {
-        self.table.meter()
+        self.index.meter()
     }
 
     /// The logs that are indexed.
     #[must_use]
     pub fn logs(&self) -> &Logs {
         &self.logs
+    }
+
+    /// The end of the index that was remembered last.
+    pub(crate) fn end(&self) -> Option<Checkpoint> {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn remember(&self, end: Checkpoint) {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 }

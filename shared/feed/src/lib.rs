@@ -1,37 +1,43 @@
 //! The feed: every event once, in the order of its partition, without gaps, for ever.
 //!
-//! A stream of a table keeps its records for a day, delivers them at least once and promises order per
-//! item only. So a record is a doorbell, and the table is the truth. The [`Indexer`] reads the new events
-//! of a partition of one of the [`Logs`], validated by its fence or by its versions. It appends them to
-//! the index in one transaction with the partition's progress. An [`Index`] is read from any
-//! [`Checkpoint`]; [`Checkpoints`] keep those of named readers.
+//! A partition of any of the [`Logs`] is a stream whose events are numbered without gaps. So the next
+//! event is known by its number: the [`Indexer`] takes the image in a stream record if it has that
+//! number, and otherwise reads the partition's table. An [`Index`] reads what was indexed from any
+//! [`Checkpoint`], [`Checkpoints`] keep where named readers are.
 //!
-//! The index is a list of epochs of pages of events. One item, the tip, says where the next page begins.
-//! Every append moves the tip and the progress of each of the page's partitions, under the condition that
-//! they are as they were read. So if two indexers write at once, one fails and goes on from what the other
-//! has done, and a crash or a lost answer leaves all of a page or nothing.
+//! The index is a list of epochs of pages of events, written as a log is:
+//!
+//! 1. A page is put where the page before it ends, under the condition that nothing is there.
+//! 2. Then the progress of each of its partitions is moved: the page is settled.
+//! 3. A page is put only after the page before it is settled.
+//!
+//! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later
+//! page, so the progress was right, and no event is in the index twice. If the put fails, another indexer
+//! was there first. Then it finds the end, settles the last page, and goes on after it. The same mends what
+//! a crash left between 1 and 2.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. What an entry
 //! holds is the item of the event's own log; the module `entry` tells which.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod aggregates;
 mod checkpoint;
 mod checkpoints;
 mod documents;
+mod end;
 mod entry;
 mod error;
 mod filter;
-mod group;
 mod index;
 pub mod index_events;
 mod indexer;
 mod item;
 mod logs;
 mod news;
+mod page;
 mod partition;
 mod read;
 mod round;
+mod settle;
 mod verify;
 
 pub use checkpoint::{
@@ -41,9 +47,9 @@ pub use checkpoints::{Checkpoints, Reached, Reader};
 pub use entry::{EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
-pub use group::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use index::{Entry, Index, Until};
 pub use indexer::{Indexer, Outcome};
 pub use logs::Logs;
+pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Doorbell, Log, Partition};
 pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

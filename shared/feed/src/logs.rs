@@ -1,20 +1,23 @@
 //! The logs whose events go into one index, and their new events.
 //!
-//! A partition of the DCB log is compared with its fence. A stream of the other two logs needs no fence:
-//! its events are numbered without gaps. So the number after the last indexed one is the next event, and a
-//! higher number shows that events are not visible yet.
+//! The events of a partition are numbered without gaps. So the number after the last indexed one is the
+//! next event, and a higher number shows that events are not visible yet.
 
-use ringfence::LogError;
-use ringfence_aggregate_log::{AggregateKey, Table};
+use std::collections::BTreeMap;
+
+use ringfence_aggregate_log::{AggregateKey, Range, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
-use ringfence_dynamo::{Clock, Retry};
+use ringfence_dynamo::{Clock, Item, Retry};
 
+use crate::documents;
 use crate::error::{IndexError, StreamError};
-use crate::item::Progress;
-use crate::news::{Mark, News};
-use crate::partition::{Doorbell, Log, Partition};
-use crate::{aggregates, documents};
+use crate::news::{Found, News, bounded, dense};
+use crate::partition::{Log, Partition};
+
+/// How often a partition with missing events is read. That takes some seconds; items become visible within
+/// milliseconds.
+const LOOKS_MAX: u32 = 8;
 
 /// The logs of one index.
 pub struct Logs {
@@ -30,6 +33,12 @@ impl From<DcbLog> for Logs {
     fn from(dcb: DcbLog) -> Self {
         Self { dcb, aggregates: None, documents: None }
     }
+}
+
+/// A log whose events are items of their own.
+enum Source<'a> {
+    Dcb(&'a DcbLog),
+    Aggregates(Table, AggregateKey),
 }
 
 impl Logs {
@@ -53,50 +62,89 @@ impl Logs {
         self.documents.as_ref().ok_or(StreamError::NoLog { log: "document" })
     }
 
-    /// The mark up to which each of the partitions is to be read now.
-    pub(crate) async fn marks(
-        &self,
-        doorbells: &[Doorbell],
-        retry: Retry,
-    ) -> Result<Vec<(Partition, Result<Mark, IndexError>)>, LogError> {
-        let (fenced, streams): (Vec<_>, Vec<_>) =
-            doorbells.iter().partition(|doorbell| doorbell.partition.log == Log::Dcb);
-        let fences: Vec<_> =
-            fenced.iter().map(|bell| (bell.partition.id.clone(), bell.event.clone())).collect();
-        let fences = self.dcb.marks(&fences, retry).await?;
-        let fences = fences.into_iter().map(|mark| Ok(Mark::Fence(mark?)));
-        let ends = streams.iter().map(|_| Ok(Mark::End));
-        let partitions = fenced.iter().chain(&streams).map(|bell| bell.partition.clone());
-        Ok(partitions.zip(fences.chain(ends)).collect())
-    }
-
-    /// The events after `after`, up to the mark: all of them, or some and the mark to go on with.
+    /// The events after slot `after`: all of them, or some and that there may be more. `known` are events
+    /// that the partition has, whether or not a read shows them already.
     pub(crate) async fn news(
         &self,
         partition: &Partition,
-        after: &Progress,
-        mark: &Mark,
+        after: Option<u64>,
+        known: &BTreeMap<u64, Item>,
         retry: Retry,
     ) -> Result<News, IndexError> {
-        match (partition.log, mark) {
-            (Log::Dcb, Mark::Fence(mark)) => {
-                let after = after.in_dcb_log();
-                let news = self.dcb.news(&partition.id, &after, mark, retry).await?;
-                Ok(News::of(partition, news.events, news.more.map(Mark::Fence)))
-            }
-            (Log::Aggregates, _) => {
+        let source = match partition.log {
+            Log::Dcb => Source::Dcb(&self.dcb),
+            Log::Aggregates => {
                 let key = AggregateKey::of_partition(partition.id.as_str());
-                let key = key.map_err(StreamError::Aggregate)?;
                 let log = self.aggregates()?.clone().retrying(retry);
-                aggregates::news(&log, partition, &key, after.version(), retry).await
+                Source::Aggregates(log, key.map_err(StreamError::Aggregate)?)
             }
-            (Log::Documents, _) => {
+            Log::Documents => {
                 let stream = StreamName::of_partition(&partition.id);
                 let stream = stream.map_err(StreamError::Stream)?;
                 let (log, clock) = (self.documents()?, self.clock());
-                documents::news(log, clock, partition, &stream, after.version(), retry).await
+                let found = documents::news(log, clock, &stream, after, retry).await?;
+                return Ok(News::of(partition, found));
             }
-            (Log::Dcb, Mark::End) => unreachable!("only a stream is read to its end"),
+        };
+        let found = whole(&source, partition, next(partition, after), known, retry).await?;
+        Ok(News::of(partition, found))
+    }
+}
+
+/// The slot after the last one that is indexed.
+pub(crate) fn next(partition: &Partition, after: Option<u64>) -> u64 {
+    after.map_or(partition.log.first_slot(), |after| after.saturating_add(1))
+}
+
+/// The events from slot `wanted` on, without gaps. A read is strong, yet the events of one transaction
+/// may become visible one by one: where one is missing, it looks again, and what stays missing is an
+/// error.
+async fn whole(
+    source: &Source<'_>,
+    partition: &Partition,
+    wanted: u64,
+    known: &BTreeMap<u64, Item>,
+    retry: Retry,
+) -> Result<Found, StreamError> {
+    let mut attempts = retry.attempts_max(LOOKS_MAX).start();
+    loop {
+        let (mut items, more) = source.look(partition, wanted, retry).await?;
+        if !more {
+            let known = known.range(wanted..).map(|(slot, item)| (*slot, item.clone()));
+            items.extend(known);
+        }
+        let dense = dense(&mut items, wanted);
+        let Some(&found) = items.keys().next() else { return Ok((dense, more)) };
+        if !dense.is_empty() {
+            // The next call looks for what is missing.
+            return Ok((dense, true));
+        }
+        if !attempts.again().await {
+            let partition = partition.id.clone();
+            return Err(match attempts.made() < LOOKS_MAX {
+                true => StreamError::OutOfTime { partition },
+                false => StreamError::Gap { partition, wanted, found },
+            });
+        }
+    }
+}
+
+impl Source<'_> {
+    /// Some items from a slot on, and whether there may be more.
+    async fn look(
+        &self,
+        partition: &Partition,
+        from: u64,
+        retry: Retry,
+    ) -> Result<Found, StreamError> {
+        match self {
+            Self::Dcb(log) => {
+                bounded(log.items_after(&partition.id, from.saturating_sub(1), retry)).await
+            }
+            Self::Aggregates(log, key) => {
+                let range = Range { min_version: Some(from), ..Range::default() };
+                bounded(log.items(key, range)).await
+            }
         }
     }
 }

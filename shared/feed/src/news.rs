@@ -1,28 +1,25 @@
 //! The new events of a partition of any log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::Sequence;
-use ringfence_dynamo::{Item, attribute_bytes};
+use futures::{Stream, TryStreamExt};
+use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
 
-use crate::entry::{event_of, position_of};
-use crate::error::IndexError;
+use crate::entry::{event_of, slot_of};
+use crate::error::{IndexError, StreamError};
 use crate::partition::{Log, Partition};
 
-/// How often a stream with missing events is read. That takes some seconds; items become visible within
-/// milliseconds.
-pub(crate) const LOOKS_MAX: u32 = 8;
-/// The bytes of one read of a stream, which may bring one item more: a page of a query.
+/// What one read of a partition brings, in bytes, and at most one item more: a page of a query.
 pub(crate) const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// An event to index.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
-    pub(crate) position: Sequence,
+    pub(crate) slot: u64,
     /// When it was recorded, as far as that is known: older events come first.
-    pub(crate) ms: u64,
-    pub(crate) event_type: String,
+    pub(crate) at: u64,
     /// Its size on a page, in bytes.
     pub(crate) bytes: usize,
     pub(crate) entry: AttributeValue,
@@ -30,60 +27,69 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     /// The entry of an item, if readers can decode it.
-    pub(crate) fn of(partition: &Partition, mut item: Item) -> Result<Self, IndexError> {
-        let (partition, position) = (partition.clone(), position_of(&item));
+    fn of(partition: &Partition, slot: u64, mut item: Item) -> Result<Self, IndexError> {
         if partition.log == Log::Dcb {
             item.retain(|name, _| !name.starts_with("tag_"));
         }
-        let event = match event_of(item.clone()) {
-            Ok(event) => event,
-            Err(source) => {
-                let source = Arc::new(source);
-                return Err(IndexError::Undecodable { partition, position, source });
-            }
-        };
-        let (ms, position, event_type) = (event.ms(), event.position, event.event_type);
+        let event = event_of(item.clone()).map_err(|source| {
+            let (partition, source) = (partition.clone(), Arc::new(source));
+            IndexError::Undecodable { partition, slot, source }
+        })?;
         let entry = AttributeValue::M(item);
         // One byte for its place in the list.
         let bytes = 1 + attribute_bytes(&entry);
-        Ok(Self { position, ms: ms.unwrap_or(0), event_type, bytes, entry })
+        Ok(Self { slot, at: event.at, bytes, entry })
     }
 }
 
-/// The mark up to which a partition is read.
-#[derive(Clone, Debug)]
-pub(crate) enum Mark {
-    /// As a fence says.
-    Fence(ringfence_dcb_log::Mark),
-    /// To the end of a stream.
-    End,
-}
+/// Some events of a partition, by slot, and whether more may follow.
+pub(crate) type Found = (BTreeMap<u64, Item>, bool);
 
-/// The next events of a partition, in order.
+/// The next events of a partition, without gaps.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) fresh: Vec<Fresh>,
-    /// Why the next one can't be indexed; later ones wait for it.
+    /// Why the next one can't be indexed; those after it wait for it.
     pub(crate) failed: Option<IndexError>,
-    /// The mark to go on with, if more follow.
-    pub(crate) more: Option<Mark>,
+    /// Whether more may follow.
+    pub(crate) more: bool,
 }
 
 impl News {
     /// Takes the items up to the first that can't be indexed.
-    pub(crate) fn of(partition: &Partition, items: Vec<Item>, more: Option<Mark>) -> Self {
+    pub(crate) fn of(partition: &Partition, (items, more): Found) -> Self {
         let mut news = Self { more, ..Self::default() };
-        for item in items {
-            match Fresh::of(partition, item) {
+        for (slot, item) in items {
+            match Fresh::of(partition, slot, item) {
                 Ok(fresh) => news.fresh.push(fresh),
-                Err(error) => return Self { failed: Some(error), more: None, ..news },
+                Err(error) => return Self { failed: Some(error), more: false, ..news },
             }
         }
         news
     }
 }
 
-/// The version after the last indexed one; `first` if none is indexed.
-pub(crate) fn next(after: Option<u64>, first: u64) -> u64 {
-    after.map_or(first, |after| after.saturating_add(1))
+/// The items from `wanted` on as far as they have no gap; those after a gap stay in `items`.
+pub(crate) fn dense(items: &mut BTreeMap<u64, Item>, wanted: u64) -> BTreeMap<u64, Item> {
+    let mut dense = items.split_off(&wanted);
+    let gap = (wanted..).zip(dense.keys()).find(|(n, slot)| n != *slot).map(|(n, _)| n);
+    *items = gap.map(|gap| dense.split_off(&gap)).unwrap_or_default();
+    dense
+}
+
+/// Some items of a stream by slot, and whether there may be more.
+pub(crate) async fn bounded<E: Into<StreamError>>(
+    items: impl Stream<Item = Result<Item, E>>,
+) -> Result<Found, StreamError> {
+    let mut items = std::pin::pin!(items);
+    let (mut found, mut bytes) = (BTreeMap::new(), 0);
+    while let Some(item) = items.try_next().await.map_err(Into::into)? {
+        bytes += item_bytes(&item);
+        // A number that is not whole is of no event.
+        found.extend(slot_of(&item).map(|slot| (slot, item)));
+        if bytes >= NEWS_BYTES_MAX {
+            return Ok((found, true));
+        }
+    }
+    Ok((found, false))
 }

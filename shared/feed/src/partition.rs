@@ -1,9 +1,10 @@
 //! Partitions of the logs, and what wakes the indexer for one.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use ringfence::{BoundaryId, FedEvent, Position, Sequence};
+use ringfence::{BoundaryId, SequencedEvent};
 use ringfence_document_log::StreamName;
+use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
 /// A log of the stack.
@@ -19,6 +20,16 @@ pub enum Log {
     Aggregates,
     /// The document log.
     Documents,
+}
+
+impl Log {
+    /// The number of a partition's first event.
+    pub(crate) fn first_slot(self) -> u64 {
+        match self {
+            Self::Dcb | Self::Aggregates => 1,
+            Self::Documents => 0,
+        }
+    }
 }
 
 /// Events that have one order: a partition of the DCB log, an aggregate, a document's stream.
@@ -43,13 +54,14 @@ impl Partition {
         Self { log: Log::Documents, id: stream.partition() }
     }
 
-    /// The partition of this name. Only those of the DCB log have a `:` and no `#`, or are `dcb`.
+    /// The one of this name: of the partitions of all logs, only an aggregate's has a `#`, and a
+    /// document's stream is escaped.
     #[must_use]
     pub fn named(id: BoundaryId) -> Self {
-        let log = match id.as_str() {
-            name if name.contains('#') => Log::Aggregates,
-            name if name.contains(':') || id == BoundaryId::tagless() => Log::Dcb,
-            _ => Log::Documents,
+        let log = match () {
+            () if id.is_of_dcb_log() => Log::Dcb,
+            () if id.as_str().contains('#') => Log::Aggregates,
+            () => Log::Documents,
         };
         Self { log, id }
     }
@@ -59,15 +71,10 @@ impl Partition {
         self.log == Log::Documents && self.id.as_str().starts_with('$')
     }
 
-    /// The partition of an event. Among the names of streams, only an aggregate's has a `#`.
+    /// That of an event.
     #[must_use]
-    pub fn of(event: &FedEvent) -> Self {
-        let log = match &event.position {
-            Sequence::Position(_) => Log::Dcb,
-            Sequence::Version(_) if event.partition.as_str().contains('#') => Log::Aggregates,
-            Sequence::Version(_) => Log::Documents,
-        };
-        Self { log, id: event.partition.clone() }
+    pub fn of(event: &SequencedEvent) -> Self {
+        Self::named(event.partition.clone())
     }
 }
 
@@ -83,19 +90,19 @@ impl fmt::Display for Partition {
     }
 }
 
-/// A partition that has something new.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A partition that has something new. [`Doorbell::of_image`] makes that of a stream record.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Doorbell {
     /// The partition.
     pub partition: Partition,
-    /// An event of the DCB log that a record of the stream shows in it. The partition is not done before
-    /// its fence counts this event: a fence that is read in the middle of an append can be older than the
-    /// event. The other logs have no fences.
-    pub event: Option<Position>,
+    /// Events that the partition is known to have, by slot, each as an entry of the index has it. Those
+    /// that continue what is indexed are taken as they are. If there are others, or none at all, the
+    /// partition is read.
+    pub events: BTreeMap<u64, Item>,
 }
 
 impl<P: Into<Partition>> From<P> for Doorbell {
     fn from(partition: P) -> Self {
-        Self { partition: partition.into(), event: None }
+        Self { partition: partition.into(), events: BTreeMap::new() }
     }
 }

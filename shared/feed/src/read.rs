@@ -89,7 +89,10 @@ fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
     })
 }
 
-fn decode(before: Checkpoint, entry: AttributeValue) -> Result<ringfence::FedEvent, FeedError> {
+fn decode(
+    before: Checkpoint,
+    entry: AttributeValue,
+) -> Result<ringfence::SequencedEvent, FeedError> {
     let undecodable = |source| FeedError::Undecodable { before, source };
     let AttributeValue::M(item) = entry else {
         return Err(undecodable("the entry is not a map".into()));
@@ -139,19 +142,21 @@ enum Answer {
 
 /// The entries of an epoch that has ended, from its last page.
 async fn epoch_entries(index: &Index, epoch: u64) -> Result<u64, FeedError> {
-    let last = last_page(index, epoch, EPOCH_ENTRIES_MAX, "reading the end of an epoch").await?;
+    let (end, retry) = (EPOCH_ENTRIES_MAX, Retry::default());
+    let last = last_page_of(index, epoch, end, "reading the end of an epoch", retry).await?;
     Ok(last.map_or(0, |page| page.n()))
 }
 
 /// The last page of an epoch that begins at or before the offset.
-async fn last_page(
+pub(crate) async fn last_page_of(
     index: &Index,
     epoch: u64,
     offset: u64,
     operation: &'static str,
+    retry: Retry,
 ) -> Result<Option<Page>, FeedError> {
     let query = || query(index, epoch, offset, Direction::Back);
-    let items = Retry::default().run(query).await.map_err(failed(operation))?;
+    let items = retry.run(query).await.map_err(failed(operation))?;
     items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()
 }
 
@@ -170,7 +175,8 @@ impl Place {
         if offset == 0 {
             return Ok(Self { epoch, i: 0, skip: 0 });
         }
-        Ok(match last_page(index, epoch, offset, "finding a checkpoint").await? {
+        let (what, retry) = ("finding a checkpoint", Retry::default());
+        Ok(match last_page_of(index, epoch, offset, what, retry).await? {
             Some(page) if page.n() > offset => Self { epoch, i: page.i, skip: offset - page.i },
             Some(page) if page.sealed => Self { epoch: epoch + 1, i: 0, skip: 0 },
             _ => Self { epoch, i: offset, skip: 0 },
@@ -212,21 +218,24 @@ impl Place {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(crate) enum Direction {
     /// From the offset on.
     Forward { strong: bool },
+    /// The first page that begins at or after the offset, as a replica has it.
+    First,
     /// The last page that begins at or before the offset.
     Back,
 }
 
-async fn query(
+pub(crate) async fn query(
     index: &Index,
     epoch: u64,
     offset: u64,
     direction: Direction,
 ) -> Result<Vec<Item>, Failure> {
     let back = direction == Direction::Back;
-    let strong = direction != Direction::Forward { strong: false };
+    let one = back || direction == Direction::First;
+    let strong = back || direction == Direction::Forward { strong: true };
     let of_pages = |query: QueryFluentBuilder| {
         query
             .key_condition_expression(match back {
@@ -238,7 +247,7 @@ async fn query(
             .expression_attribute_values(":p", text(epoch_id(epoch)))
             .expression_attribute_values(":i", number(offset))
             .set_scan_index_forward(back.then_some(false))
-            .set_limit(back.then_some(1))
+            .set_limit(one.then_some(1))
             .consistent_read(strong)
     };
     Ok(index.table.query(of_pages).await?.items.unwrap_or_default())

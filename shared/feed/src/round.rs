@@ -1,19 +1,26 @@
-//! Indexes as many partitions as one transaction can move.
+//! Indexes as many partitions as one request can read the progress of.
+//!
+//! A round knows an end of the index before which every page was settled, and has read the progress of
+//! its partitions after it knew that end. So if a page can be put there, no other page has moved that
+//! progress since. If not, the round finds the end anew and reads the progress again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures::stream::{StreamExt, iter};
 use ringfence::BOUNDARY_BYTES_MAX;
-use ringfence_dcb_log::NewsError;
-use ringfence_dynamo::{Failure, Reason, Retry};
+use ringfence_dynamo::{Failure, Item, Retry};
 
+use crate::checkpoint::Checkpoint;
+use crate::entry::append_id_of;
 use crate::error::{FeedError, IndexError, failed};
-use crate::group::{GROUP_PARTITIONS_MAX, Group, Queue, Room};
 use crate::indexer::{Indexer, Outcome};
-use crate::item::{self, Indexed, Tip};
-use crate::news::{Fresh, Mark, News};
+use crate::item::{Page, Progress, progress_key};
+use crate::logs::next;
+use crate::news::{News, dense};
+use crate::page::{GROUP_PARTITIONS_MAX, Queue, Room};
 use crate::partition::{Doorbell, Partition};
+use crate::settle::settle;
 
 /// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
@@ -24,38 +31,40 @@ const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 impl Indexer {
     /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition
-    /// succeeds or fails on its own. It needs the memory of a few pages of queries, however much is new.
+    /// succeeds or fails on its own. It needs the memory of the doorbells' events and of a few pages of
+    /// queries, however much is new.
     pub async fn index(
         &self,
         doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
         retry: Retry,
     ) -> BTreeMap<Partition, Outcome> {
-        let mut partitions = BTreeMap::new();
-        for Doorbell { partition, event } in doorbells.into_iter().map(Into::into) {
-            let known: &mut Option<_> = partitions.entry(partition).or_default();
-            *known = known.take().max(event);
+        let mut partitions: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for Doorbell { partition, events } in doorbells.into_iter().map(Into::into) {
+            partitions.entry(partition).or_default().extend(events);
         }
-        let doorbells: Vec<_> = partitions
-            .into_iter()
-            .map(|(partition, event)| Doorbell { partition, event })
-            .collect();
         let mut outcomes = BTreeMap::new();
-        for chunk in doorbells.chunks(GROUP_PARTITIONS_MAX) {
-            outcomes.extend(Round::new(self, retry).run(chunk).await);
+        while !partitions.is_empty() {
+            let later = partitions.keys().nth(GROUP_PARTITIONS_MAX).cloned();
+            let later = later.map(|first| partitions.split_off(&first)).unwrap_or_default();
+            let now = std::mem::replace(&mut partitions, later);
+            outcomes.extend(Round::new(self, retry).run(now).await);
         }
         outcomes
     }
 }
 
+/// Events that a partition is known to have, by slot.
+type Known = BTreeMap<u64, Item>;
+
 /// One run over some partitions.
-pub(crate) struct Round<'a> {
+struct Round<'a> {
     indexer: &'a Indexer,
     retry: Retry,
-    /// `None` before the first page.
-    tip: Option<Tip>,
+    /// Where the next page begins.
+    end: Checkpoint,
     queues: BTreeMap<Partition, Queue>,
-    /// Partitions that may have more than their queue holds.
-    marks: BTreeMap<Partition, Mark>,
+    /// Partitions that may have more than their queue holds, and what is known of that.
+    open: BTreeMap<Partition, Known>,
     outcomes: BTreeMap<Partition, Outcome>,
     /// The most entries of the next page. There are fewer after a page was refused for its content, until
     /// the event that is the cause stands alone.
@@ -63,36 +72,31 @@ pub(crate) struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    pub(crate) fn new(indexer: &'a Indexer, retry: Retry) -> Self {
-        let (tip, queues, marks) = (None, BTreeMap::new(), BTreeMap::new());
+    fn new(indexer: &'a Indexer, retry: Retry) -> Self {
+        let (end, queues, open) = (Checkpoint::START, BTreeMap::new(), BTreeMap::new());
         let (outcomes, entries_max) = (BTreeMap::new(), usize::MAX);
-        Self { indexer, retry, tip, queues, marks, outcomes, entries_max }
+        Self { indexer, retry, end, queues, open, outcomes, entries_max }
     }
 
-    pub(crate) async fn run(mut self, doorbells: &[Doorbell]) -> BTreeMap<Partition, Outcome> {
-        let (internal, doorbells): (Vec<_>, Vec<_>) =
-            doorbells.iter().cloned().partition(|bell| bell.partition.is_internal());
-        self.outcomes.extend(internal.into_iter().map(|bell| (bell.partition, Ok(0))));
-        let (doorbells, unnamed): (Vec<_>, Vec<_>) = doorbells
-            .into_iter()
-            .partition(|bell| bell.partition.id.as_str().len() <= BOUNDARY_BYTES_MAX);
-        for Doorbell { partition, .. } in unnamed {
+    async fn run(mut self, doorbells: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Outcome> {
+        for (partition, known) in doorbells {
             let bytes = partition.id.as_str().len();
-            self.fail(partition.clone(), IndexError::Name { partition, bytes });
-        }
-        if let Err(error) = self.begin(&doorbells).await {
-            let failed = doorbells.into_iter().map(|bell| (bell.partition, Err(error.clone())));
-            self.outcomes.extend(failed);
-            return self.outcomes;
+            if partition.is_internal() {
+                self.outcomes.insert(partition, Ok(0));
+            } else if bytes > BOUNDARY_BYTES_MAX {
+                self.fail(partition.clone(), IndexError::Name { partition, bytes });
+            } else {
+                self.outcomes.insert(partition.clone(), Ok(0));
+                self.queues.insert(partition.clone(), Queue::default());
+                self.open.insert(partition, known);
+            }
         }
         let Err(error) = self.write().await else { return self.outcomes };
         // The index takes nothing now, so every partition that is not done yet has failed.
         let error = IndexError::Feed(Arc::new(error));
-        for (partition, queue) in &self.queues {
-            let done = queue.fresh.is_empty() && !self.marks.contains_key(partition);
-            if let Some(outcome) = self.outcomes.get_mut(partition)
+        for partition in self.undone().cloned().collect::<Vec<_>>() {
+            if let Some(outcome) = self.outcomes.get_mut(&partition)
                 && outcome.is_ok()
-                && !done
             {
                 *outcome = Err(error.clone());
             }
@@ -100,68 +104,125 @@ impl<'a> Round<'a> {
         self.outcomes
     }
 
-    /// Reads what is indexed, and then the fences. In the other order, a fence could count fewer events than
-    /// others have indexed meanwhile.
-    async fn begin(&mut self, doorbells: &[Doorbell]) -> Result<(), IndexError> {
-        let indexed = self.read_indexed(doorbells).await;
-        indexed.map_err(|error| IndexError::Feed(Arc::new(error)))?;
-        let marks = self.indexer.logs.marks(doorbells, self.retry).await;
-        for (partition, mark) in marks.map_err(NewsError::from)? {
-            match mark {
-                Ok(mark) => {
-                    self.outcomes.insert(partition.clone(), Ok(0));
-                    self.marks.insert(partition, mark);
-                }
-                Err(error) => self.fail(partition, error),
-            }
-        }
-        Ok(())
-    }
-
     async fn write(&mut self) -> Result<(), FeedError> {
-        while !self.marks.is_empty() {
+        match self.indexer.end() {
+            _ if self.open.is_empty() => return Ok(()),
+            Some(end) => {
+                self.end = end;
+                self.read_progress([]).await?;
+            }
+            None => self.find_end().await?,
+        }
+        self.take_known();
+        loop {
             self.fill().await;
             while self.commit().await? {}
+            if self.open.is_empty() {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Partitions that have more, or whose events are not all in the index.
+    fn undone(&self) -> impl Iterator<Item = &Partition> {
+        let undone = |(partition, queue): &(&Partition, &Queue)| {
+            !queue.fresh.is_empty() || self.open.contains_key(*partition)
+        };
+        self.queues.iter().filter(undone).map(|(partition, _)| partition)
     }
 
     fn fail(&mut self, partition: Partition, error: IndexError) {
-        self.marks.remove(&partition);
+        self.open.remove(&partition);
         self.outcomes.insert(partition, Err(error));
     }
 
-    /// Reads the tip and what is indexed of each partition.
-    async fn read_indexed(&mut self, doorbells: &[Doorbell]) -> Result<(), FeedError> {
-        let partitions = doorbells.iter().map(|bell| &bell.partition);
-        let keys = partitions.clone().map(|partition| item::progress_key(&partition.id));
-        let keys = keys.chain([item::tip_key()]);
-        self.queues = partitions.map(|p| (p.clone(), Queue::default())).collect();
-        let items = self.indexer.table.get_all(self.retry, keys.collect(), true).await;
-        for item in items.map_err(failed("reading what is indexed"))? {
-            if item::is_tip(&item) {
-                self.tip = Some(Tip::of(&item)?);
-            } else if let Some(id) = item::progress_of(&item) {
-                let indexed = Indexed::of(&item)?;
-                let queues = self.queues.iter_mut().filter(|(partition, _)| partition.id == id);
-                queues.for_each(|(_, queue)| queue.indexed = indexed.clone());
-            }
+    /// Finds the end of the index, settles the last page and reads the progress of the partitions.
+    async fn find_end(&mut self) -> Result<(), FeedError> {
+        let Indexer { index, .. } = self.indexer;
+        let last = index.last_page(self.retry).await?;
+        let reached = last.as_ref().map(Page::progress).transpose()?.unwrap_or_default();
+        let found = self.read_progress(reached.keys().cloned()).await?;
+        let unsettled = reached.iter().filter(|(partition, progress)| {
+            found.get(partition).is_none_or(|found| found.checkpoint < progress.checkpoint)
+        });
+        settle(&index.table, unsettled, self.retry).await?;
+        for (partition, progress) in reached {
+            self.advance(&partition, progress);
         }
+        self.goes_on(last.map_or(Ok(Checkpoint::START), |page| page.end())?);
         Ok(())
     }
 
-    /// Reads the new events of partitions whose queue is empty, until enough is held.
+    /// All pages before `end` are settled.
+    fn goes_on(&mut self, end: Checkpoint) {
+        self.end = end;
+        self.indexer.remember(end);
+    }
+
+    /// Reads the progress of the partitions that are not done, and of some more.
+    async fn read_progress(
+        &mut self,
+        more: impl IntoIterator<Item = Partition>,
+    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+        let mut partitions: Vec<_> = self.undone().cloned().chain(more).collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let keys = partitions.iter().map(|partition| progress_key(&partition.id)).collect();
+        let items = self.indexer.index.table.get_all(self.retry, keys, true).await;
+        let items = items.map_err(failed("reading what is indexed"))?;
+        let found: BTreeMap<_, _> = items.iter().map(Progress::of).collect::<Result<_, _>>()?;
+        for (partition, progress) in &found {
+            self.advance(partition, progress.clone());
+        }
+        Ok(found)
+    }
+
+    /// Takes over how far a partition is indexed; how many of the events that wait are done with that. The
+    /// others follow on it still: they were all there was after an earlier progress.
+    fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
+        let Some(queue) = self.queues.get_mut(partition) else { return 0 };
+        if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
+            return 0;
+        }
+        let waiting = queue.fresh.len();
+        queue.fresh.retain(|fresh| fresh.slot > progress.slot);
+        queue.progress = Some(progress);
+        waiting - queue.fresh.len()
+    }
+
+    /// Takes the known events that continue the progress. A partition that has others, or of which none
+    /// is known, stays to be read.
+    fn take_known(&mut self) {
+        for (partition, mut known) in std::mem::take(&mut self.open) {
+            let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());
+            let (is_read, last) = (known.is_empty(), progress.map(|progress| progress.slot));
+            if let Some(Progress { slot, append_id: Some(indexed), .. }) = progress
+                && known.get(slot).and_then(append_id_of).is_some_and(|stored| stored != indexed)
+            {
+                let (partition, slot) = (partition.clone(), *slot);
+                self.fail(partition.clone(), IndexError::Replaced { partition, slot });
+                continue;
+            }
+            let taken = dense(&mut known, next(&partition, last));
+            let more = is_read || !known.is_empty();
+            let news = News::of(&partition, (taken, more));
+            self.open.insert(partition.clone(), known);
+            self.accept(partition, news);
+        }
+    }
+
+    /// Reads the new events of open partitions, until enough is held.
     async fn fill(&mut self) {
-        let Self { indexer, retry, queues, marks, .. } = &*self;
-        let read = |(partition, mark): (&Partition, &Mark)| {
-            let (partition, mark) = (partition.clone(), mark.clone());
-            let after = queues[&partition].indexed.progress.clone();
+        let Self { indexer, retry, queues, open, .. } = &*self;
+        let read = |(partition, known): (&Partition, &Known)| {
+            let (partition, known) = (partition.clone(), known.clone());
+            let after = queues.get(&partition).and_then(Queue::last);
             async move {
-                let news = indexer.logs.news(&partition, &after, &mark, *retry).await;
+                let news = indexer.logs.news(&partition, after, &known, *retry).await;
                 (partition, news)
             }
         };
-        let reads: Vec<_> = marks.iter().map(read).collect();
+        let reads: Vec<_> = open.iter().map(read).collect();
         let mut reads = iter(reads).buffer_unordered(READS_AT_ONCE);
         let mut all = Vec::new();
         let mut held = 0;
@@ -182,9 +243,8 @@ impl<'a> Round<'a> {
     }
 
     fn accept(&mut self, partition: Partition, news: News) {
-        match news.more {
-            Some(mark) => drop(self.marks.insert(partition.clone(), mark)),
-            None => drop(self.marks.remove(&partition)),
+        if !news.more {
+            self.open.remove(&partition);
         }
         self.queues.entry(partition.clone()).or_default().fresh.extend(news.fresh);
         if let Some(error) = news.failed {
@@ -192,102 +252,60 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Writes one page from the queues, and goes on from what others have done meanwhile. Returns false if
-    /// nothing is left.
+    /// Puts the next page and settles it; false when nothing waits.
     async fn commit(&mut self) -> Result<bool, FeedError> {
-        let mut attempts = self.retry.attempts_max(COMMITS_MAX).start();
-        while let Some(group) = self.group()? {
-            let table = &self.indexer.table;
-            let send = || table.transact(group.actions.clone(), group.token.to_string());
-            let Err(gave_up) = attempts.run(send).await else {
-                self.done(group);
+        let (Indexer { index, epoch_entries, .. }, retry) = (self.indexer, self.retry);
+        let mut attempts = retry.attempts_max(COMMITS_MAX).start();
+        loop {
+            let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
+            let Some(page) = Page::cut(&self.queues, self.end, room) else { return Ok(false) };
+            let put = page.put(index.table.name());
+            let Err(gave_up) = retry.run(|| index.table.put(put.clone())).await else {
+                self.done(&page).await?;
                 return Ok(true);
             };
-            if self.moved(&group, &gave_up.failure)? {
-                if !attempts.again().await {
+            match gave_up.failure {
+                Failure::Condition(_) if !attempts.again().await => {
                     return Err(FeedError::Contention { attempts: attempts.made() });
                 }
-                continue;
+                // The page of another, or this one, sent before.
+                Failure::Condition(_) => self.find_end().await?,
+                _ if gave_up.failure.is_of_content() => {
+                    self.narrow(&page, failed("writing a page")(gave_up))?;
+                    return Ok(true);
+                }
+                _ => return Err(failed("writing a page")(gave_up)),
             }
-            let refused = !gave_up.failure.is_transient() && gave_up.failure.is_of_content();
-            let error = failed("writing a page")(gave_up);
-            if !refused {
-                return Err(error);
-            }
-            self.narrow(&group, error);
-            return Ok(true);
         }
-        Ok(false)
+    }
+
+    /// Settles a page that was put, and goes on after it.
+    async fn done(&mut self, page: &Page) -> Result<(), FeedError> {
+        let reached = page.progress()?;
+        settle(&self.indexer.index.table, &reached, self.retry).await?;
+        for (partition, progress) in reached {
+            let indexed = self.advance(&partition, progress) as u64;
+            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
+                *total += indexed;
+            }
+        }
+        self.goes_on(page.end()?);
+        self.entries_max = self.entries_max.saturating_mul(2);
+        Ok(())
     }
 
     /// After a page that is refused for its content: halves the next one, and gives up the partition whose
     /// event no page can hold even alone. Events after it wait, to keep the order of the partition.
-    fn narrow(&mut self, refused: &Group, error: FeedError) {
-        let entries = refused.entries();
-        self.entries_max = (entries / 2).max(1);
-        if entries == 1
-            && let Some((partition, ..)) = refused.partitions.first()
-            && let Some(queue) = self.queues.get_mut(partition)
-            && let Some(Fresh { position, .. }) =
-                std::mem::take(&mut queue.fresh).into_iter().next()
+    fn narrow(&mut self, refused: &Page, error: FeedError) -> Result<(), FeedError> {
+        self.entries_max = (refused.entries.len() / 2).max(1);
+        if refused.entries.len() == 1
+            && let Some((partition, Progress { slot, .. })) = refused.progress()?.pop_first()
+            && let Some(queue) = self.queues.get_mut(&partition)
         {
+            queue.fresh = VecDeque::new();
             let (partition, source) = (partition.clone(), Arc::new(error));
-            self.fail(partition.clone(), IndexError::Unwritable { partition, position, source });
+            self.fail(partition.clone(), IndexError::Unwritable { partition, slot, source });
         }
+        Ok(())
     }
-
-    fn group(&self) -> Result<Option<Group>, FeedError> {
-        let Indexer { table, epoch_entries, logs, .. } = self.indexer;
-        let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-        Group::cut(table.name(), &self.queues, self.tip, room, logs.clock().uuid())
-    }
-
-    fn done(&mut self, group: Group) {
-        self.entries_max = self.entries_max.saturating_mul(2);
-        self.tip = Some(group.tip);
-        for (partition, indexed, count) in group.partitions {
-            if let Some(Ok(total)) = self.outcomes.get_mut(&partition) {
-                *total += count as u64;
-            }
-            let queue = self.queues.entry(partition).or_default();
-            queue.indexed = indexed;
-            queue.fresh.drain(..count.min(queue.fresh.len()));
-        }
-    }
-
-    /// Goes on from what others, or an earlier send of this group, have done, as the failed conditions show.
-    /// Returns false if no condition has failed. The queues stay right: they have all events after the
-    /// progress that was read, so after a later progress the rest of them is left.
-    fn moved(&mut self, group: &Group, failure: &Failure) -> Result<bool, FeedError> {
-        let Failure::Cancelled(reasons) = failure else { return Ok(false) };
-        let item = |reason: &Reason| match reason {
-            Reason::Condition(item) => Some(item.clone()),
-            _ => None,
-        };
-        let tip = reasons.get(1).and_then(item);
-        let partitions = reasons.iter().skip(2).zip(&group.partitions);
-        let partitions: Vec<_> =
-            partitions.filter_map(|(reason, (p, ..))| Some((p, item(reason)?))).collect();
-        if tip.is_none() && partitions.is_empty() {
-            return match reasons.first().and_then(item) {
-                None => Ok(false),
-                Some(_) => Err(gone("there is a page after the tip")),
-            };
-        }
-        if let Some(tip) = tip {
-            self.tip = Some(Tip::of(&tip.ok_or_else(|| gone("the tip is gone"))?)?);
-        }
-        for (partition, found) in partitions {
-            let found = found.ok_or_else(|| gone("a partition's progress is gone"))?;
-            let queue = self.queues.entry(partition.clone()).or_default();
-            queue.indexed = Indexed::of(&found)?;
-            let position = queue.indexed.progress.position.clone();
-            queue.fresh.retain(|fresh| Some(&fresh.position) > position.as_ref());
-        }
-        Ok(true)
-    }
-}
-
-fn gone(problem: &'static str) -> FeedError {
-    FeedError::Malformed { item: item::name(&item::tip_key()), problem }
 }

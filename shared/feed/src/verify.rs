@@ -1,11 +1,12 @@
 //! Compares the logs' tables with the index: which events an outage has left out, and whether anything is
 //! wrong.
 //!
-//! The index is read first. It has the events of each partition up to some position. A strong scan of the
-//! tables afterwards must find exactly the same events up to that position, whatever is appended
+//! The index is read first. It has the events of each partition up to some slot. A strong scan of the
+//! tables afterwards must find exactly the same events up to that slot, whatever is appended
 //! meanwhile; later events are not indexed yet. The events count as equal if their numbers and the sums of
-//! their hashes are equal. That takes about 100 bytes of memory for each partition, however many events it
-//! has.
+//! their hashes are equal. That takes some hundred bytes of memory for each partition, however many events it
+//! has. The last event of a partition of the DCB log must be of the append that the progress names: in a
+//! table that was restored to an earlier time, another event may have its slot.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -13,18 +14,19 @@ use std::error::Error;
 use std::hash::{Hash, Hasher};
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Envelope, LogError, Place, Sequence};
+use ringfence::{Envelope, LogError};
 use ringfence_aggregate_log::AggregateError;
 use ringfence_document_log::{DocumentError, Head};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{event_of, name_of, place_of};
-use crate::error::FeedError;
-use crate::group::GROUP_PARTITIONS_MAX;
-use crate::index::{Entry, Index, Until};
+use crate::entry::{append_id_of, event_of, name_of, place_of};
+use crate::error::{FeedError, failed};
+use crate::index::{Entry, Until};
 use crate::indexer::{Indexer, Outcome};
-use crate::partition::Partition;
+use crate::item::{Progress, progress_key};
+use crate::page::GROUP_PARTITIONS_MAX;
+use crate::partition::{Log, Partition};
 
 /// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,17 @@ pub enum Wrong {
         /// Its events in the table, up to the last one of the index.
         stored: u64,
     },
+    /// The last indexed event is not the one that the table has in its slot.
+    #[error(
+        "{partition}: event {slot} is not the one that was indexed: the table was restored to an \
+         earlier time, or the event was deleted, and the slot was taken anew"
+    )]
+    Replaced {
+        /// The partition.
+        partition: Partition,
+        /// The slot.
+        slot: u64,
+    },
     /// An item of a table is not an event, or not of a stream; the text names it and the reason.
     #[error("{0}")]
     Item(String),
@@ -110,14 +123,14 @@ pub enum VerifyError {
 #[derive(Default)]
 struct Sum {
     count: u64,
-    /// The sum of the hashes of the events' ids.
+    /// The sum of the hashes of the events' slots.
     hash: u64,
 }
 
 impl Sum {
-    fn add(&mut self, position: &Sequence) {
+    fn add(&mut self, slot: u64) {
         let mut hasher = DefaultHasher::new();
-        position.hash(&mut hasher);
+        slot.hash(&mut hasher);
         self.count += 1;
         self.hash = self.hash.wrapping_add(hasher.finish());
     }
@@ -125,7 +138,9 @@ impl Sum {
 
 #[derive(Default)]
 struct Known {
-    last: Option<Sequence>,
+    last: Option<u64>,
+    /// Slot and append of the last event, as the progress has them.
+    append: Option<(u64, String)>,
     indexed: Sum,
     stored: Sum,
 }
@@ -138,6 +153,7 @@ impl Indexer {
     pub async fn verify(&self, progress: OnProgress<'_>) -> Result<Report, VerifyError> {
         let mut report = Report::default();
         let mut known = self.entries(&mut report, progress).await?;
+        self.appends(&mut known).await?;
         let mut items = self.logs.dcb.items_strong();
         while let Some(item) = items.try_next().await? {
             report.item(&mut known, item, progress);
@@ -174,8 +190,7 @@ impl Indexer {
         progress: OnProgress<'_>,
     ) -> Result<HashMap<Partition, Known>, VerifyError> {
         let mut partitions: HashMap<_, Known> = HashMap::new();
-        let index = Index { table: self.table.clone() };
-        let mut entries = index.read(Checkpoint::START, Until::Present);
+        let mut entries = self.index.read(Checkpoint::START, Until::Present);
         while let Some(entry) = entries.next().await {
             report.entries += 1;
             progress(Stage::Entries, report.entries);
@@ -184,7 +199,7 @@ impl Indexer {
                 Err(FeedError::Undecodable { before, source }) => {
                     report.wrong.push(Wrong::Entry { before, cause: chain(&*source) });
                     let Some(behind) = before.next() else { break };
-                    entries = index.read(behind, Until::Present);
+                    entries = self.index.read(behind, Until::Present);
                     continue;
                 }
                 entry => entry?,
@@ -195,13 +210,28 @@ impl Indexer {
                 continue;
             }
             let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(&event.position);
-            if known.last.as_ref() >= Some(&event.position) {
+            known.indexed.add(event.slot);
+            if known.last >= Some(event.slot) {
                 report.wrong.push(Wrong::Order { partition, checkpoint });
             }
-            known.last = known.last.take().max(Some(event.position));
+            known.last = known.last.max(Some(event.slot));
         }
         Ok(partitions)
+    }
+
+    /// Reads which append put the last indexed event of each partition.
+    async fn appends(&self, known: &mut HashMap<Partition, Known>) -> Result<(), FeedError> {
+        let of_dcb_log = known.keys().filter(|partition| partition.log == Log::Dcb);
+        let keys: Vec<_> = of_dcb_log.map(|partition| progress_key(&partition.id)).collect();
+        for keys in keys.chunks(BATCH_KEYS_MAX) {
+            let items = self.index.table.get_all(Retry::default(), keys.to_vec(), true).await;
+            for item in items.map_err(failed("reading what is indexed"))? {
+                let (partition, Progress { slot, append_id, .. }) = Progress::of(&item)?;
+                let known = known.entry(partition).or_default();
+                known.append = append_id.map(|append_id| (slot, append_id));
+            }
+        }
+        Ok(())
     }
 
     /// The same, and indexes what is missing. It may break off and be run again, and run at the same time
@@ -243,8 +273,14 @@ impl Report {
         item: Item,
         progress: OnProgress<'_>,
     ) {
-        if let Some((partition, position)) = place_of(&item) {
-            self.stored(known, partition, position, progress);
+        if let Some((partition, slot)) = place_of(&item) {
+            let indexed = known.get(&partition).and_then(|known| known.append.as_ref());
+            if indexed
+                .is_some_and(|(last, append)| *last == slot && append_id_of(&item) != Some(append))
+            {
+                self.wrong.push(Wrong::Replaced { partition: partition.clone(), slot });
+            }
+            self.stored(known, partition, slot, progress);
         }
         let name = name_of(&item);
         if let Err(error) = event_of(item) {
@@ -257,12 +293,12 @@ impl Report {
         &mut self,
         known: &mut HashMap<Partition, Known>,
         partition: Partition,
-        position: Sequence,
+        slot: u64,
         progress: OnProgress<'_>,
     ) {
         let known = known.entry(partition.clone()).or_default();
-        if Some(&position) <= known.last.as_ref() {
-            known.stored.add(&position);
+        if Some(slot) <= known.last {
+            known.stored.add(slot);
         } else {
             *self.behind.entry(partition).or_default() += 1;
         }
@@ -283,10 +319,9 @@ impl Report {
         }
         let partition = Partition::of_document(&head.stream);
         let known = known.entry(partition.clone()).or_default();
-        let last = known.last.as_ref().and_then(Place::version);
-        let indexed = last.map_or(head.first, |last| last + 1);
+        let indexed = known.last.map_or(head.first, |last| last + 1);
         for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
-            known.stored.add(&Sequence::Version(index));
+            known.stored.add(index);
         }
         if indexed < head.version {
             self.behind.insert(partition, head.version - indexed);

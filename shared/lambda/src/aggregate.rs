@@ -53,10 +53,9 @@ pub(crate) fn function<S: AggregateSlice>(table: Table, clock: Clock) -> Functio
 
 impl<S: AggregateSlice> Handler for OnAggregates<S> {
     type Slice = S;
-    type Place = u64;
     type Error = Unsettled;
 
-    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled<u64>, Unsettled> {
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, Unsettled> {
         let retry = Retry::of(envelope, &self.clock);
         let log = self.table.clone().retrying(retry);
         let Executed { outcome, attempts, repeated } = handle(&log, command, envelope, retry).await;
@@ -72,9 +71,9 @@ impl<S: AggregateSlice> Handler for OnAggregates<S> {
     }
 }
 
-fn named(event: StoredEvent) -> EventRef<u64> {
+fn named(event: StoredEvent) -> EventRef {
     let StoredEvent { key, version, event_type, .. } = event;
-    EventRef { event_type, position: version.number(), partition: Some(key.to_string()) }
+    EventRef { event_type, partition: key.to_string(), slot: version.number() }
 }
 
 /// Why a command was not carried out, and how often it was decided.

@@ -1,13 +1,12 @@
 //! From an outcome to an answer.
 
 use ringfence::{Handled, Outcome};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::problem::{Problem, RETRY_AFTER_SECONDS};
 
 /// The answer to a command: a document, or the domain's refusal as a problem.
-pub(crate) fn of_handled<P: Serialize>(handled: Handled<P>) -> Result<Value, Problem> {
+pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
     match handled.outcome {
         Outcome::Accepted(events) => {
             let mut answer = json!({ "accepted": true, "events": events });

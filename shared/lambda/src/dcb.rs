@@ -18,7 +18,7 @@ use crate::problem::Problem;
 /// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
-/// A slice on a log with counted fences.
+/// A slice on a log with dynamic consistency boundaries.
 pub(crate) struct OnEvents<S: DcbSlice, L> {
     log: L,
     catalog: Catalog,
@@ -67,7 +67,6 @@ impl<S: DcbSlice, L> OnEvents<S, L> {
 
 impl<S: DcbSlice, L: EventLog> Handler for OnEvents<S, L> {
     type Slice = S;
-    type Place = ringfence::Position;
     type Error = HandleError;
 
     async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
@@ -102,9 +101,7 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::KeyReused(error) => Problem::key_reused(error),
         LogError::Filing(error) => Problem::malformed("tags", error),
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
-        LogError::Position(_) | LogError::Corrupt(_) | LogError::Undecodable { .. } => {
-            Problem::internal(request_id)
-        }
+        LogError::Corrupt(_) | LogError::Undecodable { .. } => Problem::internal(request_id),
     }
 }
 

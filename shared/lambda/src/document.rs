@@ -61,14 +61,9 @@ fn function<S: DocumentSlice, T: Store>(
 
 impl<S: DocumentSlice, T: Store> Handler for OnDocuments<S, T> {
     type Slice = S;
-    type Place = u64;
     type Error = DocumentError;
 
-    async fn handle(
-        &self,
-        command: &S,
-        envelope: &Envelope,
-    ) -> Result<Handled<u64>, DocumentError> {
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, DocumentError> {
         handle(&self.category, command, envelope).await
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{CommandContext, Envelope, Handled, Metadata, Slice, StoreError, TopicEvent};
-use ringfence_dynamo::{Clock, Meter};
+use ringfence_dynamo::{Clock, Meter, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use crate::{
@@ -132,11 +132,7 @@ impl<H: Handler> Function<H> {
 
     /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda
     /// would end the process without an answer.
-    async fn handle(
-        &self,
-        command: &H::Slice,
-        envelope: &Envelope,
-    ) -> Result<Handled<H::Place>, H::Error> {
+    async fn handle(&self, command: &H::Slice, envelope: &Envelope) -> Result<Handled, H::Error> {
         let work = self.handler.handle(command, envelope);
         let Some(deadline_ms) = envelope.deadline_ms else {
             return work.await;
@@ -167,7 +163,7 @@ impl<H: Handler> Function<H> {
                 principal: event.meta.text("principal").map(str::to_owned),
             };
             let mut envelope = self.envelope(surroundings, lambda);
-            envelope.cause = event.position.position().cloned();
+            envelope.cause_ms = ms_of_rfc3339(&event.recorded_at);
             envelope.records_effects_only = true;
             match self.command(&command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
@@ -208,7 +204,7 @@ impl<H: Handler> Function<H> {
             metadata,
             idempotency_key,
             records_effects_only: false,
-            cause: None,
+            cause_ms: None,
             // Emulators of the runtime send deadlines that are long past; these do not count.
             deadline_ms: Some(lambda.deadline)
                 .filter(|deadline| *deadline > now_ms)

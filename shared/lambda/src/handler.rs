@@ -3,7 +3,6 @@
 use std::error::Error;
 
 use ringfence::{Envelope, Handled, Slice, StoreError};
-use serde::Serialize;
 
 use crate::Problem;
 
@@ -12,8 +11,6 @@ use crate::Problem;
 pub(crate) trait Handler {
     /// The slice.
     type Slice: Slice;
-    /// The place of an event in the log.
-    type Place: Serialize;
     /// Why a command was not carried out.
     type Error: Explain;
 
@@ -22,7 +19,7 @@ pub(crate) trait Handler {
         &self,
         command: &Self::Slice,
         envelope: &Envelope,
-    ) -> impl Future<Output = Result<Handled<Self::Place>, Self::Error>>;
+    ) -> impl Future<Output = Result<Handled, Self::Error>>;
 }
 
 /// An error, of which the caller of a function learns a part and the function's log everything.

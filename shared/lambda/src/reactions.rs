@@ -112,7 +112,7 @@ mod tests {
     fn record(text: &str) -> Value {
         json!({ "dynamodb": {
             "SequenceNumber": "7",
-            "Keys": { "id": { "S": "orderId:o1" }, "position": { "S": "1" } },
+            "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": "1" } },
             "NewImage": { "n": { "N": "3" }, "text": { "S": text } },
         }})
     }

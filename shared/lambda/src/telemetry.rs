@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt::Write as _};
 
-use ringfence_dynamo::{Usage, rfc3339};
+use ringfence::rfc3339;
+use ringfence_dynamo::Usage;
 use serde::Serialize;
 use serde_json::json;
 use tracing::{Level, Metadata, Subscriber};

@@ -185,8 +185,7 @@ fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(stack: &Stack,
                 "template.yaml: EventTable lacks an index. In its AttributeDefinitions, write\n  \
                  - {{ AttributeName: {name}, AttributeType: S }}\nin its GlobalSecondaryIndexes, write\n  \
                  - IndexName: {name}\n    \
-                 KeySchema: [{{ AttributeName: {name}, KeyType: HASH }}, {{ AttributeName: position, KeyType: \
-                 RANGE }}]\n    \
+                 KeySchema: [{{ AttributeName: {name}, KeyType: HASH }}, {{ AttributeName: at, KeyType: RANGE }}]\n    \
                  Projection: {{ ProjectionType: INCLUDE, NonKeyAttributes: [event, data, tags] }}\n\
                  and in the statement Read of DcbLogRole\n  - !Sub \"${{EventTable.Arn}}/index/{name}\""
             )

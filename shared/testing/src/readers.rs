@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, FedEvent, NewEvent, Reads,
-    id_type,
+    Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
+    SequencedEvent, id_type,
 };
 use ringfence_aggregate_log::{AggregateKey, Place, Push, PushEventGroup, Table};
 use ringfence_dcb_log::DcbLog;
@@ -124,11 +124,11 @@ impl World {
         Projector::new(self.dynamo.client.clone(), self.index(), VIEWS, self.clock.clone())
     }
 
-    async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
+    async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log().append(append).await.expect("an append") {
-            Appended::Committed(events) => events.into_iter().map(FedEvent::from).collect(),
+            Appended::Committed(events) => events,
             Appended::Repeated(_) => unreachable!("without a record"),
         }
     }
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// Appends an event, indexes it and forgets the requests.
-    async fn publish(&self, event: NewEvent) -> FedEvent {
+    async fn publish(&self, event: NewEvent) -> SequencedEvent {
         let event = self.append(vec![event]).await.remove(0);
         self.index_all(vec![Partition::of(&event)]).await;
         let _ = self.dynamo.wire.take();
@@ -252,18 +252,24 @@ pub async fn check_role_of_project_views() {
 /// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_query_views() {
     let world = World::start().await;
+    let client = world.dynamo.client.clone();
+    let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
+    let ask = async |question| {
+        let answered = query_views::answer(&reader, &question, "request-1", LONG).await;
+        assert_ne!(answered.outcome, "malformed", "{:?}", answered.answer);
+        world.dynamo.wire.take()
+    };
     world.publish(noted(&["a", "b"], 0)).await;
+    // Before anything was projected, it asks how far the index goes.
+    let mut asked = ask(json!({ "view": "notes" })).await;
     world.project().await;
     let event = world.publish(noted(&["a"], 0)).await;
     let wait = json!({
         "view": "notes", "id": "a", "wait": 1,
-        "partition": event.partition.to_string(), "position": event.position,
+        "partition": event.partition.to_string(), "slot": event.slot,
     });
-    let client = world.dynamo.client.clone();
-    let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
     for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
-        let answered = query_views::answer(&reader, &question, "request-1", LONG).await;
-        assert_ne!(answered.outcome, "malformed", "{:?}", answered.answer);
+        asked.extend(ask(question).await);
     }
-    check("query-views", world.dynamo.wire.take());
+    check("query-views", asked);
 }

@@ -58,8 +58,6 @@ fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
         _ if !streams.is_empty() => (streams, true),
-        // Refusals under an idempotency key, which are written without a transaction.
-        "DcbLogRole" => some(&["command#*"]),
         // Checkpoints of readers, and which generation of a view is served.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
         _ => some(&[]),
@@ -135,7 +133,8 @@ fn what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_
             let writes = ["Put", "Update", "Delete", "Check", "Write"];
             let writes = writes.iter().any(|write| actions.contains(write));
             let is_limited = *leading == json!(keys) && !keys.is_empty();
-            let is_free = leading.is_null() && !all && (!writes || enclosing.is_array());
+            let is_free =
+                leading.is_null() && !all && (!writes || enclosing.is_array() || keys.is_empty());
             if !is_limited && !is_free {
                 troubles.push(format!(
                     "template.yaml: {role}: statement {} needs `Condition: {{ \"ForAllValues:StringLike\": \

@@ -1,6 +1,6 @@
 //! From a stream record to a bus entry.
 
-use ringfence::{Catalog, FedEvent, TopicEvent};
+use ringfence::{Catalog, SequencedEvent, TopicEvent};
 use ringfence_feed::events_of_image;
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,12 +53,12 @@ pub enum EntryError {
 impl Entry {
     /// The entry of an event that a replay of this name sends again: marked in its source, so that
     /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
-    pub fn of_replay(event: FedEvent, replay: &str) -> Result<Self, EntryError> {
+    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {
         Self::new(event, Some(replay))
     }
 
     /// The entry of a new event.
-    pub fn of_event(event: FedEvent) -> Result<Self, EntryError> {
+    pub fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
         Self::new(event, None)
     }
 
@@ -73,7 +73,7 @@ impl Entry {
         let events = image.and_then(|image| Ok(events_of_image(image.into())?));
         match events {
             Ok(events) => {
-                let entry = |event: Result<FedEvent, _>| {
+                let entry = |event: Result<SequencedEvent, _>| {
                     let mut event = event?;
                     if event.context.is_empty() {
                         let context = catalog.context(&event.event_type);
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    fn new(event: FedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
+    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
         if event.context.is_empty() {
             return Err(EntryError::NoContext(event.event_type));
         }
@@ -95,7 +95,7 @@ impl Entry {
             None => event.context.clone(),
             Some(_) => format!("{REPLAY_SOURCE_PREFIX}{}", event.context),
         };
-        let (time_ms, detail_type) = (event.ms(), event.event_type.clone());
+        let (time_ms, detail_type) = ((event.at > 0).then_some(event.at), event.event_type.clone());
         let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
         let id = detail.id.clone();
         let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");

@@ -1,9 +1,9 @@
 //! publish-events: sends new events from the logs' streams to the EventTopic.
 //!
 //! The bus delivers each entry at least once, in any order. Consumers deduplicate by an entry's `id` and
-//! order by its `position`. A record that can never be published goes to the dead-letter queue with the
-//! cause, and counts as done, so that it does not hold up the others. If records may succeed later, the
-//! lowest of their sequence numbers is reported, and Lambda delivers again from there.
+//! order the entries of a partition by their `slot`. A record that can never be published goes to the
+//! dead-letter queue with the cause, and counts as done, so that it does not hold up the others. If records
+//! may succeed later, the lowest of their sequence numbers is reported, and Lambda delivers again from there.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aws;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ringfence::FedEvent;
+use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Entry, Reached};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ const ENTRIES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Touched {
     checkpoint: Checkpoint,
-    event: FedEvent,
+    event: SequencedEvent,
     rows: BTreeSet<String>,
     /// The rows whose own id can't be a key, and why.
     unnamed: BTreeMap<String, RowError>,
@@ -45,8 +45,7 @@ impl Touched {
         let touched = match view.touch(&event) {
             Ok(rows) => rows,
             Err(source) => {
-                let FedEvent { partition, position, .. } = event;
-                return Err(ViewError::Event { view: view.name, partition, position, source });
+                return Err(ViewError::Event { view: view.name, event: event.id(), source });
             }
         };
         let (mut rows, mut unnamed) = (BTreeSet::new(), BTreeMap::new());

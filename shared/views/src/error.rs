@@ -1,6 +1,5 @@
 //! Why a view does not go on, or can't be read.
 
-use ringfence::{BoundaryId, Sequence};
 use ringfence_dynamo::GaveUp;
 use ringfence_feed::FeedError;
 
@@ -10,17 +9,12 @@ use crate::Generation;
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// An event of a type that the view reads does not have the shape of the type.
-    #[error(
-        "view {view}: event {position} of partition {partition} can't be decoded; \
-         deploy a view that reads it"
-    )]
+    #[error("view {view}: event {event} can't be decoded; deploy a view that reads it")]
     Event {
         /// The view.
         view: &'static str,
-        /// The event's partition.
-        partition: BoundaryId,
-        /// Its place there.
-        position: Sequence,
+        /// The event's id.
+        event: String,
         /// What is wrong with it.
         #[source]
         source: serde_json::Error,

@@ -1,7 +1,7 @@
 //! Folds events into one row, and says why it may have to be parked.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{FedEvent, LimitExceeded, LimitKind};
+use ringfence::{LimitExceeded, LimitKind, SequencedEvent};
 use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ impl Folding {
     }
 
     /// The row after an event that touches it.
-    pub(crate) fn after(self, view: &Definition, id: &str, event: &FedEvent) -> Self {
+    pub(crate) fn after(self, view: &Definition, id: &str, event: &SequencedEvent) -> Self {
         let State::Row(row) = self.state else { return self };
         let state = match view.evolve(row, id, event) {
             Ok(row) => State::Row(row),
@@ -74,7 +74,7 @@ impl Folding {
     }
 
     /// The row if `error` prevents that it is written.
-    pub(crate) fn failed(self, event: &FedEvent, error: &RowError) -> Self {
+    pub(crate) fn failed(self, event: &SequencedEvent, error: &RowError) -> Self {
         let State::Row(_) = self.state else { return self };
         Self { state: State::Failed(error.clone()), newest: event.id() }
     }

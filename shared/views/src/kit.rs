@@ -2,16 +2,15 @@
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use ringfence::{BoundaryId, FedEvent, Metadata, NewEvent, Sequence, kit::BEGIN_MS};
+use ringfence::{BoundaryId, Metadata, NewEvent, SequencedEvent, kit::BEGIN_MS};
 use ringfence_aggregate_log::{AggregateContext, Draft};
-use ringfence_dynamo::rfc3339;
 
 use crate::{Definition, View};
 
 /// Facts, in the order of the index.
 #[derive(Debug)]
 pub struct Given {
-    events: Vec<FedEvent>,
+    events: Vec<SequencedEvent>,
     now_ms: u64,
 }
 
@@ -43,15 +42,16 @@ impl Given {
         for event in events {
             let event = Draft::from(event).encode().unwrap_or_else(|error| panic!("{error}"));
             let before = self.events.iter().filter(|event| event.partition == partition).count();
-            self.events.push(FedEvent {
-                position: Sequence::Version(before as u64 + 1),
+            self.events.push(SequencedEvent {
                 partition: partition.clone(),
+                slot: before as u64 + 1,
+                at: self.now_ms,
+                rest: 0,
                 event_type: event.event_type,
                 context: C::NAME.to_owned(),
                 tags: Vec::new(),
                 data: event.payload.unwrap_or_default(),
                 metadata: Metadata::default(),
-                recorded_at: rfc3339(self.now_ms),
             });
         }
         self
@@ -81,21 +81,18 @@ impl Given {
     }
 }
 
-/// The event as the log would have stored it: number `n`, at `ms` since 1970.
-///
-/// # Panics
-/// `ms` lies after the year 2286.
+/// The event as the log would have stored it: number `n`, from 0, at `ms` since 1970.
 #[must_use]
-pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> FedEvent {
-    let position = format!("{ms:013}-{n:08}");
-    FedEvent {
-        position: position.parse().expect("13 digits and a hyphen"),
+pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> SequencedEvent {
+    SequencedEvent {
         partition: BoundaryId::tagless(),
+        slot: n as u64 + 1,
+        at: ms,
+        rest: 0,
         event_type: event.event_type.into_owned(),
         context: "case".to_owned(),
         tags: event.tags,
         data: event.data,
         metadata: Metadata::default(),
-        recorded_at: rfc3339(ms),
     }
 }

@@ -285,6 +285,6 @@ impl Projector {
     pub async fn next_ms(&self, checkpoint: Option<Checkpoint>) -> Result<Option<u64>, ViewError> {
         let from = checkpoint.unwrap_or(Checkpoint::START);
         let next = self.index.read(from, Until::Present).try_next().await?;
-        Ok(next.and_then(|entry| entry.event.ms()))
+        Ok(next.map(|entry| entry.event.at))
     }
 }

@@ -1,6 +1,6 @@
 //! query-views: serves rows of the views over HTTP and by direct invoke.
 //!
-//! `GET /<view>/<id>` is one row, `GET /<view>` a page of rows. With the `partition` and `position` of
+//! `GET /<view>/<id>` is one row, `GET /<view>` a page of rows. With the `partition` and `slot` of
 //! an event, as a command's answer names them, the answer shows that event or says how far the view has
 //! come.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{BoundaryId, Sequence};
+use ringfence::BoundaryId;
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
@@ -35,8 +35,8 @@ pub struct ViewReader {
 pub struct Wait {
     /// The event's partition.
     pub partition: BoundaryId,
-    /// Its place there.
-    pub position: Sequence,
+    /// Its number there.
+    pub slot: u64,
     /// How long to wait at most.
     pub most: Duration,
 }
@@ -237,8 +237,8 @@ impl ViewReader {
                 // No projector has run it yet.
                 None => (FIRST, Some(self.index.end().await?)),
             };
-            if let (Some(Wait { partition, position, .. }), None) = (wait, until) {
-                until = self.index.indexed(partition, position).await?;
+            if let (Some(Wait { partition, slot, .. }), None) = (wait, until) {
+                until = self.index.indexed(partition, *slot).await?;
             }
             let at = match due.max(until) {
                 None => None,

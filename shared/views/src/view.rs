@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{FedEvent, Place, Reads};
+use ringfence::{Reads, SequencedEvent};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -26,8 +26,8 @@ pub trait View {
     fn evolve(row: Option<Self::Row>, id: &str, event: &Self::Reads) -> Option<Self::Row>;
 }
 
-type Touch = fn(&FedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
-type Evolve = fn(Option<Value>, &str, &FedEvent) -> Result<Option<Value>, serde_json::Error>;
+type Touch = fn(&SequencedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
+type Evolve = fn(Option<Value>, &str, &SequencedEvent) -> Result<Option<Value>, serde_json::Error>;
 
 /// A view without its types, so that one projector runs them all.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +63,12 @@ impl Definition {
     ///
     /// # Errors
     /// The payload does not have the shape of the type.
-    pub(crate) fn touch(&self, event: &FedEvent) -> Result<BTreeSet<String>, serde_json::Error> {
+    pub(crate) fn touch(
+        &self,
+        event: &SequencedEvent,
+    ) -> Result<BTreeSet<String>, serde_json::Error> {
         let known =
-            event.position.version().is_none() || self.streams.contains(&event.context.as_str());
+            event.partition.is_of_dcb_log() || self.streams.contains(&event.context.as_str());
         if known && self.types.contains(&event.event_type.as_str()) {
             (self.touch)(event)
         } else {
@@ -81,7 +84,7 @@ impl Definition {
         &self,
         row: Option<Value>,
         id: &str,
-        event: &FedEvent,
+        event: &SequencedEvent,
     ) -> Result<Option<Value>, serde_json::Error> {
         (self.evolve)(row, id, event)
     }

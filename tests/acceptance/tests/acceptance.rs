@@ -120,7 +120,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
     api.refuses("/ordering/sync-catalog-product", sync.to_string(), 400, &["price.amount"]).await;
 
     let many: Vec<String> = (0..101).map(|n| format!("p-{n}")).collect();
-    let limits = ["101 values of productId", "limit 99"];
+    let limits = ["101 values of productId", "limit 100"];
     let many = order("o-1", &many).to_string();
     api.refuses(place, many, 413, &limits).await;
     let product = json!({
@@ -161,14 +161,14 @@ async fn bad_input_is_refused_and_nothing_is_written() {
 
     assert_eq!(api.items().await, 0, "something was written");
     let (status, ..) = api.post("/courses/define-course", r#"{"courseId":"c","capacity":1}"#).await;
-    assert_eq!((status, api.items().await), (200, 2), "an event and its fence");
+    assert_eq!((status, api.items().await), (200, 1), "an event");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
     let (stack, _folder) = start().await;
     let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
-    let event = |kind: &str, partition: &str, position: u64| json!({ "type": kind, "partition": partition, "position": position });
+    let event = |kind: &str, partition: &str, slot: u64| json!({ "type": kind, "partition": partition, "slot": slot });
 
     for (customer, email) in [("ada", "ada@example.com"), ("bob", "bob@example.com")] {
         let command = json!({ "customerId": customer, "name": customer, "email": email });

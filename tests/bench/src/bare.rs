@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Put, ReturnConsumedCapacity,
-    ReturnValuesOnConditionCheckFailure::AllOld, TransactWriteItem, Update,
+    ReturnValuesOnConditionCheckFailure::AllOld, TransactWriteItem,
 };
 use catalog::add_product::AddProduct;
 use futures::future::try_join_all;
 use ordering::place_order::PlaceOrder;
-use ringfence_dynamo::{Clock, rfc3339};
+use ringfence_dynamo::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,12 +36,13 @@ pub(crate) struct Tag {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored<D = Value> {
     pub(crate) id: String,
-    pub(crate) position: String,
+    pub(crate) position: u64,
+    pub(crate) at: u64,
+    pub(crate) append_id: String,
     pub(crate) event: String,
     pub(crate) context: String,
     pub(crate) tags: Vec<Tag>,
     pub(crate) data: D,
-    pub(crate) recorded_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) causation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +56,7 @@ pub(crate) struct Stored<D = Value> {
 /// What the decisions look at.
 #[derive(Deserialize)]
 struct Read {
+    position: u64,
     event: String,
     data: Synced,
 }
@@ -86,81 +88,72 @@ impl Bare {
         Ok(request.send().await?.items.unwrap_or_default())
     }
 
-    /// Puts an event of a type that its partition does not have yet, and returns its position.
+    /// Puts the first event of its partition; its id.
     async fn put(
         &self,
         event: &str,
         context: &str,
         tags: Vec<Tag>,
         data: impl Serialize,
-        checks: impl Iterator<Item = TransactWriteItem>,
+        checks: Vec<TransactWriteItem>,
     ) -> String {
-        let now_ms = self.clock.now_ms();
-        let position = format!("{now_ms:013}-{}", self.clock.uuid());
-        let token = self.clock.uuid().to_string();
+        let append_id = self.clock.uuid().to_string();
         let id = format!("{}:{}", tags[0].key, tags[0].value);
-        let fence = format!("fence#{id}");
         let [causation_id, command_id, correlation_id, traceparent] =
             METADATA.map(|(_, value)| Some(value.to_owned()));
         let (event, context) = (event.to_owned(), context.to_owned());
-        let count = format!("cnt#{event}");
-        let newest = format!("pos#{event}");
-        let recorded_at = rfc3339(now_ms);
         let item = Stored {
-            id,
-            position: position.clone(),
+            id: id.clone(),
+            position: 1,
+            at: self.clock.now_ms(),
+            append_id: append_id.clone(),
             event,
             context,
             tags,
             data,
-            recorded_at,
             causation_id,
             command_id,
             correlation_id,
             traceparent,
         };
+        let item = serde_dynamo::to_item(item).expect("an event is a map");
+        let condition = "attribute_not_exists(#id)";
+        if checks.is_empty() {
+            self.client
+                .put_item()
+                .table_name(EVENTS)
+                .set_item(Some(item))
+                .condition_expression(condition)
+                .expression_attribute_names("#id", "id")
+                .return_values_on_condition_check_failure(AllOld)
+                .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+                .send()
+                .await
+                .expect("it is committed");
+            return format!("{id}/1");
+        }
         let put = Put::builder()
             .table_name(EVENTS)
-            .set_item(Some(serde_dynamo::to_item(item).expect("an event is a map")))
-            .condition_expression("attribute_not_exists(#id)")
+            .set_item(Some(item))
+            .condition_expression(condition)
             .expression_attribute_names("#id", "id")
             .return_values_on_condition_check_failure(AllOld)
             .build()
             .expect("table and item are set");
-        let update = Update::builder()
-            .table_name(EVENTS)
-            .key("id", text(fence))
-            .key("position", text("FENCE"))
-            .update_expression("SET #p0 = :p0, #head = :head ADD #c0 :k0")
-            .condition_expression(
-                "attribute_not_exists(#c0) AND (attribute_not_exists(#head) OR #head < :first)",
-            )
-            .expression_attribute_names("#c0", count)
-            .expression_attribute_names("#p0", newest)
-            .expression_attribute_names("#head", "head")
-            .expression_attribute_values(":p0", text(&position))
-            .expression_attribute_values(":head", text(&position))
-            .expression_attribute_values(":first", text(&position))
-            .expression_attribute_values(":k0", AttributeValue::N("1".to_owned()))
-            .return_values_on_condition_check_failure(AllOld)
-            .build()
-            .expect("table, key and expression are set");
         let put = TransactWriteItem::builder().put(put).build();
-        let update = TransactWriteItem::builder().update(update).build();
-        let actions = [put, update].into_iter().chain(checks).collect();
         self.client
             .transact_write_items()
-            .set_transact_items(Some(actions))
-            .client_request_token(token)
+            .set_transact_items(Some([put].into_iter().chain(checks).collect()))
+            .client_request_token(append_id)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
             .send()
             .await
             .expect("it is committed");
-        position
+        format!("{id}/1")
     }
 }
 
-/// `AddProduct` by hand: the event's position, empty if the product exists.
+/// `AddProduct` by hand: its id, none if the product is there.
 pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
     let product = command.product_id.to_string();
     let found = bare.query(format!("productId:{product}")).await.expect("a page");
@@ -168,10 +161,10 @@ pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
         return String::new();
     }
     let tags = vec![tag("productId", product)];
-    bare.put("ProductAdded", "catalog", tags, command, std::iter::empty()).await
+    bare.put("ProductAdded", "catalog", tags, command, Vec::new()).await
 }
 
-/// `PlaceOrder` by hand: the event's position, empty if the order exists or a product does not.
+/// `PlaceOrder` by hand: its id, none if the order is there or a product is not.
 pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     let order = format!("orderId:{}", command.order_id);
     let products = command.product_ids.iter().map(|product| format!("productId:{product}"));
@@ -183,20 +176,20 @@ pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     let mut checks = Vec::new();
     for (product, items) in command.product_ids.iter().zip(pages) {
         let events: Vec<Read> = serde_dynamo::from_items(items).expect("events");
-        let seen = events.iter().filter(|read| {
+        let synced = events.iter().any(|read| {
             read.event == "CatalogProductSynced" && read.data.product_id == product.to_string()
         });
-        let seen = seen.count();
-        if seen == 0 {
+        let slots = (1..).zip(&events).take_while(|(slot, read)| read.position == *slot);
+        if !synced {
             return String::new();
         }
+        let next = slots.count() + 1;
         let check = ConditionCheck::builder()
             .table_name(EVENTS)
-            .key("id", text(format!("fence#productId:{product}")))
-            .key("position", text("FENCE"))
-            .condition_expression("#c0 = :n0")
-            .expression_attribute_names("#c0", "cnt#CatalogProductSynced")
-            .expression_attribute_values(":n0", AttributeValue::N(seen.to_string()))
+            .key("id", text(format!("productId:{product}")))
+            .key("position", AttributeValue::N(next.to_string()))
+            .condition_expression("attribute_not_exists(#id)")
+            .expression_attribute_names("#id", "id")
             .return_values_on_condition_check_failure(AllOld)
             .build()
             .expect("table, key and condition are set");
@@ -204,5 +197,5 @@ pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     }
     let products = command.product_ids.iter().map(|product| tag("productId", product));
     let tags = std::iter::once(tag("orderId", &command.order_id)).chain(products).collect();
-    bare.put("OrderPlaced", "ordering", tags, command, checks.into_iter()).await
+    bare.put("OrderPlaced", "ordering", tags, command, checks).await
 }

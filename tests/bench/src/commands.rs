@@ -21,7 +21,7 @@ use crate::store::{EVENTS, Store};
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 /// The metadata of a traced command.
 pub(crate) const METADATA: [(&str, &str); 4] = [
-    ("causationId", "1719100799999-0190f3a1-0000-4000-8000-000000000002"),
+    ("causationId", "productId:product-0001/1"),
     ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
     ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
     ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
@@ -44,7 +44,7 @@ pub(crate) async fn append(log: &DcbLog, events: Vec<NewEvent>) -> Vec<Sequenced
     }
 }
 
-/// `AddProduct`: one read that finds nothing, one event, one fence.
+/// `AddProduct`: one read that finds nothing, one put.
 pub(crate) fn add_product() -> Case {
     let price = Money::new(1_250, "EUR");
     let (name, description) = (id("Lamp"), id("Gives light"));
@@ -52,7 +52,7 @@ pub(crate) fn add_product() -> Case {
     case(command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
 }
 
-/// `PlaceOrder` with two products: three reads at once, one event, three fences.
+/// `PlaceOrder` with two products: three reads at once, one event, two checks.
 pub(crate) fn place_order() -> Case {
     let product_ids = vec![id("product-0001"), id("product-0002")];
     let synced = |product_id: &_| {
@@ -94,8 +94,8 @@ fn case<S: DcbSlice + Clone + 'static>(command: S, given: &[NewEvent], by_hand: 
     let by_hand_on = Bare { client: store.client(), clock };
     let run = runtime.clone();
     let bare = Side::on(&store, move || {
-        let position = run.block_on(by_hand(&by_hand_on, &command));
-        assert!(!position.is_empty(), "it is not accepted");
+        let event = run.block_on(by_hand(&by_hand_on, &command));
+        assert!(!event.is_empty(), "it is not accepted");
     });
     assert_eq!(ours.usage.requests, bare.usage.requests, "the two sides ask for different things");
     Case { ours, bare: Some(bare), unit: "command", units: 1 }

@@ -22,8 +22,8 @@ const CASES: [Named; 6] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
     ("publish-events, record to entry", reactions::publish),
-    ("index-events, 97 partitions", reactions::index_events),
-    ("replay, 4 pages of 97", reactions::replay),
+    ("index-events, 100 partitions", reactions::index_events),
+    ("replay, 4 pages of 100", reactions::replay),
     ("project-views, orders", reactions::project),
 ];
 const OURS: &str = "ringfence";

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use ordering::views::orders::Orders;
 use ordering::{CustomerId, OrderId, OrderPlaced};
 use ringfence::kit::id;
-use ringfence::{BoundaryId, NewEvent};
+use ringfence::{BoundaryId, NewEvent, rfc3339};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, GROUP_PARTITIONS_MAX, Index, Indexer, Until};
@@ -26,8 +26,8 @@ use crate::store::{EVENTS, INDEX, Store, VIEWS};
 
 /// Pages of the index that are replayed; each has as many orders as one transaction takes.
 const PAGES: usize = 4;
-/// Orders appended in one transaction, each an event and a fence.
-const APPENDED: usize = 50;
+/// Orders appended in one transaction.
+const APPENDED: usize = 100;
 /// Deliveries of publish-events.
 const RECORDS: &str = include_str!("../../../events/publish-events/stream.json");
 
@@ -96,7 +96,7 @@ struct Detail {
     #[serde(rename = "type")]
     event_type: String,
     partition: String,
-    position: String,
+    slot: u64,
     #[serde(rename = "recordedAt")]
     recorded_at: String,
     tags: Vec<Tag>,
@@ -123,11 +123,11 @@ fn detail(record: &Value) -> String {
     let event: Stored = serde_dynamo::from_item(image).expect("an event");
     let Stored { causation_id, command_id, correlation_id, traceparent, .. } = event;
     let detail = Detail {
-        id: event.position.clone(),
+        id: format!("{}/{}", event.id, event.position),
         event_type: event.event,
         partition: event.id,
-        position: event.position,
-        recorded_at: event.recorded_at,
+        slot: event.position,
+        recorded_at: rfc3339(event.at),
         tags: event.tags,
         data: event.data,
         meta: Meta { causation_id, command_id, correlation_id, traceparent },

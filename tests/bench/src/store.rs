@@ -69,7 +69,7 @@ impl Store {
         seed_thread(SEED);
         let engine = Engine::memory().expect("a database in memory");
         for (table, hash, range, kind) in
-            [(EVENTS, "id", "position", "S"), (INDEX, "p", "i", "N"), (VIEWS, "view", "id", "S")]
+            [(EVENTS, "id", "position", "N"), (INDEX, "p", "i", "N"), (VIEWS, "view", "id", "S")]
         {
             engine.create_table(&definition(hash, range, kind), table).expect("a table");
         }

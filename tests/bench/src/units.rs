@@ -18,9 +18,9 @@ pub(crate) struct Row {
     pub(crate) batch: usize,
     /// Whether they are of one partition, or each of its own.
     pub(crate) alone: bool,
-    /// Read units to index one: what is indexed, what is new, the fence.
+    /// Read units to index one: what is indexed, and what is new unless the stream shows it.
     pub(crate) index_read: f64,
-    /// Write units to index one: page, tip, progress.
+    /// Write units to index one: page and progress.
     pub(crate) index_write: f64,
     /// Read units to replay one, with its share of the two empty reads that find the end.
     pub(crate) replay_read: f64,

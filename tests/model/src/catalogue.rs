@@ -1,94 +1,144 @@
 //! The commands, and the scenarios made of them.
 
-use crate::{
-    judge::Scenario,
-    world::{A, B, Boundary, C, Clause, Command, Shape},
-};
-use Boundary::{C1, C2, O1, O1P1, O2, O2P1, P1, S1, S2};
+use std::fmt;
 
-const fn shape(event_type: u8, read_by: &'static [Boundary]) -> Shape {
-    Shape { event_type, read_by, secondary: None }
+use crate::world::{
+    A, B, Clause, Command, F, Fence,
+    Partition::{self, C1, C2, P1, S1},
+    Shape, Source, join,
+};
+
+/// Who does what, beside which events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// Shapes of the events that are there from the start.
+    pub before: &'static [u8],
+    /// The commands of each writer, at most two, one after the other.
+    pub writers: Vec<Vec<Command>>,
 }
 
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.before.is_empty() {
+            f.write_str("before: ")?;
+            join(f, "; ", self.before.iter().map(|&shape| &SHAPES[usize::from(shape)]))?;
+            writeln!(f)?;
+        }
+        for (writer, commands) in self.writers.iter().enumerate() {
+            write!(f, "W{}: ", writer + 1)?;
+            join(f, ", then ", commands.iter())?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+const fn shape(event_type: u8, partition: Partition, fences: u8, tags: &'static str) -> Shape {
+    Shape { event_type, partition, fences, tags }
+}
+
+const BOTH: u8 = Fence::S1.bit() | Fence::S2.bit();
+
 /// The events that commands write.
-pub const SHAPES: [Shape; 11] = [
-    shape(A, &[C1]),
-    shape(B, &[C1]),
-    shape(A, &[C2]),
-    shape(A, &[C1, S1]),
-    shape(A, &[C2, S1]),
-    shape(B, &[C2, S1]),
-    shape(A, &[C1, S1, S2]),
-    shape(B, &[P1]),
-    Shape { event_type: A, read_by: &[P1, O1P1], secondary: Some(O1) },
-    Shape { event_type: A, read_by: &[P1, O2P1], secondary: Some(O2) },
-    shape(C, &[S1]),
+pub const SHAPES: [Shape; 12] = [
+    shape(A, C1, 0, ""),
+    shape(B, C1, 0, ""),
+    shape(A, C2, 0, ""),
+    shape(A, C1, Fence::S1.bit(), "+s1"),
+    shape(B, C2, Fence::S1.bit(), "+s1"),
+    shape(F, C2, Fence::C2.bit(), ""),
+    shape(A, C1, BOTH, "+s1+s2"),
+    shape(A, P1, Fence::O1P1.bit(), "+o1"),
+    shape(A, P1, Fence::O2P1.bit(), "+o2"),
+    shape(B, P1, 0, ""),
+    shape(F, S1, Fence::S1.bit(), ""),
+    shape(A, C2, Fence::S1.bit(), "+s1"),
 ];
 
-const fn on(boundary: Boundary, types: u8) -> Clause {
-    Clause { boundary, types }
+const fn on(partition: Partition, types: u8) -> Clause {
+    Clause { source: Source::Partition(partition), types }
+}
+
+const fn by(fence: Fence, types: u8) -> Clause {
+    Clause { source: Source::Fence(fence), types }
 }
 
 /// The queries; the first is that of an import.
-const READS: [&[Clause]; 15] = [
+const READS: [&[Clause]; 16] = [
     &[],
     &[on(C1, A)],
     &[on(C1, B)],
     &[on(C1, A | B)],
-    &[on(S1, A)],
-    &[on(S1, A | B)],
+    &[by(Fence::S1, A)],
     &[on(C1, A), on(C2, A)],
-    &[on(C1, A), on(S1, A)],
-    &[on(C1, A | B), on(S1, A)],
-    &[on(S1, A), on(S2, A)],
-    &[on(C1, A), on(S1, B)],
-    &[on(C2, A), on(S1, A)],
-    &[on(O1P1, A)],
-    &[on(O2P1, A), on(P1, B)],
-    &[on(O1P1, A), on(S1, A)],
+    &[on(C1, A), by(Fence::S1, A)],
+    &[on(C1, B), by(Fence::S1, A)],
+    &[by(Fence::S1, A), by(Fence::S2, A)],
+    &[on(C2, A), by(Fence::S1, A)],
+    &[on(C2, F)],
+    &[on(C2, A | F)],
+    &[on(C1, A), on(C2, F)],
+    &[by(Fence::O1P1, A)],
+    &[by(Fence::O2P1, A), on(P1, B)],
+    &[on(S1, F), by(Fence::S1, A)],
 ];
 
 /// What a command writes; the first is that of a refusal.
-const WRITES: [&[u8]; 12] =
-    [&[], &[0], &[1], &[2], &[3], &[5], &[0, 0], &[0, 1], &[0, 2], &[6], &[8], &[9]];
+const WRITES: [&[u8]; 14] =
+    [&[], &[0], &[1], &[2], &[3], &[4], &[0, 0], &[0, 2], &[5], &[6], &[7], &[8], &[10], &[3, 11]];
 
 /// The small catalogue: each query and each write of the whole one that differs in kind.
-const SMALL: [(usize, usize); 20] = [
+const SMALL: [(usize, usize); 25] = [
     (0, 1),
+    (0, 5),
     (0, 4),
+    (0, 7),
     (0, 8),
-    (0, 10),
+    (0, 12),
+    (0, 13),
     (1, 1),
     (1, 2),
-    (3, 1),
+    (3, 6),
     (4, 3),
-    (4, 4),
-    (6, 2),
-    (6, 8),
-    (7, 4),
-    (8, 6),
-    (9, 9),
-    (11, 4),
-    (12, 10),
-    (13, 11),
-    (14, 10),
-    (6, 0),
-    (7, 0),
+    (4, 12),
+    (5, 2),
+    (5, 7),
+    (6, 4),
+    (7, 2),
+    (8, 9),
+    (10, 1),
+    (11, 1),
+    (12, 2),
+    (13, 10),
+    (14, 11),
+    (15, 4),
+    (1, 0),
+    (5, 0),
 ];
 
 const fn decides(reads: usize, writes: usize) -> Command {
-    Command { reads: READS[reads], writes: WRITES[writes], follows: false, cause: None }
+    Command { reads: READS[reads], writes: WRITES[writes], cause: None }
 }
 
-/// Every query with every write: 179 commands.
+/// Every query with every write: 223 commands.
 pub fn whole() -> Vec<Command> {
     let pairs = (0..READS.len()).flat_map(|r| (0..WRITES.len()).map(move |w| (r, w)));
     pairs.filter(|pair| *pair != (0, 0)).map(|(r, w)| decides(r, w)).collect()
 }
 
-/// 20 commands.
+/// 25 commands.
 pub fn small() -> Vec<Command> {
     SMALL.into_iter().map(|(r, w)| decides(r, w)).collect()
+}
+
+/// Every `n`th command of the whole catalogue: 112 are every second, 75 every third.
+pub fn every(n: usize) -> Vec<Command> {
+    whole().into_iter().step_by(n).collect()
+}
+
+/// Every second command of the small catalogue: 13.
+pub fn few() -> Vec<Command> {
+    small().into_iter().step_by(2).collect()
 }
 
 /// All scenarios of `writers` writers with one command each: as multisets, for writers are equal.
@@ -109,31 +159,21 @@ pub fn sequences(commands: &[Command], writers: usize) -> Vec<Scenario> {
     all.map(|writers| Scenario { before: &[], writers }).collect()
 }
 
-const STORED_IN_S1: &[Clause] = &[on(S1, C)];
-/// Writers of s1, which partitions C and is a tag of A: C is stored there, A is only filed there.
-const OF_S1: [Command; 4] = [
-    Command { reads: &[], writes: &[10], follows: false, cause: None },
-    Command { reads: &[], writes: &[3], follows: false, cause: None },
-    Command { reads: &[], writes: &[10, 3], follows: false, cause: None },
-    Command { reads: &[on(S1, A)], writes: &[10], follows: false, cause: None },
-];
-
-/// A follower of c1 beside every multiset of `writers` writers, and one of s1 beside its own.
-pub fn followed(commands: &[Command], writers: usize) -> Vec<Scenario> {
-    let beside = |commands: &[Command], reads| {
-        let follows = Command { reads, writes: &[], follows: true, cause: None };
-        let mut all = scenarios(commands, writers, &[&[]]);
-        all.iter_mut().for_each(|scenario| scenario.writers.push(vec![follows]));
-        all
+/// A writer of two commands, beside a writer of one.
+pub fn warm(commands: &[Command]) -> Vec<Scenario> {
+    let beside = |other: &Command| {
+        let with = move |pair: Scenario| Scenario {
+            before: &[],
+            writers: [pair.writers, vec![vec![*other]]].concat(),
+        };
+        sequences(commands, 1).into_iter().map(with).collect::<Vec<_>>()
     };
-    let mut all = beside(commands, READS[3]);
-    all.extend(beside(&OF_S1, STORED_IN_S1));
-    all
+    commands.iter().flat_map(beside).collect()
 }
 
 /// Every command as a writer, and every command that it causes in another.
 pub fn reactions(commands: &[Command]) -> Vec<Scenario> {
-    let causes = commands.iter().filter(|command| !command.writes.is_empty());
+    let causes = commands.iter().filter(|command| !command.is_refusal());
     let pair = |cause: &Command, effect: &Command| Scenario {
         before: &[],
         writers: vec![vec![*cause], vec![Command { cause: Some(0), ..*effect }]],

@@ -1,11 +1,11 @@
 //! What the clocks, the table, its indexes and the network may do.
 
-/// How positions get their milliseconds.
+/// How events get their `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
-    /// One clock for all; position and commit are one step.
+    /// One clock for all; mint and commit are one step.
     Perfect,
-    /// One clock for all; a position can be minted long before its commit.
+    /// One clock for all; an `at` can be minted long before its commit.
     Late,
     /// Any reading from 1 to this, at each mint: any skew, and any late commit.
     Skewed(u8),
@@ -27,11 +27,11 @@ pub enum View {
 pub enum Answers {
     /// It arrives.
     Arrive,
-    /// It is lost once per writer, and the request is committed at any later time or never; the
-    /// writer sends the same transaction again.
-    LostThenResent,
-    /// As before, or the writer crashes and its command is decided anew under the same id.
-    LostThenRestarted,
+    /// It is lost once per writer, and the request is committed at any later time or never. No
+    /// command has a key.
+    Lost,
+    /// As before, or the writer crashes and its command is decided anew. Each command has a key.
+    LostOrCrashed,
 }
 
 /// One environment.
@@ -39,16 +39,16 @@ pub enum Answers {
 pub struct Environment {
     /// What it is called in reports.
     pub name: &'static str,
-    /// How positions get their milliseconds.
+    /// How events get their `at`.
     pub clocks: Clocks,
     /// Queries of partitions.
     pub table: View,
     /// Queries by cross-partition and composite tags.
     pub index: View,
-    /// Queries return one item a page, and anything can happen between pages.
-    pub pages: bool,
     /// What can happen to answers of appends.
     pub answers: Answers,
+    /// A command can begin with a snapshot: the events at an earlier moment, or its own.
+    pub snapshots: bool,
     /// Conflicts after which a command gives up.
     pub conflicts_max: u8,
     /// A command's reads and its append are one step. With [`View::Subset`] nothing is lost by it: a
@@ -61,13 +61,27 @@ const PERFECT: Environment = Environment {
     clocks: Clocks::Perfect,
     table: View::Fresh,
     index: View::Fresh,
-    pages: false,
     answers: Answers::Arrive,
+    snapshots: false,
     conflicts_max: 1,
     fused: false,
 };
 
-const SKEWED: Environment = Environment { clocks: Clocks::Skewed(3), ..PERFECT };
+/// One clock for all, and appends that are committed late.
+pub const LATE: Environment =
+    Environment { name: "perfect clock, late commits", clocks: Clocks::Late, ..PERFECT };
+
+/// Any clocks, and reads that show everything.
+pub const SKEWED: Environment =
+    Environment { name: "skewed clocks", clocks: Clocks::Skewed(3), ..PERFECT };
+
+/// The items of a transaction become visible one by one.
+pub const PER_ITEM: Environment = Environment {
+    name: "skewed clocks, transactions visible item by item",
+    table: View::PerItem,
+    index: View::PerItem,
+    ..SKEWED
+};
 
 /// Any subset at every read: everything that any other environment can show.
 pub const SUBSETS: Environment = Environment {
@@ -75,6 +89,14 @@ pub const SUBSETS: Environment = Environment {
     table: View::Subset,
     index: View::Subset,
     ..SKEWED
+};
+
+/// [`SUBSETS`] with snapshots.
+pub const SNAPSHOTS: Environment = Environment {
+    name: "clocks of 2 readings, every read any subset, snapshots",
+    clocks: Clocks::Skewed(2),
+    snapshots: true,
+    ..SUBSETS
 };
 
 /// [`SUBSETS`] with the reads and the append of a command in one step.
@@ -91,30 +113,42 @@ pub const WIDE: Environment = Environment {
     ..FUSED
 };
 
+/// Answers get lost.
+pub const LOST: Environment =
+    Environment { name: "late commits, answers lost", answers: Answers::Lost, ..LATE };
+
+/// Answers get lost, writers crash, and commands have keys.
+pub const CRASHED: Environment = Environment {
+    name: "late commits, answers lost, writers crash, commands with keys",
+    answers: Answers::LostOrCrashed,
+    ..LATE
+};
+
+/// [`LOST`], and every read returns any subset.
+pub const LOST_SUBSETS: Environment = Environment {
+    name: "late commits, every read any subset, answers lost",
+    table: View::Subset,
+    index: View::Subset,
+    ..LOST
+};
+
+/// [`CRASHED`], and every read returns any subset.
+pub const CRASHED_SUBSETS: Environment = Environment {
+    name: "late commits, every read any subset, answers lost, writers crash, commands with keys",
+    answers: Answers::LostOrCrashed,
+    ..LOST_SUBSETS
+};
+
 /// From the most benign to the most hostile.
-pub const ENVIRONMENTS: [Environment; 9] = [
+pub const ENVIRONMENTS: [Environment; 10] = [
     PERFECT,
-    Environment { name: "perfect clock, late commits", clocks: Clocks::Late, ..PERFECT },
-    Environment { name: "skewed clocks", ..SKEWED },
+    LATE,
+    SKEWED,
     Environment { name: "skewed clocks, index item by item", index: View::PerItem, ..SKEWED },
-    Environment { name: "skewed clocks, one item a page", pages: true, ..SKEWED },
-    Environment {
-        name: "skewed clocks, transactions visible item by item",
-        table: View::PerItem,
-        index: View::PerItem,
-        ..SKEWED
-    },
+    PER_ITEM,
+    Environment { name: "perfect clock, fresh reads, snapshots", snapshots: true, ..PERFECT },
     SUBSETS,
-    Environment {
-        name: "late commits, answers lost, sent again",
-        clocks: Clocks::Late,
-        answers: Answers::LostThenResent,
-        ..PERFECT
-    },
-    Environment {
-        name: "late commits, answers lost, decided again",
-        clocks: Clocks::Late,
-        answers: Answers::LostThenRestarted,
-        ..PERFECT
-    },
+    SNAPSHOTS,
+    LOST,
+    CRASHED,
 ];

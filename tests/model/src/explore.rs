@@ -2,27 +2,51 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write as _},
-    hash::{BuildHasherDefault, Hasher},
+    fmt::Write as _,
+    hash::{BuildHasherDefault, Hash, Hasher},
 };
 
 use indexmap::IndexMap;
 
-use crate::{
-    catalogue::SHAPES,
-    judge::{Model, Scenario, Verdict},
-    property::Property,
-    state::{Events, Fence, Log, State},
-    step::{Next, Step},
-    world::{Command, join},
-};
+use crate::property::{Broken, Property};
+
+/// What can be explored.
+pub(crate) trait Machine {
+    /// Everything that there is at a moment.
+    type State: Clone + Eq + Hash;
+    /// One thing that happens.
+    type Step;
+
+    /// The state that everything starts from, and what is broken there.
+    fn start(&self) -> (Self::State, Broken);
+
+    /// Everything that can happen in `state`.
+    fn next(&self, state: &Self::State, next: &mut Vec<Next<Self::Step, Self::State>>);
+
+    /// One line for a step.
+    fn line(&self, before: &Self::State, step: &Self::Step, after: &Self::State) -> String;
+}
+
+/// A step with what it leads to and what it breaks.
+pub(crate) struct Next<Step, State> {
+    pub step: Step,
+    pub state: State,
+    pub broken: Broken,
+}
+
+impl<Step, State> Next<Step, State> {
+    /// A step that breaks nothing.
+    pub(crate) fn fine(step: Step, state: State) -> Self {
+        Self { step, state, broken: 0 }
+    }
+}
 
 /// Each state with the place of the one that it was first reached from.
-type States = IndexMap<State, u32, BuildHasherDefault<Mix>>;
+pub(crate) type States<State> = IndexMap<State, u32, BuildHasherDefault<Mix>>;
 
 /// What an exploration saw.
 #[derive(Clone, Debug, Default)]
-pub struct Explored {
+pub(crate) struct Explored {
     /// Distinct states.
     pub states: u64,
     /// Steps between them.
@@ -31,36 +55,36 @@ pub struct Explored {
     pub broken: BTreeMap<Property, Vec<String>>,
 }
 
-/// Explores everything that can happen. The states are kept whole: no two are taken for one.
-pub fn explore(model: &Model<'_>) -> Explored {
-    let mut states = States::default();
+/// Explores everything that can happen, or until all of `enough` is broken. The states are kept whole:
+/// no two are taken for one. They are left in `states`, whose room the next exploration uses.
+pub(crate) fn explore<M: Machine>(
+    machine: &M,
+    enough: Broken,
+    states: &mut States<M::State>,
+) -> Explored {
     let mut explored = Explored::default();
     let mut next = Vec::new();
-    let start = model.start();
+    let (start, mut broken) = machine.start();
+    states.clear();
     states.insert(start, 0);
-    let mut broken = model.stuck(&start);
-    if broken != 0 {
-        explored.broken.insert(Property::NoPermanentConflict, Vec::new());
-    }
+    note(&mut explored, broken, &[]);
     let mut at = 0;
     while let Some((state, _)) = states.get_index(at) {
-        let state = *state;
-        model.next(&state, &mut next);
-        for Next { step, state: after, broken: now } in &next {
+        if enough != 0 && broken & enough == enough {
+            break;
+        }
+        let state = state.clone();
+        let parent = u32::try_from(at).expect("a scenario has fewer than 2^32 states");
+        machine.next(&state, &mut next);
+        for Next { step, state: after, broken: now } in next.drain(..) {
             explored.transitions += 1;
-            let parent = u32::try_from(at).expect("a scenario has fewer than 2^32 states");
-            states.entry(*after).or_insert(parent);
-            if now & !broken == 0 {
-                continue;
+            if now & !broken != 0 {
+                let mut trace = trace(machine, states, at);
+                trace.push(machine.line(&state, &step, &after));
+                note(&mut explored, now & !broken, &trace);
+                broken |= now;
             }
-            let mut trace = trace(model, &states, at);
-            trace.push(line(model, &state, *step, after));
-            for property in Property::ALL {
-                if property.when(true) & now & !broken != 0 {
-                    explored.broken.insert(property, trace.clone());
-                }
-            }
-            broken |= now;
+            states.entry(after).or_insert(parent);
         }
         at += 1;
     }
@@ -68,26 +92,43 @@ pub fn explore(model: &Model<'_>) -> Explored {
     explored
 }
 
+fn note(explored: &mut Explored, broken: Broken, trace: &[String]) {
+    for property in Property::ALL {
+        if property.when(true) & broken != 0 {
+            explored.broken.insert(property, trace.to_vec());
+        }
+    }
+}
+
 /// The steps from the start to the state at `end`.
-fn trace(model: &Model<'_>, states: &States, end: usize) -> Vec<String> {
+fn trace<M: Machine>(machine: &M, states: &States<M::State>, end: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = end;
-    let mut next = Vec::new();
     while at != 0 {
         let (after, parent) = states.get_index(at).expect("a trace leads through known states");
         at = *parent as usize;
         let (before, _) = states.get_index(at).expect("a parent is known");
-        model.next(before, &mut next);
+        let mut next = Vec::new();
+        machine.next(before, &mut next);
         let step = next.iter().find(|next| next.state == *after).expect("a child is reached");
-        lines.push(line(model, before, step.step, after));
+        lines.push(machine.line(before, &step.step, after));
     }
     lines.reverse();
     lines
 }
 
+/// A trace with a number for each step.
+pub(crate) fn numbered(trace: &[String]) -> String {
+    let mut text = String::new();
+    for (n, line) in trace.iter().enumerate() {
+        writeln!(text, "{:>3}. {line}", n + 1).expect("a String takes it");
+    }
+    text
+}
+
 /// Multiply and rotate, as compilers hash: keys are no one's input.
 #[derive(Default)]
-struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
@@ -120,136 +161,5 @@ impl Hasher for Mix {
 
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-/// One line for a step.
-fn line(model: &Model<'_>, before: &State, step: Step, after: &State) -> String {
-    let name = |writer: u8| format!("W{}", writer + 1);
-    let command = |writer: u8| {
-        model.command(usize::from(writer), before.writers[usize::from(writer)].command)
-    };
-    match step {
-        Step::Read { writer, clause, got } => {
-            let asked = command(writer).reads[usize::from(clause)];
-            let missing = model.matching(before, &asked) & !got;
-            let stale = if missing == 0 || command(writer).follows {
-                String::new()
-            } else {
-                format!(", not {}", listed(&before.log, missing))
-            };
-            format!("{} reads {asked}: {}{stale}", name(writer), listed(&before.log, got))
-        }
-        Step::Page { writer, clause, got: 0 } => {
-            format!(
-                "{} reads on in {}: the end",
-                name(writer),
-                command(writer).reads[usize::from(clause)]
-            )
-        }
-        Step::Page { writer, clause, got } => {
-            let asked = command(writer).reads[usize::from(clause)];
-            format!("{} reads a page of {asked}: {}", name(writer), listed(&before.log, got))
-        }
-        Step::Mint { writer, ms } => format!("{} mints {ms}", name(writer)),
-        Step::Send { writer, ms, verdict } => {
-            let became = became(verdict, before, after);
-            let folded = before.writers[usize::from(writer)].seen.iter().fold(0, |a, b| a | b);
-            let unread = model.required(before, command(writer)) & !folded;
-            let lost = if verdict == Verdict::Committed && unread != 0 {
-                format!("; never read {}", listed(&before.log, unread))
-            } else {
-                String::new()
-            };
-            format!("{} appends at {ms}: {became}{lost}", name(writer))
-        }
-        Step::Lose { writer, ms, restarts } => {
-            let then = if restarts { "decides again" } else { "will send it again" };
-            format!("{} appends at {ms}; no answer comes, it {then}", name(writer))
-        }
-        Step::Arrive { slot, verdict } => {
-            let sent = before.in_flight[usize::from(slot)].expect("it is in flight");
-            let became = became(verdict, before, after);
-            format!("the append of {} at {} arrives: {became}", name(sent.writer), sent.ms)
-        }
-        Step::Show { event, in_index } => {
-            let place = if in_index { "its index" } else { "the table" };
-            format!("{} shows in {place}", listed(&before.log, 1 << event))
-        }
-        Step::Answer { writer, stands: true } => format!("{} answers its refusal", name(writer)),
-        Step::Answer { writer, .. } => format!("{} finds other counts", name(writer)),
-        Step::Fence { writer, fence: Fence { count, head } } => {
-            let together = model.protocol.fence_in_transaction;
-            let how = if together { "in a transaction" } else { "by itself" };
-            let head = head.map_or("no head".to_owned(), |head| format!("head {head}"));
-            format!("{} reads the fence {how}: {count}, {head}", name(writer))
-        }
-        Step::Accept { writer, accepted: Some(accepted) } => {
-            format!("{} accepts {}", name(writer), listed(&before.log, accepted))
-        }
-        Step::Accept { writer, .. } => format!("{} accepts nothing", name(writer)),
-    }
-}
-
-fn became(verdict: Verdict, before: &State, after: &State) -> String {
-    match verdict {
-        Verdict::Committed => {
-            let new = (1 << after.log.len()) - (1 << before.log.len());
-            format!("commits {}", listed(&after.log, u16::try_from(new).unwrap_or(Events::MAX)))
-        }
-        Verdict::Already => "its event is there already".to_owned(),
-        Verdict::Recorded => "its command is recorded already".to_owned(),
-        Verdict::Conflict => "conflict".to_owned(),
-        Verdict::Behind(head) => format!("behind {head}, mints again"),
-    }
-}
-
-fn listed(log: &Log, events: Events) -> String {
-    let mut text = String::new();
-    for event in log.pick(events) {
-        let comma = if text.is_empty() { "" } else { ", " };
-        let shape = &SHAPES[usize::from(event.shape)];
-        write!(text, "{comma}{shape} at {}", event.position).expect("a String takes it");
-    }
-    if text.is_empty() { "nothing".to_owned() } else { text }
-}
-
-impl fmt::Display for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.before.is_empty() {
-            f.write_str("before: ")?;
-            join(f, "; ", self.before.iter().map(|&shape| &SHAPES[usize::from(shape)]))?;
-            writeln!(f)?;
-        }
-        for (writer, commands) in self.writers.iter().enumerate() {
-            write!(f, "W{}: ", writer + 1)?;
-            join(f, ", then ", commands.iter())?;
-            writeln!(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(cause) = self.cause {
-            write!(f, "because of W{}, ", cause + 1)?;
-        }
-        match (self.reads, self.writes) {
-            (reads, []) => {
-                f.write_str(if self.follows { "follows " } else { "refuses by " })?;
-                join(f, " and ", reads.iter())
-            }
-            ([], writes) => {
-                f.write_str("imports ")?;
-                join(f, "; ", writes.iter().map(|&shape| &SHAPES[usize::from(shape)]))
-            }
-            (reads, writes) => {
-                f.write_str("reads ")?;
-                join(f, " and ", reads.iter())?;
-                f.write_str(", writes ")?;
-                join(f, "; ", writes.iter().map(|&shape| &SHAPES[usize::from(shape)]))
-            }
-        }
     }
 }

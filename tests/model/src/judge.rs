@@ -1,36 +1,33 @@
 //! What becomes of one transaction, and which properties that breaks.
 
 use crate::{
-    catalogue::SHAPES,
-    environment::{Clocks, Environment, View},
+    catalogue::{SHAPES, Scenario},
+    environment::{Answers, Clocks, Environment, View},
     property::{Broken, Property},
     protocol::{Condition, Guard, Protocol},
-    state::{Event, Events, Fence, Position, State, Transaction},
-    world::{A, B, Boundaries, Boundary, Clause, Command, TYPES, Types},
+    state::{Event, Events, Seen, State, Transaction},
+    world::{
+        A, B, Clause, Command, F, Fence, Fences, Partition, Partitions, Shape, Source, TYPES, Types,
+    },
 };
-
-/// Who does what, beside which events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scenario {
-    /// Shapes of the events that are there from the start.
-    pub before: &'static [u8],
-    /// The commands of each writer, at most two, one after the other.
-    pub writers: Vec<Vec<Command>>,
-}
 
 /// A scenario in an environment under a protocol.
 #[derive(Clone, Debug)]
-pub struct Model<'a> {
-    /// The commands.
+pub(crate) struct Model<'a> {
     pub scenario: &'a Scenario,
-    /// The environment.
     pub environment: Environment,
-    /// The protocol.
     pub protocol: Protocol,
-    /// Where each shape can be read: what the properties go by, whatever the protocol.
-    readable: [Boundaries; SHAPES.len()],
-    /// Where each shape is filed: what the protocol goes by.
-    filed: [Boundaries; SHAPES.len()],
+    /// Where each shape is counted: what the protocol goes by. The properties go by the shapes.
+    filed: [Fences; SHAPES.len()],
+}
+
+/// The conditions that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Partitions whose next slot is taken.
+    pub slots: Partitions,
+    /// Whether a fence has another count.
+    pub fences: bool,
 }
 
 /// What becomes of a transaction.
@@ -42,22 +39,28 @@ pub(crate) enum Verdict {
     Already,
     /// Its command item is there.
     Recorded,
-    /// A condition of rule 3 fails.
-    Conflict,
-    /// Only the order guard fails; a mint later than this passes it.
-    Behind(u8),
+    /// What was read has changed.
+    Conflict(Failed),
+    /// Nothing that was read has changed: it is minted again from `floor` on, and one slot later in
+    /// the partitions `bumped`.
+    Again { floor: u8, bumped: Partitions },
 }
 
 impl<'a> Model<'a> {
-    /// The model of `scenario`.
-    pub fn new(scenario: &'a Scenario, environment: Environment, protocol: Protocol) -> Self {
-        let readable = SHAPES.map(|shape| shape.filing());
-        let filed = if protocol.exact_filing {
-            readable
-        } else {
-            SHAPES.map(|shape| shape.documented_filing())
-        };
-        Self { scenario, environment, protocol, readable, filed }
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        environment: Environment,
+        protocol: Protocol,
+    ) -> Self {
+        let filed = SHAPES.map(|shape| match shape.fences {
+            // Under every composite of the partition.
+            fences if fences & Fence::COMPOSITES != 0 && !protocol.exact_filing => {
+                Fence::COMPOSITES
+            }
+            _ if shape.event_type == F && !protocol.count_fenced => 0,
+            fences => fences,
+        });
+        Self { scenario, environment, protocol, filed }
     }
 
     pub(crate) fn command(&self, writer: usize, command: u8) -> &Command {
@@ -66,10 +69,7 @@ impl<'a> Model<'a> {
 
     /// The committed events that `clause` asks for.
     pub(crate) fn matching(&self, state: &State, clause: &Clause) -> Events {
-        self.select(state, |event| {
-            self.readable[usize::from(event.shape)] & clause.boundary.bit() != 0
-                && SHAPES[usize::from(event.shape)].event_type & clause.types != 0
-        })
+        state.log.select(|event| clause.matches(event.shape()))
     }
 
     /// The committed events that the query of `command` asks for.
@@ -77,187 +77,218 @@ impl<'a> Model<'a> {
         command.reads.iter().fold(0, |all, clause| all | self.matching(state, clause))
     }
 
-    /// Of these, what a Query of `clause` can return at most.
-    pub(crate) fn visible(&self, state: &State, clause: &Clause) -> Events {
-        let matching = self.matching(state, clause);
-        if self.view(clause) != View::PerItem {
-            return matching;
-        }
-        let by_index = clause.boundary.by_index();
-        matching & self.select(state, |e| if by_index { e.in_index } else { e.in_table })
+    /// The events that a decision folded.
+    pub(crate) fn folded(&self, state: &State, command: &Command, seen: &Seen) -> Events {
+        seen.known() & !seen.passed_over & self.required(state, command)
     }
 
-    /// What a Query of `clause` returns of the committed events that it asks for.
-    pub(crate) fn view(&self, clause: &Clause) -> View {
-        if clause.boundary.by_index() { self.environment.index } else { self.environment.table }
-    }
-
-    /// Of the committed events that `clause` asks for, what a Query of the partition can return at
-    /// most.
-    pub(crate) fn visible_in_table(&self, state: &State, clause: &Clause) -> Events {
-        let matching = self.matching(state, clause);
-        if self.environment.table != View::PerItem {
-            return matching;
-        }
-        matching & self.select(state, |event| event.in_table)
-    }
-
-    fn select(&self, state: &State, wanted: impl Fn(&Event) -> bool) -> Events {
-        let events = state.log.events().iter().enumerate();
-        events.fold(0, |set, (n, event)| set | Events::from(wanted(event)) << n)
-    }
-
-    /// The events that the fence of `boundary` counts under `types`.
-    fn filed(&self, state: &State, boundary: Boundary, types: Types) -> Events {
-        self.select(state, |event| {
+    /// The events that `fence` counts under `types`.
+    fn filed(&self, state: &State, fence: Fence, types: Types) -> Events {
+        state.log.select(|event| {
             !event.unfiled
-                && self.filed[usize::from(event.shape)] & boundary.bit() != 0
-                && SHAPES[usize::from(event.shape)].event_type & types != 0
+                && self.filed[usize::from(event.shape)] & fence.bit() != 0
+                && event.shape().event_type & types != 0
         })
     }
 
-    /// What a follower of `clause` takes from its fence, as it was after `commits` events.
-    pub(crate) fn fence(&self, state: &State, clause: &Clause, commits: u8) -> Fence {
-        let then = (1 << commits) - 1;
-        let compared = if self.protocol.compare_stored { clause.types } else { TYPES };
-        Fence {
-            count: low((self.filed(state, clause.boundary, compared) & then).count_ones()),
-            head: state.log.newest(self.filed(state, clause.boundary, TYPES) & then),
-        }
+    /// Where the events of `command` go.
+    pub(crate) fn own(&self, command: &Command) -> Partitions {
+        let shapes = command.writes.iter().map(|&shape| &SHAPES[usize::from(shape)]);
+        shapes.fold(0, |set, shape| set | shape.partition.bit())
     }
 
-    /// `pos#` of the fence: what its last update set. With all types it is `head`.
-    fn last(&self, state: &State, boundary: Boundary, types: Types) -> Option<Position> {
-        let filed = self.filed(state, boundary, types);
-        state.log.pick(filed).last().map(|event| event.position)
-    }
-
-    /// Where the events of `command` are filed, all together.
-    fn files(&self, command: &Command) -> Boundaries {
+    /// The fences that count the events of `command`, all together.
+    fn files(&self, command: &Command) -> Fences {
         if !command.is_conditional() && !self.protocol.imports_file {
             return 0;
         }
         command.writes.iter().fold(0, |set, &shape| set | self.filed[usize::from(shape)])
     }
 
-    /// Decides `transaction` in `state`, in the order of rule 9.
+    /// Decides `transaction` in `state`, in the order of the rules.
     pub(crate) fn judge(&self, state: &State, transaction: &Transaction) -> Verdict {
-        let first = transaction.position(0);
-        if state.log.events().iter().any(|event| event.position == first) {
+        let protocol = &self.protocol;
+        let events = state.log.events();
+        let already = events.iter().any(|event| {
+            event.append == transaction.append() && event.at - event.index == transaction.at
+        });
+        if already && protocol.own_put_first {
             return Verdict::Already;
         }
-        if self.protocol.command_item && state.effects & State::effect(transaction) != 0 {
+        let has_item = self.environment.answers == Answers::LostOrCrashed && protocol.command_item;
+        if has_item && state.effects & State::effect(transaction) != 0 {
             return Verdict::Recorded;
         }
         let command = self.command(usize::from(transaction.writer), transaction.command);
-        if !self.holds(state, command, transaction.seen) {
-            return Verdict::Conflict;
+        let own = self.own(command);
+        let seen = &transaction.seen;
+        let taken = own & self.taken(state, seen);
+        let mut failed = self.failed(state, command, seen, own);
+        failed.slots |= taken & command.read_partitions();
+        if failed != Failed::default() {
+            return Verdict::Conflict(failed);
         }
-        self.guard(state, command)
-            .filter(|head| *head >= first)
-            .map_or(Verdict::Committed, |head| Verdict::Behind(head.ms()))
+        let head = self.head(state, command).filter(|head| *head >= transaction.at);
+        let bumped = taken & !command.read_partitions();
+        if bumped != 0 || head.is_some() {
+            return Verdict::Again { floor: head.map_or(0, |head| head + 1), bumped };
+        }
+        if already { Verdict::Already } else { Verdict::Committed }
     }
 
-    /// Rule 3: whether every condition on what was read holds.
-    pub(crate) fn holds(&self, state: &State, command: &Command, seen: [Events; 2]) -> bool {
-        let protocol = &self.protocol;
-        let merged = seen[0] | seen[1];
-        let after = state.log.newest(merged);
-        let files = self.files(command);
-        for (clause, seen) in command.reads.iter().zip(seen) {
-            let counted = if protocol.count_merged { merged } else { seen };
-            let whole = [clause.boundary];
-            let fences = if protocol.exact_filing { &whole } else { clause.boundary.members() };
-            for &fence in fences {
-                let carried = files & fence.bit() != 0;
-                if clause.boundary.by_index() && !carried && !protocol.check_read_only {
-                    continue;
-                }
-                for types in [A, B].into_iter().filter(|types| clause.types & types != 0) {
-                    let filed = self.filed(state, fence, types);
-                    if counted & filed == 0 && !protocol.check_empty {
-                        continue;
+    /// The partitions whose next slot is taken.
+    fn taken(&self, state: &State, seen: &Seen) -> Partitions {
+        let taken = |p: &Partition| state.log.at_slot(*p, seen.slot(*p) + 1).is_some();
+        Partition::ALL.into_iter().filter(taken).fold(0, |set, p| set | p.bit())
+    }
+
+    /// The conditions on what was read that fail, but for those of puts into `own`. Of a refusal,
+    /// which has no puts, it is all that TransactGetItems shows.
+    pub(crate) fn failed(
+        &self,
+        state: &State,
+        command: &Command,
+        seen: &Seen,
+        own: Partitions,
+    ) -> Failed {
+        let taken = self.taken(state, seen);
+        let mut failed = Failed::default();
+        for (clause, by_clause) in command.reads.iter().zip(seen.by_clause) {
+            let counted = if self.protocol.count_merged { seen.known() } else { by_clause };
+            match clause.source {
+                Source::Partition(p) if own & p.bit() != 0 => {}
+                Source::Partition(p) => match self.fence_instead(clause) {
+                    Some(fence) => {
+                        failed.fences |= !self.counts_hold(state, fence, clause.types & F, counted)
                     }
-                    let newest = self.last(state, fence, types);
-                    if !match protocol.condition {
-                        Condition::Counts => (counted & filed).count_ones() == filed.count_ones(),
-                        Condition::NewestSeen => newest == state.log.newest(counted & filed),
-                        Condition::NotAfter => newest <= after,
-                    } {
-                        return false;
+                    None if self.protocol.check_read_partitions || command.is_refusal() => {
+                        failed.slots |= taken & p.bit();
+                    }
+                    None => {}
+                },
+                Source::Fence(fence) => {
+                    let carried = self.files(command) & fence.bit() != 0;
+                    if carried || self.protocol.check_read_fences {
+                        failed.fences |= !self.counts_hold(state, fence, clause.types, counted);
                     }
                 }
             }
         }
-        !(protocol.gate_produced && merged == 0 && command.is_conditional())
-            || command.writes.iter().all(|&shape| {
-                let shape = &SHAPES[usize::from(shape)];
-                self.last(state, shape.read_by[0], shape.event_type).is_none()
-            })
+        failed
     }
 
-    /// The largest position that the guard compares the first new one with. Under a guard the last
-    /// event of a fence is also its newest.
-    fn guard(&self, state: &State, command: &Command) -> Option<Position> {
-        let imports = self.files(command);
+    /// The fence that stands for the slot of a partition that is only read.
+    pub(crate) fn fence_instead(&self, clause: &Clause) -> Option<Fence> {
+        let fenced = match self.protocol.all_fenced {
+            true => clause.types & !F == 0,
+            false => clause.types & F != 0,
+        };
+        clause.partition()?.fence().filter(|_| fenced)
+    }
+
+    fn counts_hold(&self, state: &State, fence: Fence, types: Types, counted: Events) -> bool {
+        [A, B, F].into_iter().filter(|one| types & one != 0).all(|one| {
+            let filed = self.filed(state, fence, one);
+            let seen = counted & filed;
+            match self.protocol.condition {
+                _ if seen == 0 && !self.protocol.check_empty => true,
+                Condition::Counts => seen.count_ones() == filed.count_ones(),
+                Condition::NewestSeen => state.log.newest(seen) == state.log.newest(filed),
+            }
+        })
+    }
+
+    /// The largest `head` that the first new event is compared with: what the last update of a fence
+    /// set, which under a guard is also the largest `at` there.
+    fn head(&self, state: &State, command: &Command) -> Option<u8> {
+        let files = self.files(command);
         let heads = command.writes.iter().flat_map(|&shape| {
-            let files = self.filed[usize::from(shape)] & imports;
-            let types = match self.protocol.guard {
-                Guard::Head => TYPES,
-                Guard::PerType => SHAPES[usize::from(shape)].event_type,
-                Guard::None => 0,
+            let fences = self.filed[usize::from(shape)] & files;
+            let shape = &SHAPES[usize::from(shape)];
+            let (fences, types) = match self.protocol.guard {
+                Guard::Head => (fences, TYPES),
+                Guard::NotPartitions if shape.event_type == F => (0, TYPES),
+                Guard::NotPartitions => (fences, TYPES),
+                Guard::PerType => (fences, shape.event_type),
+                Guard::None => (0, TYPES),
             };
-            let compared = self.select(state, |event| {
-                !event.unfiled
-                    && self.filed[usize::from(event.shape)] & files != 0
-                    && SHAPES[usize::from(event.shape)].event_type & types != 0
-            });
-            state.log.newest(compared)
+            let all = [Fence::S1, Fence::S2, Fence::O1P1, Fence::O2P1, Fence::C2];
+            let last = move |fence| state.log.pick(self.filed(state, fence, types)).last();
+            all.into_iter().filter(move |fence| fences & fence.bit() != 0).filter_map(last)
         });
-        heads.max()
+        heads.map(|event| event.at).max()
     }
 
     /// Puts the events, and says which properties that breaks.
     pub(crate) fn commit(&self, state: &mut State, transaction: &Transaction) -> Broken {
         let command = self.command(usize::from(transaction.writer), transaction.command);
-        let broken = self.broken_by_commit(state, command, transaction);
+        let mut broken = self.broken_by_commit(state, command, transaction);
+        let mut seen = transaction.seen;
         for (index, &shape) in command.writes.iter().enumerate() {
-            state.log.push(Event {
-                position: transaction.position(low(index)),
+            let index = low(index);
+            let it = &SHAPES[usize::from(shape)];
+            let slot = seen.slot_mut(it.partition);
+            *slot += 1;
+            let event = Event {
                 shape,
+                slot: *slot,
+                at: transaction.at + index,
+                append: transaction.append(),
+                index,
                 in_table: self.environment.table != View::PerItem,
-                in_index: self.environment.index != View::PerItem
-                    || SHAPES[usize::from(shape)].read_by.len() == 1,
+                in_index: self.environment.index != View::PerItem || !it.is_indexed(),
                 unfiled: !command.is_conditional() && !self.protocol.imports_file,
-            });
+            };
+            let before = state.log.select(|event| event.is_in(it.partition)).count_ones();
+            broken |= Property::Dense.when(u32::from(*slot) != before + 1);
+            broken |= self.disorder(state, &event) | self.disorder_across(state, &event);
+            state.log.push(event);
         }
         state.effects |= State::effect(transaction);
         broken
     }
 
     fn broken_by_commit(&self, state: &State, command: &Command, sent: &Transaction) -> Broken {
-        let first = sent.position(0);
-        let lost = self.required(state, command) & !sent.folded() != 0;
-        let files = command.writes.iter().fold(0, |set, &s| set | self.readable[usize::from(s)]);
-        let later = |event: &Event| event.position >= first;
-        let shares = |event: &Event| self.readable[usize::from(event.shape)] & files != 0;
-        let disorder = state.log.events().iter().any(|event| shares(event) && later(event));
-        let effect_first = state.log.pick(sent.folded()).any(later)
-            || self.cause(state, command).is_some_and(|cause| cause >= first);
+        let folded = self.folded(state, command, &sent.seen);
+        let lost = self.required(state, command) & !folded != 0;
+        let effect_first = state.log.newest(folded).max(self.cause(state, command));
         Property::NoLostUpdate.when(lost)
-            | Property::Order.when(disorder)
-            | Property::CauseFirst.when(effect_first)
+            | Property::CauseFirst.when(effect_first >= Some(sent.at))
             | Property::NoDoubleEffect.when(state.effects & State::effect(sent) != 0)
     }
 
-    /// The position of the event that caused `command`, once it is committed.
-    pub(crate) fn cause(&self, state: &State, command: &Command) -> Option<Position> {
-        let writer = command.cause? + 1;
-        let mut positions = state.log.events().iter().map(|event| event.position);
-        positions.rfind(|position| position.writer() == writer)
+    /// Whether `new` is not later than all events that are read with it.
+    fn disorder(&self, state: &State, new: &Event) -> Broken {
+        let indexed = |shape: &Shape| if shape.is_indexed() { shape.fences } else { 0 };
+        let it = new.shape();
+        let together =
+            |event: &Event| event.is_in(it.partition) || indexed(event.shape()) & indexed(it) != 0;
+        let mut events = state.log.events().iter();
+        Property::Order.when(events.any(|event| together(event) && event.at >= new.at))
     }
 
-    /// Rule 4: the milliseconds of the next mint at this reading of the clock.
+    /// Whether `new` folds before a decision that read its boundary before it was there.
+    fn disorder_across(&self, state: &State, new: &Event) -> Broken {
+        let mut events = state.log.events().iter();
+        let disorder = events.any(|event| {
+            let decided =
+                event.append.0.checked_sub(1).map(|writer| self.command(usize::from(writer), 0));
+            let reads = decided.map_or(&[][..], |command| command.reads);
+            event.at >= new.at
+                && !event.is_in(new.shape().partition)
+                && reads.iter().any(|clause| clause.matches(new.shape()))
+        });
+        Property::OrderAcross.when(self.protocol.claims_order_across && disorder)
+    }
+
+    /// The `at` of the event that caused `command`, once it is committed.
+    pub(crate) fn cause(&self, state: &State, command: &Command) -> Option<u8> {
+        let writer = command.cause? + 1;
+        let mut events = state.log.events().iter();
+        events.rfind(|event| event.append.0 == writer).map(|event| event.at)
+    }
+
+    /// The `at` of the next mint at this reading of the clock.
     pub(crate) fn mint(&self, state: &State, writer: usize, reading: u8) -> u8 {
         let it = &state.writers[writer];
         if !self.protocol.hybrid_clock {
@@ -265,38 +296,73 @@ impl<'a> Model<'a> {
             return reading.max(it.floor);
         }
         let command = self.command(writer, it.command);
-        let newest = state.log.newest(it.seen[0] | it.seen[1]).max(self.cause(state, command));
-        reading.max(it.floor).max(newest.map_or(0, |position| position.ms() + 1))
+        let unread = self.own(command) & !command.read_partitions();
+        let predecessors = Partition::ALL.into_iter().filter(|p| unread & p.bit() != 0);
+        let predecessors = predecessors.filter_map(|p| state.log.at_slot(p, it.seen.slot(p)));
+        let predecessor = predecessors.map(|event| event.at).max();
+        let newest = state
+            .log
+            .newest(it.seen.known())
+            .max(self.cause(state, command))
+            .max(predecessor.filter(|_| self.protocol.predecessor));
+        reading.max(it.floor).max(newest.map_or(0, |at| at + 1))
     }
 
-    /// Whether some writer that is not done would, alone and with fresh reads, be refused, or a
-    /// follower refuse its page: from then on for ever, for the reads stay the same.
+    /// Whether a writer that has seen this knows everything in the boundaries that it read. Of a
+    /// partition whose slot is the condition that is all of it, else what the query asks for.
+    pub(crate) fn knows_all(&self, state: &State, command: &Command, seen: &Seen) -> bool {
+        let own = self.own(command);
+        let folded = self.folded(state, command, seen);
+        command.reads.iter().all(|clause| match clause.source {
+            Source::Partition(p)
+                if clause.types & !F != 0 || p.fence().is_none() || own & p.bit() != 0 =>
+            {
+                state.log.select(|event| event.is_in(p)) & !seen.known() == 0
+            }
+            _ => self.matching(state, clause) & !folded == 0,
+        })
+    }
+
+    /// Whether some writer that is not done would, alone and with fresh reads, be refused: from then on
+    /// for ever, for the reads stay the same.
     pub(crate) fn stuck(&self, state: &State) -> Broken {
         let stuck = (0..self.scenario.writers.len()).any(|writer| {
             let it = &state.writers[writer];
             let finished = usize::from(it.command) >= self.scenario.writers[writer].len();
-            if !finished && self.command(writer, it.command).follows {
-                // It reads all that is stored; will it accept that?
-                let clause = &self.command(writer, it.command).reads[0];
-                let fence = self.fence(state, clause, state.log.len());
-                return u32::from(fence.count) != self.matching(state, clause).count_ones();
-            }
-            if finished || it.place.is_over() || self.command(writer, it.command).writes.is_empty()
-            {
+            if finished || it.place.is_over() || self.command(writer, it.command).is_refusal() {
                 return false;
             }
-            let command = self.command(writer, it.command);
             let mut alone = *state;
-            alone.writers[writer].seen = [0, 1]
-                .map(|n| command.reads.get(n).map_or(0, |clause| self.matching(state, clause)));
-            let mut verdict = self.judge(state, &self.slowest(&alone, writer));
-            if let Verdict::Behind(ms) = verdict {
-                alone.writers[writer].floor = ms + 1;
-                verdict = self.judge(state, &self.slowest(&alone, writer));
-            }
-            matches!(verdict, Verdict::Conflict | Verdict::Behind(_))
+            alone.writers[writer].seen = self.seen_alone(state, self.command(writer, it.command));
+            // One time it mints above the head.
+            (0..2).all(|_| {
+                let verdict = self.judge(state, &self.slowest(&alone, writer));
+                if let Verdict::Again { floor, .. } = verdict {
+                    alone.writers[writer].floor = floor;
+                }
+                matches!(verdict, Verdict::Conflict(_) | Verdict::Again { .. })
+            })
         });
         Property::NoPermanentConflict.when(stuck)
+    }
+
+    /// What fresh reads come to.
+    fn seen_alone(&self, state: &State, command: &Command) -> Seen {
+        let mut seen = Seen::default();
+        for p in Partition::ALL.into_iter().filter(|p| self.own(command) & p.bit() != 0) {
+            *seen.slot_mut(p) = state.log.last_slot(p);
+        }
+        for (n, clause) in command.reads.iter().enumerate() {
+            if let Some(p) = clause.partition() {
+                *seen.slot_mut(p) = 0;
+                let all = self.asked(state, clause, 0);
+                self.take(state, &mut seen, n, p, all);
+            } else {
+                seen.by_clause[n] = self.matching(state, clause);
+            }
+        }
+        self.merge(state, command, &mut seen);
+        seen
     }
 
     /// The transaction of a writer whose clock is the slowest there is.
@@ -305,15 +371,15 @@ impl<'a> Model<'a> {
             Clocks::Skewed(_) => 1,
             Clocks::Perfect | Clocks::Late => alone.now + 1,
         };
-        let ms = self.mint(alone, writer, reading);
-        transaction(alone, writer, ms)
+        let at = self.mint(alone, writer, reading);
+        transaction(alone, writer, at)
     }
 }
 
-/// What `writer` sends with a position of `ms`.
-pub(crate) fn transaction(state: &State, writer: usize, ms: u8) -> Transaction {
+/// What `writer` sends with a first event of `at`.
+pub(crate) fn transaction(state: &State, writer: usize, at: u8) -> Transaction {
     let it = &state.writers[writer];
-    Transaction { writer: low(writer), command: it.command, round: it.round, ms, seen: it.seen }
+    Transaction { writer: low(writer), command: it.command, round: it.round, at, seen: it.seen }
 }
 
 /// A number that the bounds of the model keep below 256.

@@ -1,25 +1,30 @@
 //! The append protocol as an executable model, explored exhaustively.
 //!
-//! [`world`] has the vocabulary: boundaries, events, commands. [`protocol`] is the protocol as a table
-//! of switches; [`environment`] is what the table, its indexes, its clocks and its network may do.
-//! [`judge`] decides what becomes of one transaction, [`step`] what can happen next, [`explore`]
-//! visits everything that can happen. [`catalogue`] lists the commands, [`runs`] the bounds,
+//! [`world`] has the vocabulary: partitions, fences, events, commands. [`protocol`] is the protocol as
+//! a table of switches; [`environment`] is what the table, its indexes, its clocks and its network may
+//! do. `judge` decides what becomes of one transaction, `step` what can happen next, with `read` for
+//! what a decision learns and `refuse` for answers that append nothing. `text` says it in words,
+//! `explore` visits everything that can happen. [`catalogue`] lists the commands, [`runs`] the bounds,
 //! [`mutants`] the protocols with one switch turned, each with the property that it breaks.
 //!
-//! [`repair`] is a model of its own, of how fences are mended beside writers.
+//! [`feed`] and [`repair`] are models of their own: of how events come into the index, and of how
+//! fences are mended beside writers.
 //!
-//! `docs/no-lost-update.md` has the argument that the model goes with.
+//! `docs/no-lost-update.md` has the argument that the models go with.
 
 pub mod catalogue;
 pub mod environment;
-pub mod explore;
-mod follow;
-pub mod judge;
+mod explore;
+pub mod feed;
+mod judge;
 pub mod mutants;
 pub mod property;
 pub mod protocol;
+mod read;
+mod refuse;
 pub mod repair;
 pub mod runs;
-pub mod state;
-pub mod step;
+mod state;
+mod step;
+mod text;
 pub mod world;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::{
-    catalogue::{followed, reactions, scenarios, sequences, small},
+    catalogue::{Scenario, few, reactions, scenarios, sequences, small, warm},
     environment::{ENVIRONMENTS, Environment},
-    explore::explore,
-    judge::{Model, Scenario},
+    explore::{States, explore, numbered},
+    judge::Model,
     property::Property,
-    protocol::{Condition, Guard, PageCheck, Protocol},
+    protocol::{Condition, Guard, Learn, Prefix, Protocol, Snapshot, Validation},
 };
 
 /// A protocol that is wrong in one place.
@@ -28,27 +28,82 @@ const fn mutant(name: &'static str, breaks: Property, protocol: Protocol) -> Mut
     Mutant { name, protocol, breaks }
 }
 
-/// All mutants. Those that break [`Property::Order`] or [`Property::CauseFirst`] break no safety.
-pub const MUTANTS: [Mutant; 18] = [
+/// All mutants. Those that break a property of order or progress break no safety.
+pub const MUTANTS: [Mutant; 33] = [
     mutant(
-        "the documented predicate, pos#T <= :after",
+        "the largest slot taken for what was seen",
         Property::NoLostUpdate,
-        Protocol { condition: Condition::NotAfter, ..RIGHT },
+        Protocol { prefix: Prefix::Largest, ..RIGHT },
     ),
     mutant(
-        "equality of pos#T in place of counts",
+        "the number of returned events taken for what was seen",
+        Property::NoLostUpdate,
+        Protocol { prefix: Prefix::Returned, ..RIGHT },
+    ),
+    mutant(
+        "a filter by type on the server, and the number of what it returns",
+        Property::NoLostUpdate,
+        Protocol { prefix: Prefix::Filtered, ..RIGHT },
+    ),
+    mutant(
+        "a filter by type on the server, for a writer alone",
+        Property::NoPermanentConflict,
+        Protocol { prefix: Prefix::Filtered, ..RIGHT },
+    ),
+    mutant(
+        "no check of a partition that is only read",
+        Property::NoLostUpdate,
+        Protocol { check_read_partitions: false, ..RIGHT },
+    ),
+    mutant(
+        "the next slot, whatever the tail holds",
+        Property::NoLostUpdate,
+        Protocol { learn: Learn::Nothing, ..RIGHT },
+    ),
+    mutant(
+        "a tail of which only the partition's own clause is looked at",
+        Property::NoLostUpdate,
+        Protocol { learn: Learn::OneClause, ..RIGHT },
+    ),
+    mutant(
+        "a tail that begins at the slot that is seen, and is counted",
+        Property::NoLostUpdate,
+        Protocol { tail_after: false, ..RIGHT },
+    ),
+    mutant(
+        "a torn snapshot",
+        Property::NoLostUpdate,
+        Protocol { snapshot: Snapshot::Torn, ..RIGHT },
+    ),
+    mutant(
+        "the slot of an own put into an unread partition taken for what was seen",
+        Property::NoLostUpdate,
+        Protocol { snapshot: Snapshot::OwnLast, ..RIGHT },
+    ),
+    mutant(
+        "`fenced` types that no fence counts",
+        Property::NoLostUpdate,
+        Protocol { count_fenced: false, ..RIGHT },
+    ),
+    mutant(
+        "the fence in place of the slot although another type is consumed",
+        Property::NoLostUpdate,
+        Protocol { all_fenced: false, ..RIGHT },
+    ),
+    mutant(
+        "the newest event under a fence in place of counts",
         Property::NoLostUpdate,
         Protocol { condition: Condition::NewestSeen, ..RIGHT },
     ),
     mutant(
-        "no condition where nothing was seen",
+        "no condition on a fence under which nothing was seen",
         Property::NoLostUpdate,
         Protocol { check_empty: false, ..RIGHT },
     ),
     mutant(
-        "no condition for cross-partition clauses that the events do not carry",
+        "no condition on a fence that the new events are not filed under",
         Property::NoLostUpdate,
-        Protocol { check_read_only: false, ..RIGHT },
+        Protocol { check_read_fences: false, ..RIGHT },
     ),
     mutant(
         "imports that do not file",
@@ -56,52 +111,72 @@ pub const MUTANTS: [Mutant; 18] = [
         Protocol { imports_file: false, ..RIGHT },
     ),
     mutant(
-        "refusals without a check of the fences",
+        "a refusal that is not validated",
         Property::NoStaleRefusal,
-        Protocol { validate_refusals: false, ..RIGHT },
+        Protocol { validation: Validation::None, ..RIGHT },
+    ),
+    mutant(
+        "a refusal validated by GetItem although its prefix ends within an append",
+        Property::NoStaleRefusal,
+        Protocol { validation: Validation::OneGetItem, ..RIGHT },
+    ),
+    mutant(
+        "a refusal validated by separate reads that are kept over a new decision",
+        Property::NoStaleRefusal,
+        Protocol { validation: Validation::Kept, ..RIGHT },
+    ),
+    mutant(
+        "deciding again on an unknown outcome",
+        Property::NoDoubleEffect,
+        Protocol { resend_unknown: false, ..RIGHT },
+    ),
+    mutant(
+        "TransactionConflict taken for a judgement",
+        Property::NoDoubleEffect,
+        Protocol { transaction_conflict_judges: true, ..RIGHT },
+    ),
+    mutant(
+        "another condition judged before the own put",
+        Property::NoDoubleEffect,
+        Protocol { own_put_first: false, ..RIGHT },
     ),
     mutant("no command item", Property::NoDoubleEffect, Protocol { command_item: false, ..RIGHT }),
     mutant("no head guard", Property::Order, Protocol { guard: Guard::None, ..RIGHT }),
+    mutant(
+        "no head guard on the fence of a partition",
+        Property::Order,
+        Protocol { guard: Guard::NotPartitions, ..RIGHT },
+    ),
     mutant(
         "a guard for each type in place of head",
         Property::Order,
         Protocol { guard: Guard::PerType, ..RIGHT },
     ),
+    mutant(
+        "the last slot found without its `at`",
+        Property::Order,
+        Protocol { predecessor: false, ..RIGHT },
+    ),
+    mutant(
+        "a claim that order holds across boundaries",
+        Property::OrderAcross,
+        Protocol { claims_order_across: true, ..RIGHT },
+    ),
     mutant("no hybrid clock", Property::CauseFirst, Protocol { hybrid_clock: false, ..RIGHT }),
     mutant(
-        "pages accepted without a check of the fence",
-        Property::NoSkippedEvent,
-        Protocol { page_check: PageCheck::None, ..RIGHT },
+        "a learned event folded on top out of order",
+        Property::FoldOrder,
+        Protocol { fold_in_order: false, ..RIGHT },
     ),
     mutant(
-        "the fence read before the page",
-        Property::NoSkippedEvent,
-        Protocol { page_check: PageCheck::FenceBefore, ..RIGHT },
+        "the tail after a snapshot folded on top out of order",
+        Property::FoldOrder,
+        Protocol { snapshot_in_order: false, ..RIGHT },
     ),
     mutant(
-        "a page that is read again and not cut at the head of the fence",
-        Property::NoSkippedEvent,
-        Protocol { page_check: PageCheck::Whole, ..RIGHT },
-    ),
-    mutant(
-        "a page that is not cut, and its fence read without a transaction",
-        Property::NoSkippedEvent,
-        Protocol { page_check: PageCheck::FenceAfter, fence_in_transaction: false, ..RIGHT },
-    ),
-    mutant(
-        "pages compared with the counts of types that are stored elsewhere",
-        Property::NoPermanentConflict,
-        Protocol { compare_stored: false, ..RIGHT },
-    ),
-    mutant(
-        "fences of the documented scope",
+        "a composite's fence that counts the events of other composites",
         Property::NoPermanentConflict,
         Protocol { exact_filing: false, ..RIGHT },
-    ),
-    mutant(
-        "a first-write gate on produced types",
-        Property::NoPermanentConflict,
-        Protocol { gate_produced: true, ..RIGHT },
     ),
     mutant(
         "counts of each clause in place of the merged reads",
@@ -123,31 +198,33 @@ pub struct Caught {
     pub states: u64,
 }
 
-/// The scenarios that mutants are hunted in.
-fn hunting_ground(property: Property) -> Vec<Scenario> {
+/// The scenarios that a mutant is hunted in.
+fn hunting_ground(mutant: &Mutant) -> Vec<Scenario> {
     let commands = small();
-    let mut all = scenarios(&commands, 2, &[&[]]);
-    match property {
-        Property::NoSkippedEvent => all = followed(&commands, 2),
-        Property::CauseFirst => all.extend(reactions(&commands)),
-        Property::NoPermanentConflict => {
-            all = sequences(&commands, 1);
-            all.extend(followed(&commands, 1));
+    match (mutant.breaks, mutant.protocol.snapshot) {
+        (Property::CauseFirst, _) => reactions(&commands),
+        (Property::NoDoubleEffect, _) => scenarios(&few(), 2, &[&[]]),
+        (Property::NoPermanentConflict, _) => sequences(&commands, 1),
+        (_, Snapshot::OwnLast) => warm(&[commands[0], commands[7]]),
+        _ if !mutant.protocol.snapshot_in_order => {
+            scenarios(&[commands[0], commands[10], commands[12]], 3, &[&[]])
         }
-        _ => {}
+        _ if mutant.protocol.guard == Guard::NotPartitions => scenarios(&commands[..7], 3, &[&[]]),
+        _ => scenarios(&commands, 2, &[&[]]),
     }
-    all
 }
 
 /// Hunts `mutant`: in the most benign environment in which it breaks its property at all, the
 /// shortest trace, the first of several.
 pub fn hunt(mutant: &Mutant) -> Option<Caught> {
-    let ground = hunting_ground(mutant.breaks);
-    let mut states = 0;
+    let ground = hunting_ground(mutant);
+    let enough = mutant.breaks.when(true);
+    let (mut states, mut visited) = (0, States::default());
     for environment in ENVIRONMENTS {
         let mut shortest: Option<(Scenario, Vec<String>)> = None;
         for scenario in &ground {
-            let explored = explore(&Model::new(scenario, environment, mutant.protocol));
+            let explored =
+                explore(&Model::new(scenario, environment, mutant.protocol), enough, &mut visited);
             states += explored.states;
             let Some(trace) = explored.broken.get(&mutant.breaks) else { continue };
             if shortest.as_ref().is_none_or(|(_, found)| trace.len() < found.len()) {
@@ -177,8 +254,7 @@ fn section(mutant: &Mutant, caught: Option<&Caught>) -> String {
     let Some(Caught { environment, scenario, trace, .. }) = caught else {
         return format!("### {name}\n\nNot caught.\n\n");
     };
-    let steps = trace.iter().enumerate().map(|(n, line)| format!("{:>3}. {line}\n", n + 1));
-    let steps: String = steps.collect();
+    let steps = numbered(trace);
     let ever = if mutant.breaks == Property::NoPermanentConflict {
         "     from here on nothing of it is accepted, alone and with fresh reads\n"
     } else {

@@ -7,39 +7,51 @@ pub enum Property {
     NoLostUpdate,
     /// A refusal is answered from a state that the log had at no moment since the command began.
     NoStaleRefusal,
-    /// One command id has two effects.
+    /// One command has two effects.
     NoDoubleEffect,
-    /// A reader's accepted cursor has passed an event that the reader did not get.
-    NoSkippedEvent,
-    /// In each boundary commit order is position order.
+    /// The slots of a partition are 1, 2, 3, … in commit order.
+    Dense,
+    /// In each partition and under each fence, commit order is the order of `at`.
     Order,
-    /// An effect's position exceeds those of all events that it was decided from, and of its cause.
+    /// What a decision did not see, because it came later, has no earlier `at`. This is not promised.
+    OrderAcross,
+    /// An effect's `at` exceeds those of all events that it was decided from, and of its cause.
     CauseFirst,
-    /// Who folded every matching event is not refused for a conflict.
+    /// A decision folds by `at`, partition, slot.
+    FoldOrder,
+    /// Who knows everything in the boundaries that it read is not refused for a conflict.
     NoFalseConflict,
     /// A lone writer with fresh reads commits.
     NoPermanentConflict,
+    /// The index has each event once, in slot order, and in the end all of them.
+    Indexed,
+    /// A repair that ends in order leaves a right fence, and `verify` doubts no right one.
+    RightFence,
 }
 
 /// A set of properties, one bit each.
-pub type Broken = u8;
+pub type Broken = u16;
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::NoLostUpdate,
         Self::NoStaleRefusal,
         Self::NoDoubleEffect,
-        Self::NoSkippedEvent,
+        Self::Dense,
         Self::Order,
+        Self::OrderAcross,
         Self::CauseFirst,
+        Self::FoldOrder,
         Self::NoFalseConflict,
         Self::NoPermanentConflict,
+        Self::Indexed,
+        Self::RightFence,
     ];
 
     /// The set of this one, if `broken`.
     pub(crate) fn when(self, broken: bool) -> Broken {
-        u8::from(broken) << self as u8
+        u16::from(broken) << self as u16
     }
 
     /// Whether it is about decisions on facts that have changed, and not about order or progress.
@@ -53,11 +65,15 @@ impl Property {
             Self::NoLostUpdate => "no lost update (safety)",
             Self::NoStaleRefusal => "no stale refusal (safety)",
             Self::NoDoubleEffect => "no double effect (safety)",
-            Self::NoSkippedEvent => "a cursor skips nothing (order)",
-            Self::Order => "commit order is position order (order)",
+            Self::Dense => "slots without gaps (safety)",
+            Self::Order => "commit order is the order of `at` (order)",
+            Self::OrderAcross => "what comes later folds later (not promised)",
             Self::CauseFirst => "effect after cause (order)",
+            Self::FoldOrder => "events are folded in order (order)",
             Self::NoFalseConflict => "no false conflict (progress)",
             Self::NoPermanentConflict => "no permanent conflict (progress)",
+            Self::Indexed => "the index has each event once, in slot order (feed)",
+            Self::RightFence => "a repaired fence is right (repair)",
         }
     }
 }

@@ -1,94 +1,155 @@
 //! The protocol as a table of switches: each mutant turns one.
 
+/// What the slot `m` of a partition that was read is: an append puts slot m + 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// The end of the dense prefix: slots 1 to m were all returned.
+    Dense,
+    /// The largest slot that was returned.
+    Largest,
+    /// How many events were returned.
+    Returned,
+    /// How many were returned of the types that the decision consumes.
+    Filtered,
+}
+
 /// What an append requires of a fence and type that its decision read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// `cnt#T = :seen`: as many events as were seen.
     Counts,
-    /// `pos#T = :seen`: the newest one is the newest that was seen.
+    /// The newest event is the newest that was seen.
     NewestSeen,
-    /// `pos#T <= :after`: none is newer than the newest that any clause saw.
-    NotAfter,
 }
 
-/// What an append requires of the order of positions.
+/// Which events that are learned from a tail the decision folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learn {
+    /// Those that match any clause.
+    Matching,
+    /// Those that match the clause over the partition.
+    OneClause,
+    /// None: the append goes to the next slot.
+    Nothing,
+}
+
+/// What an append requires of the order of times under a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// `head < :first`, over all types.
+    /// `head < :first`, over all types, of every fence.
     Head,
-    /// `pos#T < :first`, for the types written.
+    /// The same, but not of the fence of an event's own partition.
+    NotPartitions,
+    /// `head` of the types written alone.
     PerType,
     /// Nothing.
     None,
 }
 
-/// How a reader that resumes at a cursor accepts a page.
+/// How an answer that appends nothing is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageCheck {
-    /// Query, then the fence; as long as the counts differ, query again. What is not after the
-    /// fence's head is accepted when its counts are those of the fence.
-    Cut,
-    /// Query, then the fence; the whole page when the counts agree, else from the beginning.
-    FenceAfter,
-    /// As [`PageCheck::Cut`] reads, and the whole page is accepted when the counts agree.
-    Whole,
-    /// The fence, then the query; the whole page when the counts agree.
-    FenceBefore,
-    /// Every page.
+pub enum Validation {
+    /// By GetItem of the next slot if one partition was read, its prefix does not end within an
+    /// append, and its slot is the condition; else by TransactGetItems.
+    Right,
+    /// By GetItem for one partition, wherever its prefix ends.
+    OneGetItem,
+    /// By one read for each clause, and what is validated stays so when the command decides again.
+    Kept,
+    /// Not at all.
     None,
+}
+
+/// What a snapshot is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Snapshot {
+    /// The dense prefix that was folded.
+    Dense,
+    /// As many slots as events were folded.
+    Torn,
+    /// The slot of the writer's own last event.
+    OwnLast,
 }
 
 /// All that can be chosen about the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// Rule 3.
-    pub condition: Condition,
-    /// Rule 3: a clause that returned nothing is conditioned too.
-    pub check_empty: bool,
-    /// Rule 3: a cross-partition clause that the new events do not carry is conditioned too.
-    pub check_read_only: bool,
-    /// Rule 3 has no such gate: `attribute_not_exists(pos#T)` on produced types when nothing was read.
-    pub gate_produced: bool,
-    /// Rule 1: filed exactly where it can be read; else a composite is filed under its members.
-    pub exact_filing: bool,
-    /// Rule 8: an import files as a decision does.
-    pub imports_file: bool,
-    /// Rule 2: counts are of the merged reads, not of each clause by itself.
+    /// Reading: the slot m.
+    pub prefix: Prefix,
+    /// Reading: a tail begins after slot m; else at slot m, and its events are added to m.
+    pub tail_after: bool,
+    /// Reading: counts are of the merged reads, not of each clause by itself.
     pub count_merged: bool,
-    /// Rule 4.
+    /// Snapshots: what is taken for one.
+    pub snapshot: Snapshot,
+    /// Snapshots: a tail that does not come last in fold order is not folded on top.
+    pub snapshot_in_order: bool,
+    /// Filing: exactly where it can be read; else an event of a composite counts for all of them.
+    pub exact_filing: bool,
+    /// Filing: an import files as a decision does.
+    pub imports_file: bool,
+    /// Filing: an event of a fenced type counts in the fence of its partition.
+    pub count_fenced: bool,
+    /// Appending: what is required of a fence.
+    pub condition: Condition,
+    /// Appending: a fence under which nothing was seen is conditioned too.
+    pub check_empty: bool,
+    /// Appending: a fence that the new events are not filed under is conditioned too.
+    pub check_read_fences: bool,
+    /// Appending: the next slot of a partition that is only read is conditioned.
+    pub check_read_partitions: bool,
+    /// Appending: the fence of a partition replaces its slot only if all consumed types are fenced.
+    pub all_fenced: bool,
+    /// Conflicts: what is folded of a tail.
+    pub learn: Learn,
+    /// Conflicts: what does not come last in fold order is not folded on top.
+    pub fold_in_order: bool,
+    /// Order: the guard of fences.
     pub guard: Guard,
-    /// Rule 4: a mint exceeds the writer's last, the newest seen and the cause.
+    /// Order: a mint exceeds the writer's last, the newest seen and the cause.
     pub hybrid_clock: bool,
-    /// Rule 5.
-    pub page_check: PageCheck,
-    /// Rule 5: the fence is read in a transaction; else it can be as old as other items that a read
-    /// shows.
-    pub fence_in_transaction: bool,
-    /// Rule 5: of the fence, the reader of a partition compares the types that are stored there,
-    /// and not those that are filed there and stored elsewhere.
-    pub compare_stored: bool,
-    /// Rule 6: a refusal is validated against the fences.
-    pub validate_refusals: bool,
-    /// Rule 10: the append's transaction puts a command item.
+    /// Order: a mint exceeds the last event of a partition that was not read.
+    pub predecessor: bool,
+    /// Order: commit order is claimed to be the order of `at` across boundaries too.
+    pub claims_order_across: bool,
+    /// Answers that append nothing.
+    pub validation: Validation,
+    /// Outcome: the own put is judged before any other condition.
+    pub own_put_first: bool,
+    /// Outcome: an append without an answer is sent again before anything is decided.
+    pub resend_unknown: bool,
+    /// Outcome: TransactionConflict judges nothing.
+    pub transaction_conflict_judges: bool,
+    /// Once: the append's transaction puts a command item.
     pub command_item: bool,
 }
 
 impl Protocol {
     /// The protocol as built.
     pub const RINGFENCE: Self = Self {
-        condition: Condition::Counts,
-        check_empty: true,
-        check_read_only: true,
-        gate_produced: false,
+        prefix: Prefix::Dense,
+        tail_after: true,
+        count_merged: true,
+        snapshot: Snapshot::Dense,
+        snapshot_in_order: true,
         exact_filing: true,
         imports_file: true,
-        count_merged: true,
+        count_fenced: true,
+        condition: Condition::Counts,
+        check_empty: true,
+        check_read_fences: true,
+        check_read_partitions: true,
+        all_fenced: true,
+        learn: Learn::Matching,
+        fold_in_order: true,
         guard: Guard::Head,
         hybrid_clock: true,
-        page_check: PageCheck::Cut,
-        fence_in_transaction: true,
-        compare_stored: true,
-        validate_refusals: true,
+        predecessor: true,
+        claims_order_across: false,
+        validation: Validation::Right,
+        own_put_first: true,
+        resend_unknown: true,
+        transaction_conflict_judges: false,
         command_item: true,
     };
 }

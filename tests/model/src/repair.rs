@@ -1,19 +1,20 @@
 //! A repair of one fence beside writers, other repairs and reads that show items late: the rules of
 //! `verify.rs` in the log on DynamoDB, explored exhaustively.
 //!
-//! There is one boundary with one type of event. Its fence may say anything when a repair begins; that
-//! includes a boundary that is newly declared, whose older events no fence counts. Whoever appends adds
-//! one to the count and needs a position above the head, and nothing else: positions may lie below those
-//! of older events that the fence does not know.
+//! There is one fence with one type of event. It may say anything when a repair begins; that includes a
+//! fence that is newly declared, whose older events it does not count. Whoever appends adds one to the
+//! count and needs an `at` above the head, and nothing else: it may lie below those of older events that
+//! the fence does not know.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::fmt::Write as _;
+use crate::{
+    explore::{Machine, Next, States, explore},
+    property::{Broken, Property},
+};
 
 /// How often suspects are examined.
 const EXAMINATIONS_MAX: u8 = 4;
-/// The largest position. 0 stands for none.
-const POSITION_MAX: u8 = 7;
+/// The largest `at`. A head of 0 stands for a fence without one.
+const AT_MAX: u8 = 7;
 
 /// What a repair does.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +23,17 @@ pub struct Rules {
     pub survey_settles: bool,
     /// Whether an examination that is neither at rest nor in order keeps the suspect.
     pub keeps_suspects: bool,
+    /// Whether writers need an `at` above the head. Else one above the events suffices, as the slots of a
+    /// partition would have it.
+    pub head_guard: bool,
     /// Whether it mends. `verify` does not.
     pub mends: bool,
 }
 
 impl Rules {
     /// `ringfence repair`.
-    pub const REPAIR: Self = Self { survey_settles: true, keeps_suspects: true, mends: true };
+    pub const REPAIR: Self =
+        Self { survey_settles: true, keeps_suspects: true, head_guard: true, mends: true };
     /// `ringfence verify`.
     pub const VERIFY: Self = Self { mends: false, ..Self::REPAIR };
 }
@@ -36,7 +41,7 @@ impl Rules {
 /// What is there when the repairs begin, and who is active then.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// Positions of the events, a bit each.
+    /// The `at` of each event, a bit each.
     pub events: u8,
     /// What the fence counts.
     pub counted: u8,
@@ -75,11 +80,11 @@ struct Fence {
     repaired: u8,
 }
 
-/// Sets of events, by their positions.
+/// Sets of events, by their `at`.
 type Events = u8;
 
-fn bit(position: u8) -> Events {
-    1 << position
+fn bit(at: u8) -> Events {
+    1 << at
 }
 
 fn newest(events: Events) -> u8 {
@@ -108,7 +113,7 @@ struct Difference {
 
 /// What a repair does next. `examination` 0 is the survey; `newest` is what an earlier scan found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Next {
+enum Turn {
     ReadBefore { examination: u8, newest: u8 },
     Settle { examination: u8, newest: u8, before: Fence },
     BeginScan { examination: u8, newest: u8, before: Fence },
@@ -120,13 +125,13 @@ enum Next {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
+pub(crate) struct State {
     events: Events,
     visible: Events,
     /// Every fence that there was; the last is the one that there is.
     fences: Vec<Fence>,
     appends: u8,
-    repairs: Vec<Next>,
+    repairs: Vec<Turn>,
 }
 
 impl State {
@@ -140,73 +145,57 @@ impl State {
     }
 }
 
-/// How many states were visited, and the shortest way to what must not be, if there is one.
-#[derive(Clone, Debug)]
-pub struct Explored {
-    /// Distinct states.
-    pub states: usize,
-    /// The steps that lead to it, one a line.
-    pub broken: Option<String>,
-}
-
 /// Explores each scenario until one breaks: how many states were visited, and that scenario with its
-/// trace.
-pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (usize, Option<String>) {
-    let mut states = 0;
-    for scenario in scenarios {
-        let explored = explore(scenario, rules);
+/// trace. What must not be: a repair has ended in order, and the fence is wrong; a repair has ended and
+/// something still differs; `verify` doubts a fence that is right.
+pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>) {
+    let (mut states, mut visited) = (0, States::default());
+    for &scenario in scenarios {
+        let model = Model { scenario, rules };
+        let mut explored = explore(&model, Property::RightFence.when(true), &mut visited);
         states += explored.states;
-        if let Some(trace) = explored.broken {
-            return (states, Some(format!("{scenario:?}\n{trace}")));
+        if let Some(trace) = explored.broken.remove(&Property::RightFence) {
+            return (states, Some(format!("{scenario:?}\n{}", trace.join("\n"))));
         }
     }
     (states, None)
 }
 
-/// Explores everything that can happen. What must not be: a repair has ended in order, and the fence
-/// is wrong; a repair has ended and something still differs; `verify` doubts a fence that is right.
-pub fn explore(scenario: &Scenario, rules: Rules) -> Explored {
-    let Scenario { events, counted: count, head, appends, repairs } = *scenario;
-    let start = State {
-        events,
-        visible: 0,
-        fences: vec![Fence { count, head, repaired: 0 }],
-        appends,
-        repairs: vec![Next::ReadBefore { examination: 0, newest: 0 }; repairs],
-    };
-    let mut parents = HashMap::from([(start.clone(), None)]);
-    let mut states = vec![start];
-    let mut at = 0;
-    while at < states.len() {
-        let state = states[at].clone();
-        if breaks(&state, scenario, rules) {
-            return Explored { states: states.len(), broken: Some(trace(&states, &parents, at)) };
-        }
-        for next in steps(&state, rules) {
-            if let Entry::Vacant(unseen) = parents.entry(next) {
-                states.push(unseen.key().clone());
-                unseen.insert(Some(at));
-            }
-        }
-        at += 1;
-    }
-    Explored { states: states.len(), broken: None }
+struct Model {
+    scenario: Scenario,
+    rules: Rules,
 }
 
-fn trace(states: &[State], parents: &HashMap<State, Option<usize>>, end: usize) -> String {
-    let mut path = vec![end];
-    while let Some(parent) = path.last().and_then(|last| parents[&states[*last]]) {
-        path.push(parent);
+impl Machine for Model {
+    type State = State;
+    type Step = ();
+
+    fn start(&self) -> (State, Broken) {
+        let Scenario { events, counted: count, head, appends, repairs } = self.scenario;
+        let start = State {
+            events,
+            visible: 0,
+            fences: vec![Fence { count, head, repaired: 0 }],
+            appends,
+            repairs: vec![Turn::ReadBefore { examination: 0, newest: 0 }; repairs],
+        };
+        (start, 0)
     }
-    let mut text = String::new();
-    for place in path.into_iter().rev() {
-        writeln!(text, "{:?}", states[place]).expect("a String takes it");
+
+    fn next(&self, state: &State, next: &mut Vec<Next<(), State>>) {
+        next.extend(steps(state, self.rules).into_iter().map(|after| {
+            let broken = Property::RightFence.when(breaks(&after, &self.scenario, self.rules));
+            Next { step: (), state: after, broken }
+        }));
     }
-    text
+
+    fn line(&self, _: &State, (): &(), after: &State) -> String {
+        format!("{after:?}")
+    }
 }
 
 fn breaks(state: &State, scenario: &Scenario, rules: Rules) -> bool {
-    let ended = |expected| state.repairs.contains(&Next::Ended { in_order: expected });
+    let ended = |expected| state.repairs.contains(&Turn::Ended { in_order: expected });
     let doubted = ended(false) && (rules.mends || scenario.is_right());
     (ended(true) && !state.is_right()) || doubted
 }
@@ -214,15 +203,16 @@ fn breaks(state: &State, scenario: &Scenario, rules: Rules) -> bool {
 fn steps(state: &State, rules: Rules) -> Vec<State> {
     let mut next = Vec::new();
     let hidden = state.events & !state.visible;
-    for position in (1..=POSITION_MAX).filter(|position| hidden & bit(*position) != 0) {
-        next.push(State { visible: state.visible | bit(position), ..state.clone() });
+    for at in (1..=AT_MAX).filter(|at| hidden & bit(*at) != 0) {
+        next.push(State { visible: state.visible | bit(at), ..state.clone() });
     }
     let fence = state.fence();
-    let free = (fence.head + 1..=POSITION_MAX).filter(|at| state.events & bit(*at) == 0);
-    for position in free.filter(|_| state.appends > 0) {
+    let above = if rules.head_guard { fence.head } else { newest(state.events) };
+    let free = (above + 1..=AT_MAX).filter(|at| state.events & bit(*at) == 0);
+    for at in free.filter(|_| state.appends > 0) {
         let mut after = State { appends: state.appends - 1, ..state.clone() };
-        after.events |= bit(position);
-        after.fences.push(Fence { count: fence.count + 1, head: position, ..fence });
+        after.events |= bit(at);
+        after.fences.push(Fence { count: fence.count + 1, head: at, ..fence });
         next.push(after);
     }
     for repair in 0..state.repairs.len() {
@@ -239,26 +229,26 @@ fn act(state: &State, repair: usize, rules: Rules, next: &mut Vec<State>) {
         after
     };
     match state.repairs[repair] {
-        Next::ReadBefore { examination, newest } => {
+        Turn::ReadBefore { examination, newest } => {
             // The survey scans the fences, and may read old ones.
             let oldest = if examination == 0 { 0 } else { state.fences.len() - 1 };
             next.extend(state.fences[oldest..].iter().map(|before| {
                 let before = *before;
                 match examination == 0 && !rules.survey_settles {
-                    true => turn(Next::BeginScan { examination, newest, before }),
-                    false => turn(Next::Settle { examination, newest, before }),
+                    true => turn(Turn::BeginScan { examination, newest, before }),
+                    false => turn(Turn::Settle { examination, newest, before }),
                 }
             }));
         }
-        Next::Settle { examination, newest, before } => {
-            let after = turn(Next::BeginScan { examination, newest, before });
+        Turn::Settle { examination, newest, before } => {
+            let after = turn(Turn::BeginScan { examination, newest, before });
             next.push(State { visible: state.events, ..after });
         }
-        Next::BeginScan { examination, newest, before } => {
+        Turn::BeginScan { examination, newest, before } => {
             let visible = state.visible;
-            next.push(turn(Next::EndScan { examination, newest, before, visible }));
+            next.push(turn(Turn::EndScan { examination, newest, before, visible }));
         }
-        Next::EndScan { examination, newest, before, visible } => {
+        Turn::EndScan { examination, newest, before, visible } => {
             // Of what has become visible since the scan began, it has found any part.
             let since = state.visible & !visible;
             let parts = (0..=since).filter(|part| part & !since == 0);
@@ -267,29 +257,29 @@ fn act(state: &State, repair: usize, rules: Rules, next: &mut Vec<State>) {
                 turn(surveyed(examination, newest, before, found, rules))
             }));
         }
-        Next::ReadAfter { examination, newest, before, found } => {
+        Turn::ReadAfter { examination, newest, before, found } => {
             let judged = judge(examination, newest, before, state.fence(), found, rules);
             next.push(turn(decided(examination, judged, rules)));
         }
-        Next::ReadToMend { examination, difference } => {
+        Turn::ReadToMend { examination, difference } => {
             let read = state.fence();
             let done = read.repaired != difference.repaired || mended(difference, read) == read;
             next.push(turn(match done {
                 true => again(examination, difference),
-                false => Next::Put { examination, difference, read },
+                false => Turn::Put { examination, difference, read },
             }));
         }
-        Next::Put { examination, difference, read } => {
+        Turn::Put { examination, difference, read } => {
             let now = state.fence();
             if (now.head, now.repaired) != (read.head, read.repaired) {
-                return next.push(turn(Next::ReadToMend { examination, difference }));
+                return next.push(turn(Turn::ReadToMend { examination, difference }));
             }
             let name = u8::try_from(repair).unwrap_or(0) * EXAMINATIONS_MAX + examination;
             let mut after = turn(again(examination, difference));
             after.fences.push(Fence { repaired: name, ..mended(difference, read) });
             next.push(after);
         }
-        Next::Ended { .. } => {}
+        Turn::Ended { .. } => {}
     }
 }
 
@@ -300,13 +290,13 @@ fn surveyed(
     before: Fence,
     found: Events,
     rules: Rules,
-) -> Next {
+) -> Turn {
     if examination > 0 || !rules.keeps_suspects {
-        return Next::ReadAfter { examination, newest: before_newest, before, found };
+        return Turn::ReadAfter { examination, newest: before_newest, before, found };
     }
     match (before.count, before.head) == (size(found), newest(found)) {
-        true => Next::Ended { in_order: true },
-        false => Next::ReadBefore { examination: 1, newest: newest(found) },
+        true => Turn::Ended { in_order: true },
+        false => Turn::ReadBefore { examination: 1, newest: newest(found) },
     }
 }
 
@@ -341,19 +331,19 @@ fn judge(
 }
 
 /// After an examination.
-fn decided(examination: u8, judged: Option<Difference>, rules: Rules) -> Next {
-    let Some(difference) = judged else { return Next::Ended { in_order: true } };
+fn decided(examination: u8, judged: Option<Difference>, rules: Rules) -> Turn {
+    let Some(difference) = judged else { return Turn::Ended { in_order: true } };
     let goes_on = rules.mends || !difference.decided;
     match (examination < EXAMINATIONS_MAX && goes_on, rules.mends && difference.decided) {
-        (false, _) => Next::Ended { in_order: false },
-        (true, true) if examination > 0 => Next::ReadToMend { examination, difference },
+        (false, _) => Turn::Ended { in_order: false },
+        (true, true) if examination > 0 => Turn::ReadToMend { examination, difference },
         (true, _) => again(examination, difference),
     }
 }
 
 /// The next examination.
-fn again(examination: u8, difference: Difference) -> Next {
-    Next::ReadBefore { examination: examination + 1, newest: newest(difference.found) }
+fn again(examination: u8, difference: Difference) -> Turn {
+    Turn::ReadBefore { examination: examination + 1, newest: newest(difference.found) }
 }
 
 /// What a fence that says `now` has to say.

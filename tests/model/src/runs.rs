@@ -10,10 +10,13 @@ use std::{
 };
 
 use crate::{
-    catalogue::{followed, reactions, scenarios, sequences, small, whole},
-    environment::{Answers, ENVIRONMENTS, Environment, FUSED, SUBSETS, WIDE},
-    explore::explore,
-    judge::{Model, Scenario},
+    catalogue::{Scenario, every, few, reactions, scenarios, sequences, small, warm, whole},
+    environment::{
+        Answers, CRASHED_SUBSETS, ENVIRONMENTS, Environment, FUSED, LOST, LOST_SUBSETS, PER_ITEM,
+        SKEWED, SNAPSHOTS, SUBSETS, WIDE,
+    },
+    explore::{States, explore},
+    judge::Model,
     property::Property,
     protocol::Protocol,
 };
@@ -40,8 +43,8 @@ pub struct Totals {
     pub broken: BTreeMap<Property, (usize, String)>,
 }
 
-/// Events that are there from the start: of c1 and s1, of p1 and o1.
-const BEFORE: &[u8] = &[3, 8];
+/// Events that are there from the start: of c1 and s1, of c2 and fenced.
+const BEFORE: &[u8] = &[3, 5];
 
 fn run(name: &'static str, environment: Environment, scenarios: Vec<Scenario>) -> Run {
     Run { name, environment, scenarios }
@@ -49,47 +52,54 @@ fn run(name: &'static str, environment: Environment, scenarios: Vec<Scenario>) -
 
 /// Seconds: every environment, every kind of command.
 pub fn small_runs() -> Vec<Run> {
-    let commands = small();
+    let (commands, few) = (small(), few());
     let mut runs: Vec<Run> = ENVIRONMENTS
         .into_iter()
-        .map(|e| run("2 writers, 20 commands", e, scenarios(&commands, 2, &[&[], BEFORE])))
+        .map(|e| match e.answers {
+            // Lost answers multiply the states.
+            Answers::Arrive => {
+                run("2 writers, 25 commands", e, scenarios(&commands, 2, &[&[], BEFORE]))
+            }
+            _ => run("2 writers, 13 commands", e, scenarios(&few, 2, &[&[]])),
+        })
         .collect();
-    let caused = reactions(&commands);
-    runs.push(run("a writer and an effect, 20 commands", ENVIRONMENTS[2], caused));
-    for environment in [ENVIRONMENTS[5], SUBSETS] {
-        let readers = followed(&commands[..8], 2);
-        runs.push(run("a follower and 2 writers, 8 commands", environment, readers));
-    }
-    runs.push(run("3 writers, 20 commands", FUSED, scenarios(&commands, 3, &[&[]])));
+    runs.push(run("a writer and an effect, 25 commands", SKEWED, reactions(&commands)));
+    runs.push(run("a writer of 2 commands and a writer, 6 commands", SNAPSHOTS, warm(&few[..6])));
+    runs.push(run("3 writers, 13 commands", FUSED, scenarios(&few, 3, &[&[]])));
     runs
 }
 
 /// Minutes: the whole catalogue. A longer run has a fifth writer.
 pub fn full_runs(longer: bool) -> Vec<Run> {
-    let (commands, every) = (small(), whole());
-    let follower = |e| run("a follower and 2 writers, 20 commands", e, followed(&commands, 2));
-    let mut runs = vec![follower(ENVIRONMENTS[5]), follower(SUBSETS)];
-    let name = "a follower and 3 writers, 8 commands";
-    runs.push(run(name, ENVIRONMENTS[5], followed(&commands[..8], 3)));
-    runs.extend(ENVIRONMENTS.map(|e| {
-        // Lost answers multiply the states, and events from before add nothing to them.
-        let befores: &[&[u8]] = if e.answers == Answers::Arrive { &[&[], BEFORE] } else { &[&[]] };
-        run("2 writers, 179 commands", e, scenarios(&every, 2, befores))
-    }));
+    let (whole, small, few) = (whole(), small(), few());
+    let mut runs: Vec<Run> = ENVIRONMENTS
+        .into_iter()
+        .map(|e| match e.answers {
+            Answers::Arrive => {
+                run("2 writers, 223 commands", e, scenarios(&whole, 2, &[&[], BEFORE]))
+            }
+            Answers::Lost => run("2 writers, 223 commands", e, scenarios(&whole, 2, &[&[]])),
+            Answers::LostOrCrashed => {
+                run("2 writers, 75 commands", e, scenarios(&every(3), 2, &[&[]]))
+            }
+        })
+        .collect();
+    runs.push(run("2 writers, 112 commands", LOST_SUBSETS, scenarios(&every(2), 2, &[&[]])));
+    runs.push(run("2 writers, 13 commands", CRASHED_SUBSETS, scenarios(&few, 2, &[&[]])));
     let retries = Environment { conflicts_max: 3, ..SUBSETS };
-    let name = "2 writers, 179 commands, 3 retries";
-    runs.push(run(name, retries, scenarios(&every, 2, &[&[]])));
-    runs.push(run("a writer and an effect, 179 commands", SUBSETS, reactions(&every)));
-    runs.push(run("2 writers of 2 commands, 400 pairs", FUSED, sequences(&commands, 2)));
-    for environment in [ENVIRONMENTS[4], ENVIRONMENTS[5], ENVIRONMENTS[7]] {
-        let three = scenarios(&commands, 3, &[&[]]);
-        runs.push(run("3 writers, 20 commands", environment, three));
-    }
-    runs.push(run("3 writers, 179 commands", WIDE, scenarios(&every, 3, &[&[]])));
-    runs.push(run("4 writers, 20 commands", WIDE, scenarios(&commands, 4, &[&[]])));
+    let name = "2 writers, 223 commands, 3 retries";
+    runs.push(run(name, retries, scenarios(&whole, 2, &[&[]])));
+    runs.push(run("a writer and an effect, 223 commands", SUBSETS, reactions(&whole)));
+    runs.push(run("2 writers of 2 commands, 169 pairs", WIDE, sequences(&few, 2)));
+    let name = "a writer of 2 commands and a writer, 25 commands";
+    runs.push(run(name, SNAPSHOTS, warm(&small)));
+    runs.push(run("3 writers, 13 commands", PER_ITEM, scenarios(&few, 3, &[&[]])));
+    runs.push(run("3 writers, 7 commands", LOST, scenarios(&few[..7], 3, &[&[]])));
+    runs.push(run("3 writers, 25 commands", FUSED, scenarios(&small, 3, &[&[]])));
+    runs.push(run("3 writers, 75 commands", WIDE, scenarios(&every(3), 3, &[&[]])));
+    runs.push(run("4 writers, 13 commands", WIDE, scenarios(&few, 4, &[&[]])));
     if longer {
-        let mixed: Vec<_> = commands.iter().copied().skip(4).step_by(2).collect();
-        runs.push(run("5 writers, 8 commands", WIDE, scenarios(&mixed, 5, &[&[]])));
+        runs.push(run("5 writers, 6 commands", WIDE, scenarios(&few[4..10], 5, &[&[]])));
     }
     runs
 }
@@ -101,10 +111,12 @@ impl Run {
         let taken = AtomicUsize::new(0);
         let totals = Mutex::new(Totals::default());
         let work = || {
+            let mut states = States::default();
             loop {
                 let number = taken.fetch_add(1, Ordering::Relaxed);
                 let Some(scenario) = self.scenarios.get(number) else { return };
-                let explored = explore(&Model::new(scenario, self.environment, protocol));
+                let explored =
+                    explore(&Model::new(scenario, self.environment, protocol), 0, &mut states);
                 let mut totals = totals.lock().expect("no thread panics while it adds up");
                 totals.states += explored.states;
                 totals.transitions += explored.transitions;

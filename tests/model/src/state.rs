@@ -1,62 +1,55 @@
 //! The state of the model. Fences are no part of it: the transaction that puts an event updates its
-//! fences, so what a fence holds is a function of the log.
+//! fences, so a fence's content is a function of the log.
 
 use std::hash::{Hash, Hasher};
 
-use crate::world::CLAUSES_MAX;
+use crate::{
+    catalogue::SHAPES,
+    world::{CLAUSES_MAX, PARTITIONS, Partition, Shape},
+};
 
 /// Most events of a log.
-pub const LOG_MAX: usize = 12;
-/// Most writers and readers of a scenario.
-pub const WRITERS_MAX: usize = 5;
+const LOG_MAX: usize = 12;
+/// Most writers of a scenario.
+pub(crate) const WRITERS_MAX: usize = 5;
 /// Most requests whose answers are lost and that are not settled.
-pub const IN_FLIGHT_MAX: usize = 2;
+const IN_FLIGHT_MAX: usize = 2;
 
 /// A set of events, one bit for each place in the log.
-pub type Events = u16;
+pub(crate) type Events = u16;
 
-/// A position: milliseconds, then who minted it, then the place in its transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(u16);
-
-impl Position {
-    pub(crate) fn new(ms: u8, writer: u8, round: u8, index: u8) -> Self {
-        debug_assert!(writer < 8 && round < 8 && index < 4, "a position has room for these");
-        Self(u16::from(ms) << 8 | u16::from(writer) << 5 | u16::from(round) << 2 | u16::from(index))
-    }
-
-    pub(crate) fn ms(self) -> u8 {
-        self.0.to_be_bytes()[0]
-    }
-
-    pub(crate) fn writer(self) -> u8 {
-        self.0.to_be_bytes()[1] >> 5
-    }
-
-    pub(crate) fn is_first(self) -> bool {
-        self.0 & 3 == 0
-    }
-}
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let minter = match self.writer() {
-            0 => "0".to_owned(),
-            writer => format!("w{writer}"),
-        };
-        write!(f, "{}-{minter}", self.ms())?;
-        if self.is_first() { Ok(()) } else { write!(f, "-{}", self.0 & 3) }
-    }
-}
+/// A slot for each partition.
+pub(crate) type Slots = [u8; PARTITIONS];
 
 /// A committed event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub position: Position,
     pub shape: u8,
+    pub slot: u8,
+    pub at: u8,
+    /// Who appended it, and which of their appends it is of.
+    pub append: (u8, u8),
+    /// The place in its append.
+    pub index: u8,
     pub in_table: bool,
     pub in_index: bool,
+    /// Whether no fence counts it.
     pub unfiled: bool,
+}
+
+impl Event {
+    pub(crate) fn shape(&self) -> &'static Shape {
+        &SHAPES[usize::from(self.shape)]
+    }
+
+    pub(crate) fn is_in(&self, partition: Partition) -> bool {
+        self.shape().partition == partition
+    }
+
+    /// Its place in a fold.
+    pub(crate) fn order(&self) -> (u8, u8, u8) {
+        (self.at, self.shape().partition as u8, self.slot)
+    }
 }
 
 /// All committed events in commit order.
@@ -89,8 +82,25 @@ impl Log {
         self.events().iter().enumerate().filter(move |(n, _)| events & 1 << n != 0).map(|(_, e)| e)
     }
 
-    pub(crate) fn newest(&self, events: Events) -> Option<Position> {
-        self.pick(events).map(|event| event.position).max()
+    /// The events that are `wanted`.
+    pub(crate) fn select(&self, wanted: impl Fn(&Event) -> bool) -> Events {
+        let events = self.events().iter().enumerate();
+        events.fold(0, |set, (n, event)| set | Events::from(wanted(event)) << n)
+    }
+
+    pub(crate) fn newest(&self, events: Events) -> Option<u8> {
+        self.pick(events).map(|event| event.at).max()
+    }
+
+    /// The event that has a slot.
+    pub(crate) fn at_slot(&self, partition: Partition, slot: u8) -> Option<&Event> {
+        self.events().iter().find(|event| event.slot == slot && event.is_in(partition))
+    }
+
+    /// The last slot of a partition.
+    pub(crate) fn last_slot(&self, partition: Partition) -> u8 {
+        let slots = self.events().iter().filter(|event| event.is_in(partition)).map(|e| e.slot);
+        slots.max().unwrap_or(0)
     }
 }
 
@@ -98,33 +108,28 @@ impl Hash for Log {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         for event in self.events() {
             let flags = u8::from(event.in_table) | u8::from(event.in_index) << 1;
-            let word = u32::from(event.position.0) << 16 | u32::from(event.shape) << 8;
-            hasher.write_u32(word | u32::from(flags));
+            let append = event.append.0 << 4 | event.append.1;
+            let word = [event.shape << 4 | event.slot, event.at, append, event.index << 2 | flags];
+            hasher.write_u32(u32::from_le_bytes(word));
         }
     }
-}
-
-/// What a follower reads of a fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fence {
-    pub count: u8,
-    /// The newest position of any type.
-    pub head: Option<Position>,
 }
 
 /// What a writer does next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// Read clause `clause`, the events after `after`.
-    Read { clause: u8, after: Position },
-    /// Mint, or answer a refusal.
+    /// Choose a snapshot.
+    Start,
+    /// Read a clause.
+    Read { clause: u8 },
+    /// Find the last slots of partitions that were not read, and mint; or answer a refusal.
     Ready,
+    /// Mint: the last slots are known.
+    Again,
     /// Send what was minted.
-    Minted { ms: u8 },
-    /// A follower has a page and, once it was read, what the fence said.
-    Page { fence: Option<Fence> },
-    /// A follower knows what the fence said and has no page yet, or none with these counts.
-    Counted { fence: Fence },
+    Minted { at: u8 },
+    /// Read the tails of these partitions.
+    Tail { partitions: u8 },
     /// Nothing: all commands are settled, or there is none.
     #[default]
     Done,
@@ -133,25 +138,59 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) const START: Self = Self::Read { clause: 0, after: Position(0) };
+    pub(crate) const READ: Self = Self::Read { clause: 0 };
 
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::GaveUp)
     }
+
+    /// Whether an attempt ends here.
+    pub(crate) fn ends_attempt(self) -> bool {
+        self.is_over() || self == Self::READ || matches!(self, Self::Tail { .. })
+    }
 }
 
-/// A writer, or a reader that follows a partition.
+/// What a decision knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Seen {
+    /// The events that each clause returned.
+    pub by_clause: [Events; CLAUSES_MAX],
+    /// Of these, those that the decision did not fold although it learned of them.
+    pub passed_over: Events,
+    /// Of a partition that is read: slot m. Of one that is only written: the last slot.
+    pub slots: Slots,
+}
+
+impl Seen {
+    /// Everything that was returned, each event once.
+    pub(crate) fn known(&self) -> Events {
+        self.by_clause.iter().fold(0, |all, events| all | events)
+    }
+
+    pub(crate) fn slot(&self, partition: Partition) -> u8 {
+        self.slots[partition as usize]
+    }
+
+    pub(crate) fn slot_mut(&mut self, partition: Partition) -> &mut u8 {
+        &mut self.slots[partition as usize]
+    }
+}
+
+/// A writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Writer {
     pub place: Place,
     /// Which of its commands.
     pub command: u8,
-    /// What each clause returned. Of a follower: accepted, and the page.
-    pub seen: [Events; CLAUSES_MAX],
-    /// Milliseconds that the next mint exceeds: its own last, and fences that refused it.
+    pub seen: Seen,
+    /// While it reads: the events that were folded into its snapshot.
+    pub recalled: Events,
+    /// Clauses of a refusal that were validated one by one, a bit each.
+    pub validated: u8,
+    /// What the next mint must not be below: after its own last, and after what refused it.
     pub floor: u8,
     pub conflicts: u8,
-    /// Commands begun, those begun again after a crash included: part of the position.
+    /// Commands begun, those begun again after a crash included: part of the `appendId`.
     pub round: u8,
     pub answers_lost: u8,
     /// Length of the log when a refusal began.
@@ -164,19 +203,15 @@ pub(crate) struct Transaction {
     pub writer: u8,
     pub command: u8,
     pub round: u8,
-    pub ms: u8,
-    pub seen: [Events; CLAUSES_MAX],
+    /// Of the first event.
+    pub at: u8,
+    pub seen: Seen,
 }
 
 impl Transaction {
-    pub(crate) fn position(&self, index: u8) -> Position {
-        // Writer 0 is who committed what was there before.
-        Position::new(self.ms, self.writer + 1, self.round, index)
-    }
-
-    /// All events that its decision folded.
-    pub(crate) fn folded(&self) -> Events {
-        self.seen.iter().fold(0, |all, seen| all | seen)
+    /// Writer 0 is who committed the events that were there before.
+    pub(crate) fn append(&self) -> (u8, u8) {
+        (self.writer + 1, self.round)
     }
 }
 

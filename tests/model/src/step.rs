@@ -1,62 +1,79 @@
 //! What can happen next.
 
-use std::iter::successors;
-
 use crate::{
     environment::{Answers, Clocks, View},
-    judge::{Model, Verdict, low, transaction},
-    property::{Broken, Property},
-    state::{Event, Events, Fence, Place, Position, State, Writer},
+    explore::Next,
+    judge::{Failed, Model, Verdict, low, transaction},
+    property::Property,
+    protocol::Learn,
+    state::{Event, Events, Place, Seen, Slots, State, Writer},
+    world::{Partition, Partitions},
 };
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// A command begins with a snapshot that knows these events.
+    Recall { writer: u8, known: Events },
     /// A Query of a clause returns these events.
-    Read { writer: u8, clause: u8, got: Events },
-    /// A page of a Query.
-    Page { writer: u8, clause: u8, got: Events },
-    /// A position is minted.
-    Mint { writer: u8, ms: u8 },
+    Read { writer: u8, clause: u8, got: Events, then: Then },
+    /// A strong Query of a tail returns these events.
+    Tail { writer: u8, clause: u8, got: Events, then: Then },
+    /// An `at` is minted.
+    Mint { writer: u8, at: u8 },
     /// An append is sent, and its answer arrives.
-    Send { writer: u8, ms: u8, verdict: Verdict },
+    Send { writer: u8, at: u8, slots: Slots, verdict: Verdict },
     /// An append is sent, and its answer is lost.
-    Lose { writer: u8, ms: u8, restarts: bool },
+    Lose { writer: u8, at: u8, slots: Slots, then: Unknown },
+    /// An append whose answer was lost is sent again, and TransactionConflict is taken for a conflict.
+    Misjudge { writer: u8 },
     /// A request whose answer was lost is decided after all.
-    Arrive { slot: u8, verdict: Verdict },
+    Arrive { request: u8, verdict: Verdict },
     /// An item becomes visible.
     Show { event: u8, in_index: bool },
-    /// A refusal is answered, or must read again.
-    Answer { writer: u8, stands: bool },
-    /// A follower reads its fence.
-    Fence { writer: u8, fence: Fence },
-    /// A follower accepts of its page, or reads it again.
-    Accept { writer: u8, accepted: Option<Events> },
+    /// A refusal is validated: it is answered, or something has changed.
+    Answer { writer: u8, failed: Failed },
+    /// One clause of a refusal is validated.
+    Validate { writer: u8, clause: u8 },
 }
 
-/// What one Query can return of the events that are visible to it.
-pub(crate) fn results(view: View, visible: Events) -> impl Iterator<Item = Events> {
-    let smaller =
-        move |got: &Events| (*got != 0 && view == View::Subset).then(|| (got - 1) & visible);
-    successors(Some(visible), smaller)
+/// What follows a tail, of a partition or after a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// What matches of it is folded on top, if anything does.
+    OnTop,
+    /// It is folded on top of later events.
+    OutOfOrder,
+    /// Everything is read again.
+    ReadAgain,
 }
 
-/// A step with what it leads to and what it breaks.
-pub(crate) struct Next {
-    pub step: Step,
-    pub state: State,
-    pub broken: Broken,
+/// What a writer does without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// It sends the same request again.
+    Resends,
+    /// It decides again.
+    DecidesAgain,
+    /// It crashes, and another process decides.
+    Crashes,
 }
+
+/// A step and what it leads to.
+pub(crate) type Steps = Vec<Next<Step, State>>;
 
 impl Model<'_> {
     /// The state that everything starts from.
-    pub(crate) fn start(&self) -> State {
+    pub(crate) fn first(&self) -> State {
         let mut state = State::default();
         for (n, &shape) in self.scenario.before.iter().enumerate() {
-            let position = Position::new(low(n) + 1, 0, 0, 0);
+            let number = low(n) + 1;
             let (in_table, in_index) = (true, true);
-            state.log.push(Event { position, shape, in_table, in_index, unfiled: false });
-            state.now = low(n) + 1;
+            let mut event = Event { shape, at: number, in_table, in_index, ..Event::default() };
+            event.append = (0, number);
+            event.slot = state.log.last_slot(event.shape().partition) + 1;
+            state.log.push(event);
+            state.now = number;
         }
         for (writer, commands) in self.scenario.writers.iter().enumerate() {
             if !commands.is_empty() {
@@ -67,8 +84,7 @@ impl Model<'_> {
     }
 
     /// Everything that can happen in `state`.
-    pub(crate) fn next(&self, state: &State, next: &mut Vec<Next>) {
-        next.clear();
+    pub(crate) fn steps(&self, state: &State, next: &mut Steps) {
         let writers = 0..self.scenario.writers.len();
         if self.environment.fused {
             return writers.for_each(|writer| self.act_through(state, writer, next));
@@ -79,12 +95,11 @@ impl Model<'_> {
     }
 
     /// The writer's next attempt from its reads to its end, in one step.
-    fn act_through(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
+    fn act_through(&self, state: &State, writer: usize, next: &mut Steps) {
         let mut open = Vec::new();
         self.act(state, writer, &mut open);
         while let Some(now) = open.pop() {
-            let place = now.state.writers[writer].place;
-            if place.is_over() || place == Place::START {
+            if now.state.writers[writer].place.ends_attempt() {
                 next.push(now);
                 continue;
             }
@@ -94,43 +109,43 @@ impl Model<'_> {
         }
     }
 
-    fn act(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
+    fn act(&self, state: &State, writer: usize, next: &mut Steps) {
         let it = &state.writers[writer];
+        if it.place.is_over() {
+            return;
+        }
+        let command = self.command(writer, it.command);
         match it.place {
-            Place::Done | Place::GaveUp => {}
-            Place::Read { clause, after } => {
-                let command = self.command(writer, it.command);
-                let caused = command.cause.is_none() || self.cause(state, command).is_some();
-                if command.follows {
-                    self.follow(state, writer, next);
-                } else if caused && !command.is_conditional() {
-                    self.ready(state, writer, next);
-                } else if caused {
-                    self.read(state, writer, (clause, after), next);
-                }
-            }
-            Place::Ready if self.command(writer, it.command).writes.is_empty() => {
-                self.answer(state, writer, next);
-            }
+            Place::Start | Place::READ
+                if command.cause.is_some() && self.cause(state, command).is_none() => {}
+            Place::Start => self.recall(state, writer, next),
+            Place::Read { .. } if !command.is_conditional() => self.ready(state, writer, next),
+            Place::Read { clause } => self.read(state, writer, clause, next),
+            Place::Ready if command.is_refusal() => self.answer(state, writer, next),
             Place::Ready => self.ready(state, writer, next),
-            Place::Minted { ms } => self.send(state, writer, ms, next),
-            Place::Page { .. } | Place::Counted { .. } => self.follow(state, writer, next),
+            Place::Again => self.mint_from(state, writer, next),
+            Place::Minted { at } => self.send(state, writer, at, next),
+            Place::Tail { partitions } => self.tail(state, writer, partitions, next),
+            Place::Done | Place::GaveUp => {}
         }
     }
 
     /// The writer begins its current command, or begins it again.
     pub(crate) fn begin(&self, state: &mut State, writer: usize) {
         let command = self.command(writer, state.writers[writer].command);
-        let since = if command.writes.is_empty() && !command.follows { state.log.len() } else { 0 };
+        let shown = state.log.select(|event| event.in_table) & self.required(state, command);
         let it = &mut state.writers[writer];
-        let accepted = if command.follows { it.seen[0] } else { 0 };
-        it.seen = [accepted, 0];
-        it.since = since;
-        it.place = Place::START;
+        let recalls = self.environment.snapshots && it.conflicts == 0 && command.is_conditional();
+        it.seen = Seen::default();
+        it.validated = 0;
+        it.place = if recalls { Place::Start } else { Place::READ };
+        if command.is_refusal() && it.conflicts == 0 {
+            it.since = low(u16::BITS - shown.leading_zeros());
+        }
     }
 
     /// The writer's command is settled.
-    fn settle(&self, state: &mut State, writer: usize) {
+    pub(crate) fn settle(&self, state: &mut State, writer: usize) {
         let it = &mut state.writers[writer];
         *it = Writer {
             command: it.command + 1,
@@ -144,197 +159,169 @@ impl Model<'_> {
         }
     }
 
-    fn conflict(&self, state: &mut State, writer: usize) {
+    /// What was read has changed. If it is slots alone, their tails are read.
+    pub(crate) fn conflict(&self, state: &mut State, writer: usize, failed: Failed) {
         let it = &mut state.writers[writer];
         it.conflicts += 1;
+        let fences = failed.fences && self.protocol.learn == Learn::Matching;
         if it.conflicts > self.environment.conflicts_max {
             it.place = Place::GaveUp;
-            it.seen = [0, 0];
-        } else {
+            it.seen = Seen::default();
+        } else if fences || failed.slots == 0 {
             self.begin(state, writer);
+        } else {
+            it.place = Place::Tail { partitions: failed.slots };
         }
     }
 
-    fn read(&self, state: &State, writer: usize, at: (u8, Position), next: &mut Vec<Next>) {
-        let (clause, after) = at;
+    /// Finds the last slots of the partitions that are written and were not read, and mints.
+    fn ready(&self, state: &State, writer: usize, next: &mut Steps) {
         let command = self.command(writer, state.writers[writer].command);
-        let asked = &command.reads[usize::from(clause)];
-        let visible = self.visible(state, asked);
-        let turn = if usize::from(clause) + 1 < command.reads.len() {
-            Place::Read { clause: clause + 1, after: Position::default() }
-        } else {
-            Place::Ready
+        self.find_last(state, writer, self.own(command) & !command.read_partitions(), next);
+    }
+
+    fn find_last(&self, state: &State, writer: usize, unread: Partitions, next: &mut Steps) {
+        let Some(p) = Partition::ALL.into_iter().find(|p| unread & p.bit() != 0) else {
+            return self.mint_from(state, writer, next);
         };
-        let mut push = |step, got: Events, place| {
-            let mut state = *state;
-            state.writers[writer].seen[usize::from(clause)] |= got;
-            state.writers[writer].place = place;
-            next.push(Next { step, state, broken: 0 });
+        let slot = |event: &Event| if event.is_in(p) { event.slot } else { 0 };
+        let largest = |events| state.log.pick(events).map(slot).max().unwrap_or(0);
+        let visible = state.log.select(|event| event.in_table);
+        let oldest = match self.environment.table {
+            View::Subset => largest(state.writers[writer].seen.known()),
+            View::Fresh | View::PerItem => largest(visible),
         };
-        let number = low(writer);
-        if self.environment.pages {
-            let events = state.log.events().iter().enumerate();
-            let page = events
-                .filter(|(n, event)| visible & 1 << n != 0 && event.position > after)
-                .min_by_key(|(_, event)| event.position);
-            let got = page.map_or(0, |(n, _)| 1 << n);
-            let place = page.map_or(turn, |(_, e)| Place::Read { clause, after: e.position });
-            return push(Step::Page { writer: number, clause, got }, got, place);
-        }
-        for got in results(self.view(asked), visible) {
-            push(Step::Read { writer: number, clause, got }, got, turn);
+        for last in oldest..=largest(visible) {
+            let mut after = *state;
+            *after.writers[writer].seen.slot_mut(p) = last;
+            self.find_last(&after, writer, unread & !p.bit(), next);
         }
     }
 
-    /// A refusal: rule 6.
-    fn answer(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
-        let it = &state.writers[writer];
-        let command = self.command(writer, it.command);
-        let folded = it.seen[0] | it.seen[1];
-        let stands = !self.protocol.validate_refusals || self.holds(state, command, it.seen);
-        let required = self.required(state, command);
-        let held = |length: u8| {
-            // The log as it was after each commit since the command began.
-            let boundary = state.log.events().get(usize::from(length));
-            boundary.is_none_or(|event| event.position.is_first())
-                && required & ((1 << length) - 1) == folded
-        };
-        let stale = stands && !(it.since..=state.log.len()).any(held);
-        let mut after = *state;
-        if stands {
-            self.settle(&mut after, writer);
-        } else {
-            self.conflict(&mut after, writer);
-        }
-        next.push(Next {
-            step: Step::Answer { writer: low(writer), stands },
-            state: after,
-            broken: Property::NoStaleRefusal.when(stale),
-        });
-    }
-
-    fn ready(&self, state: &State, writer: usize, next: &mut Vec<Next>) {
+    fn mint_from(&self, state: &State, writer: usize, next: &mut Steps) {
         let readings = match self.environment.clocks {
             Clocks::Perfect | Clocks::Late => state.now + 1..=state.now + 1,
             Clocks::Skewed(readings) => 1..=readings,
         };
+        let command = self.command(writer, state.writers[writer].command);
         let mut minted = None;
         for reading in readings {
-            let ms = self.mint(state, writer, reading);
-            if minted.replace(ms) == Some(ms) {
+            let at = self.mint(state, writer, reading);
+            if minted.replace(at) == Some(at) {
                 continue;
             }
             let mut state = *state;
             if let Clocks::Perfect | Clocks::Late = self.environment.clocks {
-                state.now = ms;
+                // Later than the last event of the append.
+                state.now = at + low(command.writes.len()) - 1;
             }
             if self.environment.clocks == Clocks::Late {
-                state.writers[writer].place = Place::Minted { ms };
-                next.push(Next { step: Step::Mint { writer: low(writer), ms }, state, broken: 0 });
+                state.writers[writer].place = Place::Minted { at };
+                next.push(Next::fine(Step::Mint { writer: low(writer), at }, state));
             } else {
-                self.send(&state, writer, ms, next);
+                self.send(&state, writer, at, next);
             }
         }
     }
 
-    fn send(&self, state: &State, writer: usize, ms: u8, next: &mut Vec<Next>) {
-        let sent = transaction(state, writer, ms);
+    fn send(&self, state: &State, writer: usize, at: u8, next: &mut Steps) {
+        let sent = transaction(state, writer, at);
+        let command = self.command(writer, sent.command);
         let verdict = self.judge(state, &sent);
         let mut after = *state;
         let mut broken = 0;
         if self.protocol.hybrid_clock {
-            after.writers[writer].floor = ms + 1;
+            after.writers[writer].floor = at + low(command.writes.len());
         }
         match verdict {
             Verdict::Committed => {
                 broken = self.commit(&mut after, &sent);
                 self.settle(&mut after, writer);
-                broken |= self.stuck(&after) | self.skipped(&after);
+                broken |= self.stuck(&after);
             }
             Verdict::Already | Verdict::Recorded => self.settle(&mut after, writer),
-            Verdict::Conflict => {
-                let command = self.command(writer, sent.command);
-                let false_one = self.required(state, command) & !sent.folded() == 0;
-                broken = Property::NoFalseConflict.when(false_one);
-                self.conflict(&mut after, writer);
+            Verdict::Conflict(failed) => {
+                let wrong = self.knows_all(state, command, &sent.seen);
+                broken = Property::NoFalseConflict.when(wrong);
+                self.conflict(&mut after, writer, failed);
             }
-            Verdict::Behind(head) => {
-                after.writers[writer].floor = after.writers[writer].floor.max(head + 1);
-                after.writers[writer].place = Place::Ready;
+            Verdict::Again { floor, bumped } => {
+                let it = &mut after.writers[writer];
+                it.floor = it.floor.max(floor);
+                it.place = Place::Again;
+                for p in Partition::ALL.into_iter().filter(|p| bumped & p.bit() != 0) {
+                    *it.seen.slot_mut(p) += 1;
+                }
             }
         }
-        let number = low(writer);
-        let step = Step::Send { writer: number, ms, verdict };
+        let (number, slots) = (low(writer), sent.seen.slots);
+        let step = Step::Send { writer: number, at, slots, verdict };
         next.push(Next { step, state: after, broken });
-        self.lose(state, writer, ms, next);
+        self.lose(state, writer, at, next);
+        if self.protocol.transaction_conflict_judges && state.writers[writer].answers_lost > 0 {
+            let mut after = *state;
+            self.conflict(&mut after, writer, Failed { slots: 0, fences: true });
+            next.push(Next::fine(Step::Misjudge { writer: number }, after));
+        }
     }
 
     /// The answer is lost: the request is in flight, and the writer sends it again or starts over.
-    fn lose(&self, state: &State, writer: usize, ms: u8, next: &mut Vec<Next>) {
+    fn lose(&self, state: &State, writer: usize, at: u8, next: &mut Steps) {
         let free = state.in_flight.iter().position(Option::is_none);
-        let (Some(slot), 0) = (free, state.writers[writer].answers_lost) else { return };
-        let choices: &[bool] = match self.environment.answers {
+        let (Some(request), 0) = (free, state.writers[writer].answers_lost) else { return };
+        let known =
+            if self.protocol.resend_unknown { Unknown::Resends } else { Unknown::DecidesAgain };
+        let choices: &[Unknown] = match self.environment.answers {
             Answers::Arrive => &[],
-            Answers::LostThenResent => &[false],
-            Answers::LostThenRestarted => &[false, true],
+            Answers::Lost => &[known],
+            Answers::LostOrCrashed => &[known, Unknown::Crashes],
         };
-        for &restarts in choices {
-            let mut state = *state;
-            state.in_flight[slot] = Some(transaction(&state, writer, ms));
-            state.writers[writer].answers_lost += 1;
-            state.writers[writer].place = Place::Minted { ms };
-            if restarts {
-                state.writers[writer].round += 1;
-                // Another process: it remembers nothing.
-                state.writers[writer].floor = 0;
-                self.begin(&mut state, writer);
+        for &then in choices {
+            let mut after = *state;
+            let sent = transaction(state, writer, at);
+            after.in_flight[request] = Some(sent);
+            let it = &mut after.writers[writer];
+            it.answers_lost += 1;
+            it.place = Place::Minted { at };
+            if then != Unknown::Resends {
+                it.round += 1;
+                self.begin(&mut after, writer);
             }
-            let step = Step::Lose { writer: low(writer), ms, restarts };
-            next.push(Next { step, state, broken: 0 });
+            if then == Unknown::Crashes {
+                // Another process: it remembers nothing.
+                after.writers[writer].floor = 0;
+            }
+            let step = Step::Lose { writer: low(writer), at, slots: sent.seen.slots, then };
+            next.push(Next::fine(step, after));
         }
     }
 
-    fn arrivals(&self, state: &State, next: &mut Vec<Next>) {
-        for (slot, sent) in state.in_flight.iter().enumerate() {
+    fn arrivals(&self, state: &State, next: &mut Steps) {
+        for (request, sent) in state.in_flight.iter().enumerate() {
             let Some(sent) = sent else { continue };
             let verdict = self.judge(state, sent);
             let mut after = *state;
-            after.in_flight[slot] = None;
+            after.in_flight[request] = None;
             let mut broken = 0;
             if verdict == Verdict::Committed {
                 broken = self.commit(&mut after, sent);
-                broken |= self.stuck(&after) | self.skipped(&after);
+                broken |= self.stuck(&after);
             }
-            next.push(Next {
-                step: Step::Arrive { slot: low(slot), verdict },
-                state: after,
-                broken,
-            });
+            let step = Step::Arrive { request: low(request), verdict };
+            next.push(Next { step, state: after, broken });
         }
     }
 
-    fn showings(&self, state: &State, next: &mut Vec<Next>) {
-        let environment = &self.environment;
-        let mut show = |n: usize, in_index: bool| {
-            let mut after = *state;
-            let event = &mut after.log.events_mut()[n];
-            if in_index {
-                event.in_index = true
-            } else {
-                event.in_table = true
-            }
-            next.push(Next {
-                step: Step::Show { event: low(n), in_index },
-                state: after,
-                broken: 0,
-            });
-        };
+    fn showings(&self, state: &State, next: &mut Steps) {
         for (n, event) in state.log.events().iter().enumerate() {
-            if environment.table == View::PerItem && !event.in_table {
-                show(n, false);
-            }
-            if environment.index == View::PerItem && !event.in_index {
-                show(n, true);
+            for in_index in [false, true] {
+                if if in_index { event.in_index } else { event.in_table } {
+                    continue;
+                }
+                let mut after = *state;
+                let event = &mut after.log.events_mut()[n];
+                *(if in_index { &mut event.in_index } else { &mut event.in_table }) = true;
+                next.push(Next::fine(Step::Show { event: low(n), in_index }, after));
             }
         }
     }

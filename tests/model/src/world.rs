@@ -1,73 +1,82 @@
-//! The small world that commands act in: boundaries, events, queries.
+//! The small world that commands act in: partitions, fences, events, queries.
 
 use std::fmt;
 
-/// What an event can be filed under or carry.
+/// A partition: its events have slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Boundary {
-    /// Partition `courseId:c1`.
+pub enum Partition {
+    /// `courseId:c1`.
     C1,
-    /// Partition `courseId:c2`.
+    /// `courseId:c2`, whose events of type F are fenced.
     C2,
-    /// Cross-partition tag `studentId:s1`.
-    S1,
-    /// Cross-partition tag `studentId:s2`.
-    S2,
-    /// Partition `productId:p1`.
+    /// `productId:p1`.
     P1,
-    /// Secondary tag `orderId:o1`: nobody can read by it alone.
-    O1,
-    /// Secondary tag `orderId:o2`.
-    O2,
-    /// Composite tag of o1 and p1.
-    O1P1,
-    /// Composite tag of o2 and p1.
-    O2P1,
+    /// `studentId:s1`, which stores events of type F, all fenced. Of other events s1 is a tag.
+    S1,
 }
 
-/// A set of boundaries, one bit each.
-pub type Boundaries = u16;
+/// A boundary that has a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// The cross-partition tag s1, and what is fenced in the partition s1: both have one name.
+    S1,
+    /// The cross-partition tag s2.
+    S2,
+    /// The composite of o1 and p1.
+    O1P1,
+    /// The composite of o2 and p1.
+    O2P1,
+    /// What is fenced in the partition c2.
+    C2,
+}
 
-impl Boundary {
+/// How many partitions there are.
+pub const PARTITIONS: usize = 4;
+
+/// A set of partitions, one bit each.
+pub type Partitions = u8;
+
+/// A set of fences, one bit each.
+pub type Fences = u8;
+
+impl Partition {
+    /// All of them.
+    pub const ALL: [Self; PARTITIONS] = [Self::C1, Self::C2, Self::P1, Self::S1];
+
     /// The set of this one.
-    pub const fn bit(self) -> Boundaries {
-        1 << self as u16
+    pub const fn bit(self) -> Partitions {
+        1 << self as u8
     }
 
-    /// Whether it is read through an index that lags behind the table.
-    pub const fn by_index(self) -> bool {
-        matches!(self, Self::S1 | Self::S2 | Self::O1P1 | Self::O2P1)
-    }
-
-    /// The tags of a composite; itself otherwise.
-    pub const fn members(self) -> &'static [Self] {
+    /// The fence that counts its fenced events.
+    pub const fn fence(self) -> Option<Fence> {
         match self {
-            Self::C1 => &[Self::C1],
-            Self::C2 => &[Self::C2],
-            Self::S1 => &[Self::S1],
-            Self::S2 => &[Self::S2],
-            Self::P1 => &[Self::P1],
-            Self::O1 => &[Self::O1],
-            Self::O2 => &[Self::O2],
-            Self::O1P1 => &[Self::O1, Self::P1],
-            Self::O2P1 => &[Self::O2, Self::P1],
+            Self::C1 | Self::P1 => None,
+            Self::C2 => Some(Fence::C2),
+            Self::S1 => Some(Fence::S1),
         }
     }
 }
 
-impl fmt::Display for Boundary {
+impl fmt::Display for Partition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::C1 => "c1",
-            Self::C2 => "c2",
-            Self::S1 => "s1",
-            Self::S2 => "s2",
-            Self::P1 => "p1",
-            Self::O1 => "o1",
-            Self::O2 => "o2",
-            Self::O1P1 => "o1#p1",
-            Self::O2P1 => "o2#p1",
-        })
+        f.write_str(["c1", "c2", "p1", "s1"][*self as usize])
+    }
+}
+
+impl Fence {
+    /// The set of this one.
+    pub const fn bit(self) -> Fences {
+        1 << self as u8
+    }
+
+    /// Both composites.
+    pub const COMPOSITES: Fences = Self::O1P1.bit() | Self::O2P1.bit();
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(["s1", "s2", "o1#p1", "o2#p1", "c2"][*self as usize])
     }
 }
 
@@ -77,60 +86,89 @@ pub type Types = u8;
 pub const A: Types = 1;
 /// The event type B.
 pub const B: Types = 2;
-/// The event type C, which is stored where others are only filed.
-pub const C: Types = 4;
+/// The event type F, which is declared `fenced`.
+pub const F: Types = 4;
 /// Every event type.
-pub const TYPES: Types = A | B | C;
+pub const TYPES: Types = A | B | F;
 
 /// An event as a command writes it: its type and what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// One type.
     pub event_type: Types,
-    /// The partition tag, the further cross-partition tags, and the composite tag if there is one:
-    /// every boundary by which a decision can read the event.
-    pub read_by: &'static [Boundary],
-    /// A tag by which nobody can read the event alone.
-    pub secondary: Option<Boundary>,
+    /// Where it is stored.
+    pub partition: Partition,
+    /// Its cross-partition tags and its composite; the fence of its partition if the type is fenced.
+    pub fences: Fences,
+    /// Its tags beside the partition, as the trace shows them.
+    pub tags: &'static str,
 }
 
 impl Shape {
-    /// Rule 1: exactly the boundaries by which it can be read.
-    pub fn filing(&self) -> Boundaries {
-        self.read_by.iter().fold(0, |set, boundary| set | boundary.bit())
+    /// Whether it is read through an index that lags behind the table.
+    pub const fn is_indexed(&self) -> bool {
+        self.event_type != F && self.fences != 0
     }
 
-    /// The documented filing: the members of a composite in place of the composite.
-    pub fn documented_filing(&self) -> Boundaries {
-        let members = self.read_by.iter().flat_map(|boundary| boundary.members());
-        members.fold(0, |set, boundary| set | boundary.bit())
+    /// Its type and its tags.
+    pub fn name(&self) -> String {
+        format!("{}{}", type_names(self.event_type), self.tags)
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@", type_names(self.event_type))?;
-        let single = self.read_by.iter().filter(|boundary| boundary.members().len() == 1);
-        join(f, "+", single.chain(&self.secondary))
+        write!(f, "{}@{}{}", type_names(self.event_type), self.partition, self.tags)
     }
 }
 
-/// One clause of a query: the events of these types in this boundary.
+/// What a clause reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A partition of the table.
+    Partition(Partition),
+    /// An index, whose boundary has a fence.
+    Fence(Fence),
+}
+
+/// One clause of a query: the events of these types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
     /// Where.
-    pub boundary: Boundary,
+    pub source: Source,
     /// Which.
     pub types: Types,
 }
 
-impl fmt::Display for Clause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.boundary, type_names(self.types))
+impl Clause {
+    /// Whether the query asks for events like `shape` by this clause.
+    pub fn matches(&self, shape: &Shape) -> bool {
+        self.types & shape.event_type != 0
+            && match self.source {
+                Source::Partition(partition) => shape.partition == partition,
+                Source::Fence(fence) => shape.fences & fence.bit() != 0,
+            }
+    }
+
+    /// The partition, if it reads one.
+    pub fn partition(&self) -> Option<Partition> {
+        match self.source {
+            Source::Partition(partition) => Some(partition),
+            Source::Fence(_) => None,
+        }
     }
 }
 
-/// What a writer does, or a reader that follows a partition.
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source {
+            Source::Partition(partition) => write!(f, "{partition}[{}]", type_names(self.types)),
+            Source::Fence(fence) => write!(f, "{fence}[{}]", type_names(self.types)),
+        }
+    }
+}
+
+/// What a writer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The query, at most [`CLAUSES_MAX`] clauses. Without any, the append is unconditional: an
@@ -138,8 +176,6 @@ pub struct Command {
     pub reads: &'static [Clause],
     /// Indexes into the catalogue's shapes. Without any, the command is a refusal.
     pub writes: &'static [u8],
-    /// Whether it reads its one clause for ever from a cursor and writes nothing.
-    pub follows: bool,
     /// The writer whose event caused it: it starts after that is committed.
     pub cause: Option<u8>,
 }
@@ -152,16 +188,22 @@ impl Command {
     pub fn is_conditional(&self) -> bool {
         !self.reads.is_empty()
     }
+
+    /// Whether it answers without an append.
+    pub fn is_refusal(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// The partitions that are read as such.
+    pub fn read_partitions(&self) -> Partitions {
+        let partitions = self.reads.iter().filter_map(Clause::partition);
+        partitions.fold(0, |set, partition| set | partition.bit())
+    }
 }
 
 /// The names of a set of types.
-pub fn type_names(types: Types) -> &'static str {
-    match types {
-        A => "A",
-        B => "B",
-        C => "C",
-        _ => "AB",
-    }
+fn type_names(types: Types) -> &'static str {
+    ["", "A", "B", "AB", "F", "AF", "BF", "ABF"][usize::from(types)]
 }
 
 pub(crate) fn join<T: fmt::Display>(
@@ -173,4 +215,31 @@ pub(crate) fn join<T: fmt::Display>(
         write!(f, "{}{part}", if n > 0 { between } else { "" })?;
     }
     Ok(())
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::catalogue::SHAPES;
+        let events =
+            |f: &mut _| join(f, "; ", self.writes.iter().map(|&n| &SHAPES[usize::from(n)]));
+        if let Some(cause) = self.cause {
+            write!(f, "because of W{}, ", cause + 1)?;
+        }
+        match (self.reads, self.writes) {
+            (reads, []) => {
+                f.write_str("refuses by ")?;
+                join(f, " and ", reads.iter())
+            }
+            ([], _) => {
+                f.write_str("imports ")?;
+                events(f)
+            }
+            (reads, _) => {
+                f.write_str("reads ")?;
+                join(f, " and ", reads.iter())?;
+                f.write_str(", writes ")?;
+                events(f)
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A repair that ends in order has made the fence right, whatever happens beside it; and two rules
+//! A repair that ends in order has made the fence right, whatever happens beside it; and three rules
 //! can't be left out.
 #![allow(missing_docs, reason = "tests")]
 
@@ -34,5 +34,13 @@ fn an_examination_that_clears_a_suspect_too_early_is_caught() {
     let rules = Rules { keeps_suspects: false, ..Rules::REPAIR };
     assert_eq!(explore_all(&Scenario::all(0, 1), rules).1, None, "at rest it is right");
     let trace = explore_all(&Scenario::all(1, 1), rules).1.expect("it overlooks an event");
+    println!("{trace}");
+}
+
+#[test]
+fn a_fence_without_a_head_guard_is_repaired_wrongly() {
+    let rules = Rules { head_guard: false, ..Rules::REPAIR };
+    assert_eq!(explore_all(&Scenario::all(0, 1), rules).1, None, "at rest it is right");
+    let trace = explore_all(&Scenario::all(1, 1), rules).1.expect("a head is used twice");
     println!("{trace}");
 }

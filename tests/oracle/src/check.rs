@@ -1,12 +1,18 @@
 //! The comparison with a serial run: the commands one after the other, in the order in which the
 //! store made their effects, on the log in memory.
+//!
+//! A serial decision folds the events of the effects before it, and only those, in the order in which the
+//! log folds them: by time. Between boundaries that may not be the order of the effects. Where it is not,
+//! the decision is made in both orders, and has to be the same: no decision of the examples depends on the
+//! order of facts of different boundaries.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::TryStreamExt;
 use ringfence::{
-    Append, Envelope, EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome,
-    SequencedEvent, StoreError, Tag,
+    Append, BoundaryId, Envelope, EventLog, EventRef, HandleError, Handled, LogError, MemoryLog,
+    NewEvent, Outcome, SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::Clock;
 use serde_json::Value;
@@ -29,19 +35,22 @@ enum Decision {
 struct Run<'a> {
     world: &'a World,
     history: &'a History,
-    /// Every event of the table, by position.
+    /// Every event of the table, by id.
     events: BTreeMap<String, SequencedEvent>,
+    /// Decisions whose facts lie in another order of time than that of their commits.
+    reordered: AtomicU64,
 }
 
-/// Compares the history and the answers with a serial run.
+/// Compares the history and the answers with a serial run. It counts the decisions whose facts lie in
+/// another order of time than that of their commits.
 ///
 /// # Errors
 /// The first difference.
-pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Result<(), String> {
+pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Result<u64, String> {
     let log = world.log(&Clock::fixed(0));
     let events: Vec<_> = log.scan().try_collect().await.map_err(|e| format!("{e:?}"))?;
-    let events = events.into_iter().map(|event| (event.position.to_string(), event)).collect();
-    let run = Run { world, history, events };
+    let events = events.into_iter().map(|event| (event.id(), event)).collect();
+    let run = Run { world, history, events, reordered: AtomicU64::new(0) };
     run.table_is_history()?;
     run.order()?;
     recount::check(&world.engine, &world.catalog, &run.events)?;
@@ -65,7 +74,7 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
         }
         run.answer(end, ends).await?;
     }
-    Ok(())
+    Ok(run.reordered.into_inner())
 }
 
 impl Run<'_> {
@@ -75,28 +84,36 @@ impl Run<'_> {
     }
 
     fn events_of(&self, commit: usize) -> Vec<(String, Vec<Tag>, Value)> {
-        let positions = self.history.commits[commit].positions.iter();
-        let events = positions.filter_map(|position| self.events.get(position));
+        let events = self.history.commits[commit].events.iter();
+        let events = events.filter_map(|id| self.events.get(id));
         events.map(|e| (e.event_type.clone(), e.tags.clone(), e.data.clone())).collect()
     }
 
     fn table_is_history(&self) -> Result<(), String> {
         let mut known: Vec<&String> =
-            self.history.commits.iter().flat_map(|commit| &commit.positions).collect();
+            self.history.commits.iter().flat_map(|commit| &commit.events).collect();
         known.sort();
         let found: Vec<&String> = self.events.keys().collect();
         if known == found { Ok(()) } else { Err(format!("effects {known:?}, table {found:?}")) }
     }
 
-    /// Under each fence the order of effects is the order of positions.
+    /// In each partition the order of effects is the order of slots, which have no gaps; there and under
+    /// each fence it is the order of times.
     fn order(&self) -> Result<(), String> {
-        let mut heads: BTreeMap<String, &str> = BTreeMap::new();
-        let positions = self.history.commits.iter().flat_map(|commit| &commit.positions);
-        for position in positions {
-            for boundary in recount::fences_of(&self.world.catalog, &self.events[position]) {
-                match heads.insert(boundary.clone(), position) {
-                    Some(head) if head >= position.as_str() => {
-                        return Err(format!("{boundary}: {position} took effect after {head}"));
+        let mut slots: BTreeMap<&BoundaryId, u64> = BTreeMap::new();
+        let mut heads: BTreeMap<String, u64> = BTreeMap::new();
+        for id in self.history.commits.iter().flat_map(|commit| &commit.events) {
+            let event = &self.events[id];
+            let last = slots.insert(&event.partition, event.slot).unwrap_or(0);
+            if event.slot != last + 1 {
+                return Err(format!("{id} took effect after slot {last}"));
+            }
+            let fences = recount::fences_of(&self.world.catalog, event).into_iter();
+            for boundary in fences.chain([event.partition.to_string()]) {
+                match heads.insert(boundary.clone(), event.at) {
+                    Some(head) if head >= event.at => {
+                        let at = event.at;
+                        return Err(format!("{boundary}: {id} at {at} took effect after {head}"));
                     }
                     _ => {}
                 }
@@ -125,10 +142,10 @@ impl Run<'_> {
     /// one that took effect.
     fn cause(&self, end: &End) -> Result<(), String> {
         let sole = self.world.jobs.iter().any(|j| j.number == end.job && j.copies.len() == 1);
-        if let (true, Some(cause), Some(effect)) = (sole, &end.cause, self.effect(end.job)) {
-            let positions = &self.history.commits[effect].positions;
-            if positions.iter().any(|position| position.as_str() <= cause.as_str()) {
-                return Err(format!("{positions:?} was caused by {cause}"));
+        if let (true, Some(cause_ms), Some(effect)) = (sole, end.cause_ms, self.effect(end.job)) {
+            let events = &self.history.commits[effect].events;
+            if events.iter().any(|id| self.events[id].at <= cause_ms) {
+                return Err(format!("{events:?} was caused by an event at {cause_ms}"));
             }
         }
         Ok(())
@@ -154,10 +171,11 @@ impl Run<'_> {
         };
         let refused = match &handled.outcome {
             Outcome::Accepted(events) if !events.is_empty() => {
-                let answered: Vec<_> = events.iter().map(|e| e.position.to_string()).collect();
-                let positions = effect.map(|n| &self.history.commits[n].positions);
-                if positions != Some(&answered) {
-                    return wrong(format!("answered {answered:?}, took effect at {positions:?}"));
+                let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
+                let answered: Vec<_> = events.iter().map(id).collect();
+                let effects = effect.map(|n| &self.history.commits[n].events);
+                if effects != Some(&answered) {
+                    return wrong(format!("answered {answered:?}, took effect as {effects:?}"));
                 }
                 return Ok(());
             }
@@ -170,7 +188,7 @@ impl Run<'_> {
         self.refusal(end, handled, refused).await
     }
 
-    /// A refusal is the serial decision at the snapshot of the fences that it was checked with; a
+    /// A refusal is the serial decision at the snapshot that it was checked with; a
     /// repeated one at the snapshot of one of its copies.
     async fn refusal(&self, end: &End, handled: &Handled, refused: Decision) -> Result<(), String> {
         let snapshots =
@@ -195,16 +213,35 @@ impl Run<'_> {
 
     /// What the command comes to after the first `commits` effects.
     async fn serial(&self, job: &Job, commits: usize) -> Result<Decision, String> {
+        let ids = self.history.commits[..commits].iter().flat_map(|commit| &commit.events);
+        let committed: Vec<_> = ids.filter_map(|id| self.events.get(id)).collect();
+        let mut folded = committed.clone();
+        folded.sort_by_key(|event| event.place());
+        let decision = self.decide(job, &folded).await?;
+        if folded != committed {
+            self.reordered.fetch_add(1, Ordering::Relaxed);
+            let other = self.decide(job, &committed).await?;
+            if other != decision {
+                return Err(format!(
+                    "{:?} depends on the order of facts of different boundaries: by time it comes to \
+                     {decision:?}, by commit to {other:?}",
+                    job.command
+                ));
+            }
+        }
+        Ok(decision)
+    }
+
+    /// What the command comes to after these events, in this order.
+    async fn decide(&self, job: &Job, events: &[&SequencedEvent]) -> Result<Decision, String> {
         let memory = MemoryLog::new(self.world.catalog.clone());
         let envelope = Envelope::default();
-        for commit in &self.history.commits[..commits] {
-            let events = commit.positions.iter().filter_map(|p| self.events.get(p)).map(|event| {
-                let schema = self.world.catalog.schema(&event.event_type);
-                let event_type = schema.expect("a declared type").name.clone();
-                NewEvent { event_type, tags: event.tags.clone(), data: event.data.clone() }
-            });
-            let append =
-                Append { events: events.collect(), seen: None, record: None, envelope: &envelope };
+        for event in events {
+            let schema = self.world.catalog.schema(&event.event_type);
+            let event_type = schema.expect("a declared type").name.clone();
+            let (tags, data) = (event.tags.clone(), event.data.clone());
+            let events = vec![NewEvent { event_type, tags, data }];
+            let append = Append { events, seen: None, record: None, envelope: &envelope };
             memory.append(append).await.map_err(|e| format!("{e:?}"))?;
         }
         let before = memory.events().len();

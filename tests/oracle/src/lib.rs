@@ -11,9 +11,9 @@
 
 mod check;
 mod commands;
-#[cfg(test)]
-mod contention;
+pub mod contention;
 mod gates;
+mod market;
 mod mutant;
 pub mod names;
 pub mod queries;
@@ -80,6 +80,8 @@ pub struct Tally {
     pub unanswered: u64,
     /// Decisions made again.
     pub decided_again: u64,
+    /// Decisions whose facts lie in another order of time than that of their commits.
+    pub reordered: u64,
 }
 
 impl Tally {
@@ -92,6 +94,7 @@ impl Tally {
         self.repeated += other.repeated;
         self.unanswered += other.unanswered;
         self.decided_again += other.decided_again;
+        self.reordered += other.reordered;
     }
 }
 

@@ -4,8 +4,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ringfence::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
-    Plan, Seen, SequencedEvent, Settled, StoreError,
+    Append, Appended, BoundaryId, Change, CommandRecord, Conflict, Consistency, Envelope, EventLog,
+    LogError, Outcome, Plan, Seen, SequencedEvent, Settled, StoreError,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -20,9 +20,9 @@ pub enum Mutant {
     NoCondition,
     /// Conditions on what was seen, and on nothing where nothing was seen.
     EmptyReadUnchecked,
-    /// Conditions on the fences that it writes, and not on those that it only read.
+    /// Conditions on the slots and fences that it writes, and not on those that it only read.
     ReadOnlyUnchecked,
-    /// Refuses and does nothing without looking at the fences.
+    /// Refuses and does nothing without looking at what it has seen.
     NoVerify,
     /// Decides again after a lost answer instead of sending again.
     DecidesAgain,
@@ -109,19 +109,14 @@ impl<L: EventLog> EventLog for Broken<L> {
             let hurried = Envelope { deadline_ms: Some(soon), ..append.envelope.clone() };
             let hurries = self.is(Mutant::DecidesAgain);
             let envelope = if hurries { &hurried } else { append.envelope };
-            let conflict = append.seen.and_then(|seen| {
-                let (boundary, types) = seen.iter().next()?;
-                let (event_type, &seen) = types.iter().next()?;
-                let (boundary, event_type) = (boundary.clone(), event_type.clone());
-                Some(Conflict { boundary, event_type, seen, found: seen })
-            });
-            match (self.log.append(Append { seen, record, envelope, ..append }).await, conflict) {
-                (Err(LogError::Store(StoreError::OutcomeUnknown { .. })), Some(conflict))
-                    if hurries =>
-                {
-                    Err(LogError::Conflict(conflict))
+            match self.log.append(Append { seen, record, envelope, ..append }).await {
+                Err(LogError::Store(StoreError::OutcomeUnknown { .. })) if hurries => {
+                    // As if something had changed that makes it read everything again.
+                    let (boundary, event_type) = (BoundaryId::tagless(), "Unknown".into());
+                    let change = Change::Count { boundary, event_type, seen: 0, found: 0 };
+                    Err(LogError::Conflict(Conflict(vec![change])))
                 }
-                (end, _) => end,
+                end => end,
             }
         }
         .boxed()

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use ringfence::{
     Append, Appended, Catalog, Consistency, Envelope, EventLog, LogError, MemoryLog, Name,
-    NewEvent, Page, Plan, PlanError, Position, Query, QueryItem, Reading, Seen, SequencedEvent,
-    Tag,
+    NewEvent, Page, Place, Plan, PlanError, Query, QueryItem, Reading, Seen, SequencedEvent, Tag,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
@@ -132,8 +131,8 @@ struct Logs<'w> {
     dcb: DcbLog,
     memory: MemoryLog,
     model: Vec<NewEvent>,
-    /// The positions of the model's events in each log.
-    positions: Vec<[Position; 2]>,
+    /// The places of the model's events in each log.
+    places: Vec<[Place; 2]>,
 }
 
 fn numbers(events: &[SequencedEvent]) -> Vec<u64> {
@@ -150,7 +149,7 @@ impl<'w> Logs<'w> {
             .client_of(Arc::new(move |operation: &str, body: &[u8]| store.call(operation, body)));
         let dcb = DcbLog::new(client, TABLE, catalog.clone(), Clock::fixed(NOW_MS));
         let memory = MemoryLog::new(catalog.clone());
-        Self { world, engine, catalog, dcb, memory, model: Vec::new(), positions: Vec::new() }
+        Self { world, engine, catalog, dcb, memory, model: Vec::new(), places: Vec::new() }
     }
 
     async fn append(&mut self, events: Vec<NewEvent>) -> Result<(), String> {
@@ -174,14 +173,12 @@ impl<'w> Logs<'w> {
     ) {
         self.model.extend(events);
         let pairs = dcb.iter().zip(memory);
-        self.positions
-            .extend(pairs.map(|(dcb, memory)| [dcb.position.clone(), memory.position.clone()]));
+        self.places.extend(pairs.map(|(dcb, memory)| [dcb.place(), memory.place()]));
     }
 
     async fn check_fences(&self) -> Result<(), String> {
         let events: Vec<_> = self.dcb.scan().try_collect().await.map_err(|e| format!("{e:?}"))?;
-        let events: BTreeMap<_, _> =
-            events.into_iter().map(|event| (event.position.to_string(), event)).collect();
+        let events: BTreeMap<_, _> = events.into_iter().map(|event| (event.id(), event)).collect();
         recount::check(&self.engine, &self.catalog, &events)
     }
 
@@ -218,7 +215,7 @@ impl<'w> Logs<'w> {
         }
         expected.truncate(limit.unwrap_or(usize::MAX));
         let page = |log: usize| Page {
-            after: after.map(|after| self.positions[after][log].clone()),
+            after: after.map(|after| self.places[after][log].clone()),
             limit,
             backwards,
         };
@@ -255,7 +252,9 @@ impl<'w> Logs<'w> {
 
         let seen = |events: &[SequencedEvent]| {
             let mut seen = Seen::nothing(&plan);
-            events.iter().for_each(|event| seen.observe(&plan, event));
+            for event in events {
+                seen.observe(&plan, event);
+            }
             seen
         };
         let (dcb_seen, memory_seen) = (seen(&dcb), seen(&memory));
@@ -282,15 +281,19 @@ impl<'w> Logs<'w> {
         let lost = came.iter().any(|event| self.world.asks(query, event));
         let at = |what: &str| format!("{query:?}, {came:?}: {what}");
         ensure(conflicts || !lost, || at("a fact that the query asks for was overlooked"))?;
-        // A condition is as narrow as its boundaries: exact for a clause of one tag or none.
+        // A condition is as narrow as its boundaries, and a partition is guarded as a whole. It is exact for
+        // a clause of one tag by which every carrier is found, or of none.
         let touches = |event: &NewEvent, item: &QueryItem| {
-            item.types.contains(&event.event_type)
-                && (item.tags.is_empty() || item.tags.iter().any(|tag| event.tags.contains(tag)))
+            item.tags.is_empty() || item.tags.iter().any(|tag| event.tags.contains(tag))
         };
         let near = came.iter().any(|event| query.items.iter().any(|item| touches(event, item)));
         ensure(!conflicts || near, || at("a conflict with nothing that was read"))?;
-        let exact = query.items.iter().all(|item| item.tags.len() < 2);
-        let right = !exact || conflicts == lost;
+        let is_exact = |item: &QueryItem| match &item.tags[..] {
+            [] => true,
+            [tag] => self.world.across.contains(&&*tag.key),
+            _ => false,
+        };
+        let right = !query.items.iter().all(is_exact) || conflicts == lost;
         ensure(right, || at("a conflict with an event that was not asked for"))?;
         Ok(true)
     }

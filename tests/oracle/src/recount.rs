@@ -16,8 +16,8 @@ fn filing(catalog: &Catalog, event: &SequencedEvent) -> Filing {
 
 /// The ids of the fences that count `event`.
 pub(crate) fn fences_of(catalog: &Catalog, event: &SequencedEvent) -> Vec<String> {
-    let boundaries = filing(catalog, event).boundaries;
-    boundaries.iter().map(|boundary| format!("fence#{boundary}")).collect()
+    let fences = filing(catalog, event).fences;
+    fences.iter().map(|boundary| format!("fence#{boundary}")).collect()
 }
 
 /// Compares the fences and the index items of the table with what follows from its events.
@@ -43,10 +43,11 @@ pub(crate) fn check(
     }
 
     let copies = items.iter().filter(|item| item.get("indexOf").is_some());
-    let found: BTreeSet<_> =
-        copies.map(|item| (text(item, "id"), text(item, "position"))).collect();
-    let expected = events.iter().flat_map(|(position, event)| {
+    let position = |item: &Value| item["position"]["N"].as_str().unwrap_or_default().to_owned();
+    let found: BTreeSet<_> = copies.map(|item| (text(item, "id"), position(item))).collect();
+    let expected = events.values().flat_map(|event| {
         let copies = filing(catalog, event).items.into_iter();
+        let position = event.place().index_position();
         copies.map(move |boundary| (format!("tag#{boundary}"), position.clone()))
     });
     let expected = expected.collect();
@@ -60,23 +61,20 @@ fn fences_from(
     catalog: &Catalog,
     events: &BTreeMap<String, SequencedEvent>,
 ) -> BTreeMap<String, Value> {
-    let mut fences: BTreeMap<String, BTreeMap<String, (usize, String)>> = BTreeMap::new();
-    for (position, event) in events {
+    let mut fences: BTreeMap<String, (BTreeMap<&str, u64>, u64)> = BTreeMap::new();
+    for event in events.values() {
         for fence in fences_of(catalog, event) {
-            let types = fences.entry(fence).or_default();
-            let (count, newest) = types.entry(event.event_type.clone()).or_default();
-            *count += 1;
-            newest.clone_from(position);
+            let (counts, head) = fences.entry(fence).or_default();
+            *counts.entry(&event.event_type).or_default() += 1;
+            *head = event.at.max(*head);
         }
     }
-    let item = |(id, types): (String, BTreeMap<String, (usize, String)>)| {
-        let head = types.values().map(|(_, newest)| newest).max().cloned();
+    let item = |(id, (counts, head)): (String, (BTreeMap<&str, u64>, u64))| {
         let mut fence = json!({
-            "id": { "S": id }, "position": { "S": "FENCE" }, "head": { "S": head },
+            "id": { "S": id }, "position": { "N": "0" }, "head": { "N": head.to_string() },
         });
-        for (event_type, (count, newest)) in types {
+        for (event_type, count) in counts {
             fence[format!("cnt#{event_type}")] = json!({ "N": count.to_string() });
-            fence[format!("pos#{event_type}")] = json!({ "S": newest });
         }
         (id, fence)
     };

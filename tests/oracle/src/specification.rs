@@ -39,7 +39,14 @@ fn many(tag: TagSchema) -> TagSchema {
 
 fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSchema {
     let (name, tags) = (name.into(), tags.to_vec().into());
-    EventSchema { name, tags, separator: '|', read_as_composite: false, read_by_type: false }
+    EventSchema {
+        name,
+        tags,
+        separator: '|',
+        read_as_composite: false,
+        read_by_type: false,
+        fenced: false,
+    }
 }
 
 /// Every scope: `b` is cross-partition by an index, `e` by index items, the others are not.
@@ -48,7 +55,11 @@ fn narrow() -> Vec<EventSchema> {
         schema("A", [partition(tag("a")), optional(across(tag("b"))), optional(tag("c"))]),
         schema("B", [partition(across(tag("b"))), many(tag("c"))]),
         schema("C", [partition(tag("a")), partition(tag("d")), many(strong(tag("e")))]),
-        EventSchema { read_as_composite: true, ..schema("D", [partition(tag("a")), tag("f")]) },
+        EventSchema {
+            read_as_composite: true,
+            fenced: true,
+            ..schema("D", [partition(tag("a")), tag("f")])
+        },
         EventSchema { read_by_type: true, ..schema("E", []) },
         EventSchema {
             read_by_type: true,
@@ -81,7 +92,7 @@ fn plain() -> Vec<EventSchema> {
 pub(crate) struct World {
     pub(crate) schemas: Vec<EventSchema>,
     /// Keys by which every carrier is found.
-    across: &'static [&'static str],
+    pub(crate) across: &'static [&'static str],
 }
 
 pub(crate) static WORLDS: LazyLock<[World; 2]> = LazyLock::new(|| {

@@ -17,6 +17,8 @@ fn every_answer_is_the_one_of_a_serial_run() {
     let tried = [tally.accepted, tally.refused, tally.repeated, tally.unanswered];
     assert!(tried.iter().all(|number| *number > SCHEDULES / 5), "{tally:?}");
     assert!(tally.faults > SCHEDULES && tally.decided_again > SCHEDULES / 5, "{tally:?}");
+    // Order between boundaries is by the writers' clocks, and is tried.
+    assert!(tally.reordered > SCHEDULES / 5, "{tally:?}");
 }
 
 #[test]
@@ -32,7 +34,7 @@ fn every_mistake_is_noticed_and_its_schedule_is_small() {
         let difference = run(MUTANT_SCHEDULES, 0, Some(mutant), &|_| ()).expect_err("it is wrong");
         let schedule = &difference.schedule;
         println!("{mutant:?}: {difference}");
-        assert!(schedule.jobs.len() <= 6, "{mutant:?}: {difference}");
+        assert!(schedule.jobs.len() <= 9, "{mutant:?}: {difference}");
         let again = schedule.run(Some(mutant)).expect_err("it still is");
         assert_eq!(again, difference.report);
         assert_eq!(schedule.run(None).err(), None, "the log without the mistake agrees");

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence::Position;
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::{Director, Edit, Fault};
 use serde_json::{Value, json};
@@ -122,15 +121,17 @@ impl Kind {
 pub(crate) struct Commit {
     /// The metadata `commandId` of its events.
     pub(crate) command: String,
-    /// Where its events are.
-    pub(crate) positions: Vec<String>,
+    /// The ids of its events.
+    pub(crate) events: Vec<String>,
+    /// When the last of them was recorded, in milliseconds since 1970.
+    at: u64,
 }
 
 /// What took effect, in that order.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) commits: Vec<Commit>,
-    /// How many commits each caller's last snapshot of the fences had before it.
+    /// How many commits each caller's last look at what it had seen had before it.
     pub(crate) snapshots: BTreeMap<(usize, usize), usize>,
     pub(crate) tally: Tally,
     pub(crate) trace: Vec<String>,
@@ -174,11 +175,9 @@ impl Weather {
         std::mem::take(&mut self.state().history)
     }
 
-    /// The newest event, by the order of effects.
-    pub(crate) fn newest(&self) -> Option<Position> {
-        let state = self.state();
-        let position = state.history.commits.last()?.positions.last()?.clone();
-        Position::try_from(position).ok()
+    /// When the newest event was recorded, by the order of effects, in milliseconds since 1970.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        Some(self.state().history.commits.last()?.at)
     }
 
     pub(crate) fn note(&self, line: String) {
@@ -237,8 +236,8 @@ impl State {
             let mut hide = |items: &mut Value| {
                 let Some(items) = items.as_array_mut() else { return };
                 items.retain(|item| {
-                    let position = item["position"]["S"].as_str().unwrap_or_default();
-                    !(recent.contains(position) && random.chance(50))
+                    let event = event_of(item);
+                    !(event.is_some_and(|event| recent.contains(&event)) && random.chance(50))
                 });
             };
             match answer.get_mut("Responses").and_then(Value::as_object_mut) {
@@ -308,18 +307,18 @@ impl Director for Weather {
         let state = &mut *self.state();
         let history = &mut state.history;
         match operation {
-            "TransactGetItems" => {
+            "GetItem" | "TransactGetItems" => {
                 if let Ok(caller) = CALLER.try_get() {
                     history.snapshots.insert(caller, history.commits.len());
                 }
             }
-            "TransactWriteItems" => {
+            "PutItem" | "TransactWriteItems" => {
                 let Some(commit) = commit(request) else { return };
                 // The store answers a token that it knows as it did before.
-                if history.commits.iter().all(|known| known.positions != commit.positions) {
+                if history.commits.iter().all(|known| known.events != commit.events) {
                     let line = format!("  effect {}: {:?}", history.commits.len(), commit);
                     history.trace.push(line);
-                    let events = commit.positions.iter().cloned();
+                    let events = commit.events.iter().cloned();
                     state.effects.extend(events.map(|event| (Instant::now(), event)));
                     history.commits.push(commit);
                 }
@@ -329,11 +328,23 @@ impl Director for Weather {
     }
 }
 
+/// The append that a put or a transaction is.
 fn commit(request: &Value) -> Option<Commit> {
-    let items = request["TransactItems"].as_array()?.iter().map(|item| &item["Put"]["Item"]);
-    let events: Vec<_> = items.filter(|item| item.get("event").is_some()).collect();
-    let text = |value: &Value| value["S"].as_str().map(str::to_owned);
-    let command = text(&events.first()?["commandId"]).unwrap_or_default();
-    let positions = events.iter().filter_map(|event| text(&event["position"])).collect();
-    Some(Commit { command, positions })
+    let items = match request["TransactItems"].as_array() {
+        Some(actions) => actions.iter().map(|action| &action["Put"]["Item"]).collect(),
+        None => vec![&request["Item"]],
+    };
+    let events: Vec<_> = items.into_iter().filter(|item| item.get("event").is_some()).collect();
+    let command = events.first()?["commandId"]["S"].as_str().unwrap_or_default().to_owned();
+    let at = events.last()?["at"]["N"].as_str()?.parse().ok()?;
+    Some(Commit { command, events: events.into_iter().filter_map(event_of).collect(), at })
+}
+
+/// The id of the event of an item, its own or an index item.
+fn event_of(item: &Value) -> Option<String> {
+    let (partition, slot) = match item.get("indexOf") {
+        Some(_) => (&item["partition"], &item["slot"]),
+        None => (&item["id"], &item["position"]),
+    };
+    Some(format!("{}/{}", partition["S"].as_str()?, slot["N"].as_str()?))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
-use ringfence::{Catalog, DcbContext, Envelope, HandleError, Handled, Metadata, Outcome, Position};
+use ringfence::{Catalog, DcbContext, Envelope, HandleError, Handled, Metadata, Outcome};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Random, seed_thread};
@@ -35,8 +35,8 @@ const WARM: usize = 8;
 pub(crate) struct End {
     pub(crate) job: usize,
     pub(crate) copy: usize,
-    /// The event that caused it.
-    pub(crate) cause: Option<Position>,
+    /// When the event was recorded that caused it, in milliseconds since 1970.
+    pub(crate) cause_ms: Option<u64>,
     /// How far past its deadline it came, in milliseconds.
     pub(crate) late_ms: u64,
     /// `None` when its writer crashed.
@@ -88,10 +88,13 @@ impl World {
             let history = world.weather.take();
             let mut tally = history.tally;
             count(&mut tally, &ends);
-            let mut checked = check::check(&world, &history, &ends).await;
-            if checked.is_ok() {
-                checked = world.lone_writer().await;
-            }
+            let checked = match check::check(&world, &history, &ends).await {
+                Ok(reordered) => {
+                    tally.reordered = reordered;
+                    world.lone_writer().await
+                }
+                Err(difference) => Err(difference),
+            };
             (checked.map(|()| tally), history.trace)
         })
     }
@@ -152,11 +155,11 @@ impl World {
         let wobble = if self.has(Kind::Skew) && !deadlines { wobble } else { 0 };
         writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + writer.skew_ms + wobble);
         let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
-        let cause = random.chance(30).then(|| self.weather.newest()).flatten();
+        let cause_ms = random.chance(30).then(|| self.weather.newest()).flatten();
         let envelope = Envelope {
             metadata: metadata(job),
             idempotency_key: job.keyed.then(|| job.id()),
-            cause: cause.clone(),
+            cause_ms,
             deadline_ms,
             ..Envelope::default()
         };
@@ -171,7 +174,7 @@ impl World {
         };
         self.weather.note(format!("{caller:?} ends: {result:?}"));
         let late_ms = deadline_ms.map_or(0, |ms| writer.clock.now_ms().saturating_sub(ms));
-        End { job: job.number, copy, cause, late_ms, result }
+        End { job: job.number, copy, cause_ms, late_ms, result }
     }
 
     /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.

@@ -2,8 +2,7 @@
 //! seat, named `<course>/<student>`. So a course's row stays small, and a prefix lists its seats.
 
 use crate::{CourseId, StudentId};
-use ringfence::prelude::*;
-use ringfence_dynamo::rfc3339;
+use ringfence::{prelude::*, rfc3339};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,7 @@
 //! customer-order-counts: how many orders a customer has placed. One row for each customer.
 
 use crate::CustomerId;
-use ringfence::prelude::*;
-use ringfence_dynamo::rfc3339;
+use ringfence::{prelude::*, rfc3339};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use crate::{CustomerId, Money, OrderId, ProductId};
-use ringfence::prelude::*;
-use ringfence_dynamo::rfc3339;
+use ringfence::{prelude::*, rfc3339};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 

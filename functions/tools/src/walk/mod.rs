@@ -66,7 +66,7 @@ impl Walker<'_> {
         ] {
             self.expect_row(path, event, field, &expected).await?;
         }
-        let key = json!({ "position": { "S": placed["position"] } });
+        let key = json!({ "id": { "S": placed["partition"] }, "position": { "N": placed["slot"].to_string() } });
         self.expect_indexed("OrderPlaced", &key).await
     }
 
@@ -149,7 +149,7 @@ impl Walker<'_> {
         self.expect_events(&[("StudentSubscribed", accepted.len())]).await?;
         let events = accepted.iter().map(|(_, body)| &body["events"][0]);
         let first = events.filter(|event| event["partition"] == "courseId:course-1");
-        let last = first.max_by_key(|event| event["position"].as_str()).context("a seat")?;
+        let last = first.max_by_key(|event| event["slot"].as_u64()).context("a seat")?;
         self.expect_row("/course-rosters/course-1", last, "/row/subscribed", &json!(2)).await
     }
 

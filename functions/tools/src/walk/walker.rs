@@ -88,9 +88,9 @@ impl<'a> Walker<'a> {
         field: &str,
         expected: &Value,
     ) -> Result<()> {
-        let text = |name: &str| event[name].as_str().unwrap_or_default();
-        let (partition, position) = (text("partition"), text("position"));
-        let query = format!("partition={partition}&position={position}&wait={VIEW_WAIT_MS}");
+        let partition = event["partition"].as_str().unwrap_or_default();
+        let slot = &event["slot"];
+        let query = format!("partition={partition}&slot={slot}&wait={VIEW_WAIT_MS}");
         println!("→ GET {path}");
         let url = format!("{}{path}?{query}", self.stack.api());
         let answer = self.client.get(url).send().await?;

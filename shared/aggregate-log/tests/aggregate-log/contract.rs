@@ -1,8 +1,8 @@
 //! What every log does, in memory and on DynamoDB alike.
 
+use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateLog, EVENT_BYTES_MAX, NewEvent, Place, Push, Range, VERSION_MAX,
-    Version,
+    AggregateError, AggregateLog, NewEvent, Place, Push, Range, VERSION_MAX, Version,
 };
 use ringfence_dynamo::Clock;
 use serde_json::json;

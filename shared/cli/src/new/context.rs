@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
 use super::edit::{add_dependency, add_member, add_to_list};
-use super::names::{check, check_crate, pascal, snake};
+use super::names::{check, check_crate, id_type, pascal, singular, snake};
 use super::plan::{Plan, fill};
 
 /// One of the three logs.
@@ -116,7 +116,8 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
         }
     };
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
-    plan.create(&format!("functions/{context}/src/events.rs"), &fill(events, &values));
+    let events = fill(events, &values) + &id_type(singular(context));
+    plan.create(&format!("functions/{context}/src/events.rs"), &events);
 }
 
 /// Lets a context's crate depend on a library of the workspace.

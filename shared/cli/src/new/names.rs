@@ -117,6 +117,18 @@ pub(super) fn camel(name: &str) -> String {
     pascal[..1].to_lowercase() + &pascal[1..]
 }
 
+/// The context's name without its plural `s`.
+pub(super) fn singular(context: &str) -> &str {
+    context.strip_suffix('s').unwrap_or(context)
+}
+
+/// The declaration of the type of a thing's ids, such as `OrderId`.
+pub(super) fn id_type(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let (name, thing) = (pascal(noun), noun.replace('-', " "));
+    format!("\nringfence::id_type!({name}Id, \"names {article} {thing}\");\n")
+}
+
 /// What a slice does, as its name says it.
 pub(super) struct Deed {
     /// The thing that it is done to, such as `order`.
@@ -140,8 +152,7 @@ impl Deed {
             (false, true) => past + &pascal(&particles),
             (false, false) => past + &pascal(&particles) + &pascal(&thing),
         };
-        let singular = || context.strip_suffix('s').unwrap_or(context).to_owned();
-        let noun = if thing.is_empty() { singular() } else { thing };
+        let noun = if thing.is_empty() { singular(context).to_owned() } else { thing };
         Self { noun, event }
     }
 }
@@ -177,6 +188,10 @@ mod tests {
             assert_eq!((&*deed.noun, &*deed.event), (noun, event), "{slice}");
         }
         assert_eq!(camel("spare_part_id"), "sparePartId");
+        assert_eq!(
+            id_type("order-item"),
+            "\nringfence::id_type!(OrderItemId, \"names an order item\");\n"
+        );
     }
 
     #[test]

@@ -89,7 +89,9 @@ impl Plan {
 /// What is written is easily told from what was there, and taken back, only if the rest is committed.
 fn check_clean(root: &Path) -> Result<()> {
     let mut git = Command::new("git");
-    let status = git.args(["status", "--porcelain", "--", "."]).current_dir(root).output();
+    // Cargo writes its lock file whenever it builds this command.
+    git.args(["status", "--porcelain", "--", ".", ":!Cargo.lock"]);
+    let status = git.current_dir(root).output();
     // Without git, or outside of a repository, there is nothing to compare with.
     let Some(status) = status.ok().filter(|status| status.status.success()) else { return Ok(()) };
     let changes = String::from_utf8_lossy(&status.stdout).into_owned();

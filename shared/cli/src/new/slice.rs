@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
 use super::edit::{add_arm, add_member, add_module, add_to_list, add_variant};
-use super::names::{Deed, camel, check, pascal, snake};
+use super::names::{Deed, camel, check, id_type, pascal, snake};
 use super::plan::{Plan, fill};
 use super::template;
 
@@ -32,7 +32,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
     let (name, module) = (pascal(slice), snake(slice));
     let deed = Deed::of(context, slice);
     let id = snake(&format!("{}-id", deed.noun));
-    let id_type = pascal(&format!("{}-id", deed.noun));
+    let id_name = pascal(&deed.noun) + "Id";
     let cause = on.map(|on| cause(plan, on, &id)).transpose()?;
     let values = [
         ("name", context),
@@ -44,7 +44,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
         ("Events", &*found.event),
         ("Event", &*deed.event),
         ("id", &*id),
-        ("Id", &*id_type),
+        ("Id", &*id_name),
         ("idJson", &*camel(&id)),
         ("summary", &*slice.replace('-', " ")),
     ];
@@ -126,8 +126,7 @@ fn write_source(
         deed.event
     );
     if !names(&text, value(values, "Id")) {
-        let id = "\nringfence::id_type!(__Id__, \"names the thing it is about\");\n";
-        plan.edit(&events, |text| Ok(append(text, &fill(id, values))))?;
+        plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
     }
     let lib = format!("{}/src/lib.rs", found.folder);
     let source = if found.log == Log::Dcb {

@@ -117,7 +117,10 @@ const FILES: [(&str, &str); 28] = [
     ("tests/lib.rs", "//! The checks are in `checks.rs`.\n"),
     ("tests/checks.rs", include_str!("files/stack/checks.rs")),
     ("events/add-product/direct.json", "{\n  \"productId\": \"mug\",\n  \"name\": \"Mug\"\n}\n"),
-    ("events/place-order/direct.json", "{\n  \"orderId\": \"one\",\n  \"productId\": \"mug\"\n}\n"),
+    (
+        "events/place-order/direct.json",
+        "{\n  \"orderId\": \"one\",\n  \"productIds\": [\"mug\"]\n}\n",
+    ),
     ("events/index-events/stream.json", include_str!("files/stack/stream.json")),
     ("events/publish-events/stream.json", include_str!("files/stack/stream.json")),
     ("events/project-views/stream.json", include_str!("files/stack/pages.json")),
@@ -142,7 +145,7 @@ pub(super) fn add(plan: &mut Plan, name: &str, source: &Source) -> Result<()> {
         plan.create(path, text);
     }
     context::add(plan, "shop", Log::Dcb)?;
-    for library in ["ringfence-views", "serde_json", "thiserror"] {
+    for library in ["ringfence-views", "serde_json"] {
         context::depend(plan, "shop", library)?;
     }
     slice::add(plan, "shop", "add-product", None)?;

@@ -162,9 +162,10 @@ async fn the_index_is_verified_and_repaired() {
 
     // Indexing can't mend an event that is gone from the table.
     let gone = &world.records()[0]["dynamodb"]["Keys"];
-    let text = |name: &str| AttributeValue::S(gone[name]["S"].as_str().unwrap().to_owned());
+    let of = |name: &str, kind: &str| gone[name][kind].as_str().unwrap().to_owned();
     let delete = world.client.delete_item().table_name(EVENTS);
-    delete.key("id", text("id")).key("position", text("position")).send().await.unwrap();
+    let delete = delete.key("id", AttributeValue::S(of("id", "S")));
+    delete.key("position", AttributeValue::N(of("position", "N"))).send().await.unwrap();
     let differs = "wrong    productId:p1: the index has 3 events, the table 2 up to the same event\n\
                    5 entries, 4 events: not in order\n";
     assert_eq!(world.run(&["index", "verify"]), (1, differs.to_owned()));

@@ -10,28 +10,32 @@ async fn fences_are_verified_and_repaired() {
 
     let run =
         |command, more: &[&str]| world.run(&[&[command, "--settle-seconds", "0"], more].concat());
-    let right = (0, "1 events, 2 fences: all in order\n".to_owned());
+    let right = (0, "1 events, 1 fences: all in order\n".to_owned());
     assert_eq!(run("verify", &[]), right);
 
     let text = |text: &str| AttributeValue::S(text.to_owned());
-    let update = world.client.update_item().table_name(EVENTS).key("position", text("FENCE"));
-    let update = update.key("id", text("fence#productId:p1")).update_expression("REMOVE #count");
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    const PAIR: &str = "orderId:o1#productId:p1";
+    let update = world.client.update_item().table_name(EVENTS).key("position", number(0));
+    let update = update.key("id", text(&format!("fence#{PAIR}")));
+    let update = update.update_expression("REMOVE #count");
     let update = update.expression_attribute_names("#count", "cnt#ProductDemandRecorded");
     update.send().await.unwrap();
 
-    let differs = "productId:p1: counts 0 ProductDemandRecorded, found 1\n";
-    let wrong = format!("differs  {differs}1 events, 2 fences: not in order\n");
+    let differs = format!("{PAIR}: counts 0 ProductDemandRecorded, found 1\n");
+    let wrong = format!("differs  {differs}1 events, 1 fences: not in order\n");
     assert_eq!(run("verify", &["--passes", "2"]), (1, wrong));
     let count = json!({
         "wrong": "count", "type": "ProductDemandRecorded", "counted": 0, "found": 1,
     });
     let expected = json!({
         "events": 1,
-        "fences": 2,
+        "fences": 1,
         "inOrder": false,
         "broken": {},
-        "differences": [{ "boundary": "productId:p1", "wrong": [count] }],
+        "differences": [{ "boundary": PAIR, "wrong": [count] }],
         "unindexed": {},
+        "gaps": {},
         "mended": [],
         "indexed": {},
     });
@@ -43,14 +47,19 @@ async fn fences_are_verified_and_repaired() {
     assert_eq!(run("verify", &[]), right);
 
     let put = world.client.put_item().table_name(EVENTS).item("id", text("productId:p1"));
-    let put = put.item("position", text("17-x")).item("event", text("Forgotten"));
+    let put = put.item("position", number(3)).item("event", text("Forgotten"));
     put.send().await.unwrap();
     for command in ["verify", "repair"] {
         let (status, said) = run(command, &[]);
-        assert_eq!((status, said.lines().count()), (1, 2), "{said}");
-        assert!(said.starts_with("broken   productId:p1 17-x: "), "{said}");
-        assert!(said.ends_with("1 events, 2 fences: not in order\n"), "{said}");
+        assert_eq!((status, said.lines().count()), (1, 3), "{said}");
+        assert!(
+            said.starts_with("gap      productId:p1: slot 2 is missing\nbroken   productId:p1/3: "),
+            "{said}"
+        );
+        assert!(said.ends_with("1 events, 1 fences: not in order\n"), "{said}");
     }
+    let (_, report) = world.json(&["verify", "--settle-seconds", "0"]);
+    assert_eq!(report["gaps"], json!({ "productId:p1": 2 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,6 +25,10 @@ fn wrong_flags_are_named() {
     for (arguments, expected) in [
         ("verify", "--table <TABLE>"),
         ("verify --table t --passes 0", "0 is not in 1.."),
+        ("import source --table t", "--from <FROM>"),
+        ("import --from elsewhere source --table t", "[possible values: reventless]"),
+        ("import --from reventless --table t", "<SOURCE>"),
+        ("import --from reventless source", "--table <TABLE>"),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("tail", "--index-table <INDEX_TABLE>"),
@@ -123,6 +127,7 @@ fn every_command_shows_an_example() {
         "index verify",
         "index repair",
         "repair",
+        "import",
         "tail",
         "replay bus",
         "replay view",

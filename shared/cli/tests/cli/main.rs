@@ -4,6 +4,7 @@
 mod feed;
 mod fences;
 mod flags;
+mod import;
 mod logs;
 mod parked;
 mod redrive;

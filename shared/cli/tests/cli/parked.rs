@@ -30,7 +30,7 @@ async fn parked_rows_are_listed_and_folded_anew() {
         world.index(&[&event.partition]).await;
         last = Some(event);
     }
-    let event = last.unwrap().position.to_string();
+    let event = last.unwrap().id();
     assert_eq!(world.run(&["parked", "show"]), (0, "0 parked\n".to_owned()));
     let (status, rebuilt) = world.json(&["replay", "view", "catalog-products"]);
     assert_eq!((status, &rebuilt["parked"]), (1, &json!(1)));

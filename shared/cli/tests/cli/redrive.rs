@@ -14,7 +14,12 @@ fn bus_event(record: &Value, order: &str) -> Value {
         "id": "of the bus",
         "source": "catalog",
         "detail-type": "ProductDemandRecorded",
-        "detail": { "id": image["position"]["S"], "position": image["position"]["S"], "data": { "orderId": order } },
+        "detail": {
+            "id": format!("{}/{}", image["id"]["S"], image["position"]["N"]),
+            "slot": 1,
+            "recordedAt": "2024-06-23T00:00:00.000Z",
+            "data": { "orderId": order },
+        },
     })
 }
 

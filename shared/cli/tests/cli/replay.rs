@@ -16,7 +16,7 @@ async fn a_replay_sends_marked_entries_once() {
     let mut world = World::start().await;
     let mut appended = Vec::new();
     for (product, order) in [("p1", "o1"), ("p2", "o1"), ("p1", "o2")] {
-        appended.push(world.indexed_demand(product, order).await.position.to_string());
+        appended.push(world.indexed_demand(product, order).await.id());
     }
     let replay = ["replay", "bus", "--name", "search", "--rate", "10000"];
     let (status, printed) = world.run(&[&replay[..], &["--until", "2"]].concat());
@@ -49,7 +49,7 @@ async fn a_replay_that_is_killed_goes_on() {
         let events = (0..40).flat_map(|m| demand("p1", &format!("o{n}-{m}"))).collect();
         let events = world.append(events).await;
         world.index(&[&events[0].partition]).await;
-        appended.extend(events.into_iter().map(|event| event.position.to_string()));
+        appended.extend(events.into_iter().map(|event| event.id()));
     }
     let replay = ["replay", "bus", "--name", "all"];
     let mut first = world.command(&[&replay[..], &["--rate", "100"]].concat()).spawn().unwrap();
@@ -80,7 +80,7 @@ async fn events_that_never_reached_the_bus_are_sent_as_new() {
     let mut world = World::start().await;
     let mut appended = Vec::new();
     for order in ["o1", "o2", "o3"] {
-        appended.push(world.indexed_demand("p1", order).await.position.to_string());
+        appended.push(world.indexed_demand("p1", order).await.id());
     }
     let replay = ["replay", "bus", "--name", "outage", "--as-new", "--from", "1", "--until", "2"];
     assert_eq!(world.run(&replay).0, 0);
@@ -117,7 +117,7 @@ async fn a_name_that_another_replay_has_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_the_bus_refuses_are_named() {
     let mut world = World::start().await;
-    let id = world.indexed_demand("p1", "o1").await.position.to_string();
+    let id = world.indexed_demand("p1", "o1").await.id();
     let (status, printed) = world.run(&["replay", "bus", "--name", "x", "--bus", "nowhere"]);
     let refused = "the bus refuses the entry: InvalidArgument: Event bus nowhere does not exist.";
     let expected = format!("refused  {id}: {refused}\n1 events read, 0 sent, at checkpoint 1\n");

@@ -5,15 +5,19 @@
     reason = "the command line and the tests each use a part of it"
 )]
 
-use ringfence::{id_type, prelude::*};
+use std::collections::BTreeSet;
+
+use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_aggregate_log::{AggregateContext, Aggregates};
 use ringfence_document_log::{Access, DocumentContext, Documents};
-use ringfence_stack::{List, Members, Stack, Visitor};
+use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
+id_type!(ParcelId, "names a parcel of an order");
+id_type!(SealId, "names a seal");
 
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductAdded {
@@ -52,6 +56,17 @@ pub struct OrderPlaced {
     pub order_id: OrderId,
 }
 
+/// A parcel of an order is packed. Each parcel has a partition of its own.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct ParcelPacked {
+    #[tag(partition)]
+    pub order_id: OrderId,
+    #[tag(partition)]
+    pub parcel_id: ParcelId,
+    #[tag(cross_partition)]
+    pub seal_ids: Vec<SealId>,
+}
+
 pub struct ProductCatalog;
 
 impl Context for ProductCatalog {
@@ -70,6 +85,7 @@ impl DcbContext for ProductCatalog {
                 ProductDemandRecorded::SCHEMA,
                 ProductDemandRevoked::SCHEMA,
                 OrderPlaced::SCHEMA,
+                ParcelPacked::SCHEMA,
             ],
         )
     }
@@ -77,7 +93,77 @@ impl DcbContext for ProductCatalog {
 
 impl Members for ProductCatalog {
     fn list(list: &mut List<impl Visitor>) {
-        list.view::<CatalogProducts>().view::<ProductDemand>();
+        list.slice::<PackParcel>().view::<CatalogProducts>().view::<ProductDemand>();
+    }
+}
+
+/// Packs a parcel, once, with seals that no other parcel has.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct PackParcel {
+    #[tag(partition)]
+    pub order_id: OrderId,
+    #[tag(partition)]
+    pub parcel_id: ParcelId,
+    #[tag(cross_partition)]
+    pub seal_ids: Vec<SealId>,
+}
+
+#[derive(Reads)]
+pub enum Packed {
+    ParcelPacked { order_id: OrderId, parcel_id: ParcelId, seal_ids: Vec<SealId> },
+}
+
+#[derive(Default)]
+pub struct Packing {
+    parcels: BTreeSet<(OrderId, ParcelId)>,
+    seals: BTreeSet<SealId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+pub enum NotPacked {
+    #[error("the parcel is packed")]
+    AlreadyPacked,
+    #[error("a seal is on another parcel")]
+    SealUsed,
+}
+
+impl Slice for PackParcel {
+    const NAME: &'static str = "pack-parcel";
+    type Context = ProductCatalog;
+    type State = Packing;
+    type Writes = ParcelPacked;
+    type Rejection = NotPacked;
+
+    fn decide(&self, state: &Packing, _: &CommandContext) -> Result<Vec<ParcelPacked>, NotPacked> {
+        let Self { order_id, parcel_id, seal_ids } = self.clone();
+        if state.parcels.contains(&(order_id.clone(), parcel_id.clone())) {
+            return Err(NotPacked::AlreadyPacked);
+        }
+        if seal_ids.iter().any(|seal| state.seals.contains(seal)) {
+            return Err(NotPacked::SealUsed);
+        }
+        Ok(vec![ParcelPacked { order_id, parcel_id, seal_ids }])
+    }
+}
+
+impl DcbSlice for PackParcel {
+    type Reads = Packed;
+
+    fn evolve(mut state: Packing, event: Packed) -> Packing {
+        let Packed::ParcelPacked { order_id, parcel_id, seal_ids } = event;
+        state.parcels.insert((order_id, parcel_id));
+        state.seals.extend(seal_ids);
+        state
+    }
+
+    /// The parcel, and each seal.
+    fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+        let (seals, parcel): (Vec<_>, Vec<_>) =
+            tags.into_iter().partition(|tag| tag.key == "sealId");
+        let clauses = seals.into_iter().map(|seal| vec![seal]).chain([parcel]);
+        let clause = |tags| QueryItem { tags, types: vec![ParcelPacked::NAME.into()] };
+        Query { items: clauses.map(clause).collect() }
     }
 }
 
@@ -203,14 +289,11 @@ impl Members for Carts {
     fn list(_: &mut List<impl Visitor>) {}
 }
 
-struct Shop;
+/// The stack.
+pub struct Shop;
 
 impl Members for Shop {
     fn list(list: &mut List<impl Visitor>) {
         list.context::<ProductCatalog>().context::<Customers>().context::<Carts>();
     }
-}
-
-pub fn stack() -> Stack {
-    Stack::of::<Shop>().expect("the contexts agree")
 }

@@ -44,7 +44,7 @@ async fn tail_shows_events_of_all_logs() {
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |event: &Value| {
         let part = |name: &str| event[name].clone();
-        ["id", "position", "context", "partition", "type", "data"].map(part)
+        ["id", "slot", "context", "partition", "type", "data"].map(part)
     };
     let customer = |version: u64| {
         let id = format!("customers#ada/{version}");
@@ -94,10 +94,10 @@ async fn a_replay_sends_events_of_all_logs() {
     let (of_customer, of_cart) = (&events[2], &events[5]);
     assert_eq!(of_customer["source"], "replay.customers");
     assert_eq!(of_customer["detail-type"], "CustomerRenamed");
-    assert_eq!(of_customer["detail"]["position"], 2);
+    assert_eq!(of_customer["detail"]["slot"], 2);
     assert_eq!(of_customer["detail"]["data"], json!({ "name": "Ada" }));
     assert_eq!(of_cart["source"], "replay.carts");
-    assert_eq!(of_cart["detail"]["position"], 2);
+    assert_eq!(of_cart["detail"]["slot"], 2);
     assert_eq!(of_cart["detail"]["replay"], "search");
 }
 
@@ -149,7 +149,7 @@ async fn a_gap_keeps_the_events_after_it_out_of_the_index() {
     let lines: Vec<_> = printed.lines().collect();
     assert_eq!((status, lines.len()), (1, 2), "{printed}");
     assert!(lines[0].starts_with("fails    customers#ada: "), "{printed}");
-    assert!(lines[0].contains("customers#ada lacks version 3 before version 4"), "{printed}");
+    assert!(lines[0].contains("customers#ada has event 4 but not event 3"), "{printed}");
     customer(&world, "ada", &[3]).await;
     let (status, printed) = world.run(&["index", "repair"]);
     let indexed = "indexed  customers#ada: 2 events\n6 entries, 8 events: all in order\n";

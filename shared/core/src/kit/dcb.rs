@@ -1,5 +1,7 @@
 //! Cases on the DCB log.
 
+mod orders;
+
 use std::sync::Mutex;
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
@@ -56,11 +58,15 @@ impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
     }
 
     fn written(&self, events: &[S::Writes], _: &S) -> Vec<Value> {
-        let events = events.iter().map(Writes::to_event);
-        let events: Result<Vec<NewEvent>, _> = events.collect();
-        let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
-        events.iter().map(json).collect()
+        written(events)
     }
+}
+
+fn written(events: &[impl Writes]) -> Vec<Value> {
+    let events = events.iter().map(Writes::to_event);
+    let events: Result<Vec<NewEvent>, _> = events.collect();
+    let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
+    events.iter().map(json).collect()
 }
 
 fn json(event: &NewEvent) -> Value {
@@ -71,8 +77,10 @@ fn json(event: &NewEvent) -> Value {
 impl<S: DcbSlice> InMemory<S> for Dcb {
     async fn check(case: &Case<S>) {
         let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+        let log = MemoryLog::new(catalog.clone());
         // The log in memory takes the time from the envelope.
-        case.check(&OnEvents { log: &MemoryLog::new(catalog), set_clock: |_| {} }).await;
+        case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
+        orders::check(case, &catalog, log.events());
     }
 
     fn check_slice() {

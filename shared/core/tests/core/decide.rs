@@ -1,23 +1,26 @@
-//! The decide loop against a log that lags, conflicts and loses answers.
+//! The decide loop against a log that lags and conflicts.
 
-use std::sync::Mutex;
+use std::{collections::VecDeque, future::ready, sync::Mutex};
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
     ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
-    EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Seen,
-    SequencedEvent, Settled, StoreError, handle,
+    EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read, Seen,
+    SequencedEvent, Settled, StoreError, events, handle, prelude::*,
 };
 
-use crate::shop::{Book, book, booked, catalog};
+use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
 
-/// A memory log whose next reads miss events. Others append to it just before the next appends.
+/// What a read that lags does not show yet.
+type Hidden = fn(&SequencedEvent) -> bool;
+
+/// A memory log whose next reads miss events, and before whose next appends and snapshots others append.
 pub(crate) struct Faulty {
     pub(crate) log: MemoryLog,
-    /// How many of the next reads return nothing.
-    stale_reads: Mutex<u32>,
-    /// Appended by others just before the next appends of the log's user.
-    intruders: Mutex<Vec<NewEvent>>,
+    /// What the next reads miss.
+    lags: Mutex<VecDeque<Hidden>>,
+    /// Appended by others, one just before each append and each snapshot.
+    intruders: Mutex<VecDeque<NewEvent>>,
     calls: Mutex<Vec<String>>,
 }
 
@@ -25,19 +28,40 @@ impl Faulty {
     pub(crate) fn new(given: impl IntoIterator<Item = NewEvent>) -> Self {
         let log = MemoryLog::new(catalog().unwrap());
         given.into_iter().for_each(|event| append(&log, event));
-        Self { log, stale_reads: 0.into(), intruders: Mutex::default(), calls: Mutex::default() }
+        let (lags, intruders, calls) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { log, lags, intruders, calls }
+    }
+
+    /// The next reads miss these.
+    fn lagging<const N: usize>(self, hidden: [Hidden; N]) -> Self {
+        self.lags.lock().unwrap().extend(hidden);
+        self
+    }
+
+    /// Others append these, one before each append and each snapshot.
+    fn meeting(self, intruders: impl IntoIterator<Item = NewEvent>) -> Self {
+        self.intruders.lock().unwrap().extend(intruders);
+        self
+    }
+
+    fn intrude(&self) {
+        if let Some(intruder) = self.intruders.lock().unwrap().pop_front() {
+            append(&self.log, intruder);
+        }
     }
 
     fn note(&self, call: &str) {
         self.calls.lock().unwrap().push(call.to_owned());
     }
 
+    /// What was called since. `read` is eventually consistent; a strong read names its boundaries and, of a
+    /// tail, the slot after which it begins.
     pub(crate) fn calls(&self) -> String {
         std::mem::take(&mut *self.calls.lock().unwrap()).join(" ")
     }
 }
 
-fn append(log: &MemoryLog, event: NewEvent) {
+pub(crate) fn append(log: &MemoryLog, event: NewEvent) {
     let envelope = Envelope::default();
     let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
     log.append(append).now_or_never().unwrap().unwrap();
@@ -50,20 +74,23 @@ impl EventLog for Faulty {
         consistency: Consistency,
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        self.note(if consistency == Consistency::Strong { "read!" } else { "read" });
-        let mut stale = self.stale_reads.lock().unwrap();
-        if *stale > 0 {
-            *stale -= 1;
-            return futures::stream::empty().boxed();
+        let boundary = |Read { boundary, after, .. }: &Read| match after {
+            0 => boundary.to_string(),
+            after => format!("{boundary} after {after}"),
+        };
+        let boundaries: Vec<_> = plan.reads.iter().map(boundary).collect();
+        match consistency {
+            Consistency::Eventual => self.note("read"),
+            Consistency::Strong => self.note(&format!("read!({})", boundaries.join(", "))),
         }
-        self.log.read(plan, consistency, envelope)
+        let hidden = self.lags.lock().unwrap().pop_front().unwrap_or(|_| false);
+        let read = self.log.read(plan, consistency, envelope);
+        read.filter(move |event| ready(!event.as_ref().is_ok_and(hidden))).boxed()
     }
 
     fn append<'a>(&'a self, new: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
         self.note("append");
-        if let Some(intruder) = self.intruders.lock().unwrap().pop() {
-            append(&self.log, intruder);
-        }
+        self.intrude();
         self.log.append(new)
     }
 
@@ -73,6 +100,7 @@ impl EventLog for Faulty {
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
         self.note("verify");
+        self.intrude();
         self.log.verify(seen, envelope)
     }
 
@@ -88,19 +116,19 @@ impl EventLog for Faulty {
 
     fn pause<'a>(&'a self, _: u32, _: &'a Envelope) -> BoxFuture<'a, bool> {
         self.note("pause");
-        futures::future::ready(true).boxed()
+        ready(true).boxed()
     }
 }
 
-fn run(log: &Faulty, command: &Book, key: Option<&str>) -> Result<Handled, HandleError> {
+fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
     run_warm(log, command, key, &Decisions::new(0))
 }
 
-fn run_warm(
+fn run_warm<S: DcbSlice>(
     log: &Faulty,
-    command: &Book,
+    command: &S,
     key: Option<&str>,
-    decisions: &Decisions<Book>,
+    decisions: &Decisions<S>,
 ) -> Result<Handled, HandleError> {
     let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
     block_on(handle(log, &catalog().unwrap(), decisions, command, &envelope))
@@ -114,76 +142,215 @@ fn code(handled: &Handled) -> &str {
     }
 }
 
+/// What becomes of a booking of room r1 by guest g1, after how many attempts, and what it calls.
+#[track_caller]
+fn check_booking(log: &Faulty, expected: (&str, u32), calls: &str) {
+    let handled = run(log, &book("r1", "g1"), None).unwrap();
+    assert_eq!((code(&handled), handled.attempts), expected);
+    assert_eq!(log.calls(), calls);
+}
+
+const ALL: Hidden = |_| true;
+
+fn is_of_r1(event: &SequencedEvent) -> bool {
+    event.partition.as_str() == "roomId:r1"
+}
+
 #[test]
 fn a_stale_read_costs_a_retry_and_no_wrong_write() {
-    let log = Faulty::new([booked("r1", "g2").into()]);
-    *log.stale_reads.lock().unwrap() = 1;
-    let handled = run(&log, &book("r1", "g1"), None).unwrap();
-    assert_eq!((code(&handled), handled.attempts), ("Taken", 2));
-    assert_eq!(log.calls(), "read append pause read! verify");
+    let log = Faulty::new(events![booked("r1", "g2")]).lagging([ALL]);
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1) verify");
 }
 
 #[test]
-fn a_rejection_decided_on_stale_reads_is_never_answered() {
-    // Two rooms are booked, but a stale read shows neither: to change nothing would be wrong too.
-    let log = Faulty::new([booked("r1", "g1").into()]);
-    let decisions = Decisions::new(10);
-    let first = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
-    assert_eq!((code(&first), log.calls().as_str()), ("nothing", "read verify"));
-    // The warm model does not know of the second guest's booking of another room by g1.
-    append(&log.log, booked("r2", "g1").into());
-    let second = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
-    assert_eq!((code(&second), second.attempts), ("nothing", 2));
-    assert_eq!(log.calls(), "verify pause read! verify");
+fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
+    let given = || events![cleaned("r1", 1), booked("r2", "g1")];
+    let log = Faulty::new(given()).meeting(events![booked("r1", "g2")]);
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1) verify");
+    // What does not concern the decision is passed over: it decides the same.
+    let log = Faulty::new(given()).meeting(events![cleaned("r1", 2), cleaned("r1", 3)]);
+    let calls = "read append pause read!(roomId:r1 after 1) append pause \
+                 read!(roomId:r1 after 2) append";
+    check_booking(&log, ("accepted", 3), calls);
+    assert_eq!(log.log.events().last().unwrap().id(), "roomId:r1/4");
 }
 
 #[test]
-fn a_conflict_is_read_again_and_decided_again() {
-    let log = Faulty::new([]);
-    log.intruders.lock().unwrap().push(booked("r1", "g2").into());
-    let handled = run(&log, &book("r1", "g1"), None).unwrap();
-    assert_eq!((code(&handled), handled.attempts), ("Taken", 2));
+fn a_missed_event_that_belongs_before_a_folded_one_makes_a_full_read() {
+    let given = events![booked("r1", "g2"), booked("r2", "g1")];
+    let log = Faulty::new(given).lagging([is_of_r1]);
+    let calls = "read append pause read!(roomId:r1) read!(guestId:g1, roomId:r1) verify";
+    check_booking(&log, ("Taken", 2), calls);
+    // An event that is not folded can be missed anywhere.
+    let given = events![cleaned("r1", 1), booked("r2", "g1")];
+    let log = Faulty::new(given).lagging([is_of_r1]);
+    check_booking(&log, ("accepted", 2), "read append pause read!(roomId:r1) append");
 }
 
 #[test]
-fn a_read_that_lags_behind_the_fence_is_not_decided_on() {
-    let log = Faulty::new([booked("r1", "g2").into()]);
-    *log.stale_reads.lock().unwrap() = 3;
-    let handled = run(&log, &book("r1", "g1"), None).unwrap();
-    assert_eq!((code(&handled), handled.attempts), ("Taken", 4));
-    assert_eq!(log.calls(), "read append pause read! pause read! pause read! verify");
+fn a_changed_fence_makes_a_full_read() {
+    let log = Faulty::new(events![booked("r2", "g1")]).meeting(events![booked("r3", "g1")]);
+    check_booking(&log, ("TwoRooms", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
+    // So it does where a partition changed as well.
+    let log = Faulty::new([]).meeting(events![booked("r1", "g1")]);
+    check_booking(&log, ("nothing", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
 }
 
 #[test]
-fn a_command_that_always_loses_gives_up_with_contention() {
-    let log = Faulty::new([]);
-    let others = (0..ATTEMPTS_MAX).map(|n| booked(&format!("x{n}"), "g1").into());
-    // Before every append comes a booking of the guest that the last read did not see. Two visible bookings
-    // would lead to a refusal, so reads see none.
-    *log.stale_reads.lock().unwrap() = ATTEMPTS_MAX;
-    log.intruders.lock().unwrap().extend(others);
-    let error = run(&log, &book("r1", "g1"), None).unwrap_err();
-    let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error else {
-        panic!("{error:?}");
+fn an_index_that_lags_behind_its_fence_is_read_again_and_not_decided_on() {
+    let given = events![booked("r2", "g1"), booked("r3", "g1")];
+    let log = Faulty::new(given).lagging([ALL; 3]);
+    let read = "pause read!(guestId:g1, roomId:r1)";
+    check_booking(&log, ("TwoRooms", 4), &format!("read append {read} {read} {read} verify"));
+}
+
+#[test]
+fn an_answer_that_appends_nothing_is_given_once_a_snapshot_shows_nothing_new() {
+    let log = Faulty::new(events![booked("r1", "g2")]).meeting(events![cleaned("r1", 1)]);
+    let calls = "read verify pause read!(roomId:r1 after 1) verify";
+    check_booking(&log, ("Taken", 2), calls);
+    // What it rests on is not there any more: it is not given.
+    let log = Faulty::new(events![booked("r1", "g1"), booked("r2", "g1")])
+        .lagging([|event: &SequencedEvent| event.slot == 1 && !is_of_r1(event)]);
+    check_booking(&log, ("nothing", 2), "read verify pause read!(guestId:g1, roomId:r1) verify");
+}
+
+#[test]
+fn who_always_loses_gives_up_and_names_what_changed() {
+    let contention = |log: &Faulty| {
+        let error = run(log, &book("r1", "g1"), None).unwrap_err();
+        let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!(attempts, ATTEMPTS_MAX);
+        assert!(
+            log.log.events().iter().all(|event| event.event_type != "Booked" || !is_of_r1(event))
+        );
+        over.unwrap().downcast::<Conflict>().unwrap().to_string()
     };
-    assert_eq!(attempts, ATTEMPTS_MAX);
-    let conflict = over.unwrap().downcast::<Conflict>().unwrap();
-    assert_eq!(conflict.to_string(), "guestId:g1 holds 1 Booked, seen 0");
-    assert!(log.log.events().iter().all(|event| event.tags[0].value != "r1"));
+    let log = Faulty::new([]).meeting((1..9).map(|shift| cleaned("r1", shift).into()));
+    assert_eq!(contention(&log), "roomId:r1 has Cleaned in slot 8, which was free");
+    // The index never shows what its fence counts.
+    let log = Faulty::new(events![booked("r2", "g1")]).lagging([ALL; 9]);
+    assert_eq!(contention(&log), "guestId:g1 holds 1 Booked, seen 0");
 }
+
+/// Notes that a room was cleaned, as often as it is told.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Note {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+/// Opens a house unless the room is closed, which it reads and does not write.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Invite {
+    room_id: RoomId,
+}
+
+#[derive(Reads)]
+enum Cleanings {
+    Cleaned,
+}
+
+#[derive(Reads)]
+enum Closings {
+    Closed,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Refusal {
+    #[error("closed")]
+    Closed,
+}
+
+/// A slice whose state is the number of events.
+macro_rules! slice {
+    ($command:ident reads $reads:ident, writes $writes:ty, decides $decide:expr) => {
+        impl Slice for $command {
+            const NAME: &'static str = stringify!($command);
+            type Context = crate::shop::Rooms;
+            type State = u32;
+            type Writes = $writes;
+            type Rejection = Refusal;
+
+            fn decide(&self, n: &u32, _: &CommandContext) -> Result<Vec<$writes>, Refusal> {
+                $decide(self, *n)
+            }
+        }
+
+        impl DcbSlice for $command {
+            type Reads = $reads;
+
+            fn evolve(n: u32, _: $reads) -> u32 {
+                n + 1
+            }
+        }
+    };
+}
+
+slice!(Note reads Cleanings, writes Cleaned, decides |it: &Note, n| {
+    Ok(vec![cleaned(&it.room_id.to_string(), n + 1)])
+});
+
+slice!(Invite reads Closings, writes Opened, decides |_: &Invite, n| match n {
+    0 => Ok(vec![Opened { name: "house".to_owned() }]),
+    _ => Err(Refusal::Closed),
+});
 
 #[test]
 fn a_warm_handler_appends_without_reading() {
-    let log = Faulty::new([]);
-    let decisions = Decisions::new(10);
-    run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
-    log.calls();
-    let again = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
-    assert_eq!((code(&again), log.calls().as_str()), ("nothing", "verify"));
-    // A booking of another writer makes the model wrong: a conflict, and then a correct answer.
-    append(&log.log, booked("r9", "g1").into());
-    let again = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
-    assert_eq!((code(&again), log.calls().as_str()), ("nothing", "verify pause read! verify"));
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    let note = |expected: (u64, u32), calls: &str| {
+        let handled = run_warm(&log, &Note { room_id: id("r1") }, None, &decisions).unwrap();
+        let Outcome::Accepted(events) = handled.outcome else { panic!("{:?}", handled.outcome) };
+        assert_eq!((events[0].slot, handled.attempts), expected);
+        assert_eq!(log.calls(), calls);
+        assert_eq!(log.log.events().last().unwrap().data["shiftId"], log.log.events().len());
+    };
+    note((1, 1), "read append");
+    note((2, 1), "append");
+    note((3, 1), "append");
+    // What another appends is read after what is known.
+    append(&log.log, cleaned("r1", 4).into());
+    note((5, 2), "append pause read!(roomId:r1 after 3) append");
+    note((6, 1), "append");
+}
+
+#[test]
+fn a_warm_answer_that_appends_nothing_needs_a_snapshot_and_no_read() {
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    let booking = |expected: &str, calls: &str| {
+        let handled = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();
+        assert_eq!((code(&handled), log.calls().as_str()), (expected, calls));
+    };
+    booking("accepted", "read append");
+    booking("nothing", "verify");
+    append(&log.log, booked("r2", "g1").into());
+    booking("nothing", "verify pause read!(guestId:g1, roomId:r1) verify");
+    booking("nothing", "verify");
+}
+
+#[test]
+fn a_partition_read_by_fenced_types_alone_changes_with_them_alone() {
+    let invite = |log: &Faulty, expected: (&str, u32), calls: &str| {
+        let handled = run(log, &Invite { room_id: id("r1") }, None).unwrap();
+        assert_eq!((code(&handled), handled.attempts), expected);
+        assert_eq!(log.calls(), calls);
+    };
+    let log = Faulty::new(events![cleaned("r1", 1)]).meeting(events![cleaned("r1", 2)]);
+    invite(&log, ("accepted", 1), "read append");
+    let log = Faulty::new(events![cleaned("r1", 1)]).meeting(events![closed("r1")]);
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1 after 1) verify");
+    // It is not decided on what lags.
+    let log = Faulty::new(events![closed("r1")]).lagging([ALL]).meeting(events![cleaned("r1", 2)]);
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1) verify");
+    // An event beyond a gap is not folded, and the event in the gap is not passed over.
+    let log = Faulty::new(events![closed("r1"), closed("r1")])
+        .lagging([|event: &SequencedEvent| event.slot == 1]);
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1) verify");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What the derive macros make, and how their errors help.
 
-use ringfence::{Command as _, Event as _, NewEvent, Tag, TagSchema, prelude::*};
+use ringfence::{Command as _, Event as _, EventSchema, NewEvent, Tag, TagSchema, prelude::*};
 use serde_json::json;
 
-use crate::shop::{Booked, Cleaned, Priced};
+use crate::shop::{Booked, Cleaned, Closed, Opened, Priced, Rated};
 
 #[test]
 fn compile_errors_name_the_fix() {
@@ -33,6 +33,20 @@ fn fields_named_id_are_tags() {
     assert_eq!(*Cleaned::SCHEMA.tags, [single.clone(), helpers, shift]);
     let night = TagSchema { key: "night".into(), ..single.clone() };
     assert_eq!((&*Priced::SCHEMA.tags, Priced::SCHEMA.separator), (&[single, night][..], '|'));
+}
+
+#[test]
+fn the_marks_of_an_event_type_are_in_its_schema() {
+    let marks = |schema: EventSchema| {
+        (schema.read_as_composite, schema.read_by_type, schema.fenced, schema.separator)
+    };
+    #[derive(ringfence::Event)]
+    #[event(read_by_type, fenced, separator = '~')]
+    struct Marked {}
+    assert_eq!(marks(Marked::SCHEMA), (false, true, true, '~'));
+    assert_eq!(marks(Rated::SCHEMA), (true, false, false, '/'));
+    assert_eq!(marks(Closed::SCHEMA), (false, false, true, '/'));
+    assert_eq!(marks(Opened::SCHEMA), (false, false, false, '/'));
 }
 
 #[test]

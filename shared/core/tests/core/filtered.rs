@@ -2,13 +2,13 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LogError, Outcome,
-    PlanError, SliceError, handle, kit::id, prelude::*,
+    ACTIONS_MAX, BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LimitKind,
+    LogError, Outcome, PlanError, SliceError, handle, prelude::*,
 };
 use serde::Serialize;
 
 use crate::decide::Faulty;
-use crate::shop::{Cleaned, GuestId, Opened, RoomId, catalog};
+use crate::shop::{Cleaned, GuestId, Opened, RoomId, catalog, cleaned};
 
 /// A room is cleaned once a shift: the partition is read, and filtered by the shift.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -54,7 +54,7 @@ impl Slice for Clean {
     fn decide(&self, state: &Self::State, _: &CommandContext) -> Result<Vec<Cleaned>, Rejection> {
         match state.first() {
             Some(shift) => Err(Rejection::Clean { shift: *shift }),
-            None => Ok(vec![cleaned(self.room_id.clone(), self.shift_id)]),
+            None => Ok(vec![cleaned(&self.room_id.to_string(), self.shift_id)]),
         }
     }
 }
@@ -68,10 +68,6 @@ impl DcbSlice for Clean {
         state.push(shift_id);
         state
     }
-}
-
-fn cleaned(room_id: RoomId, shift: u32) -> Cleaned {
-    Cleaned { room_id, helper_ids: vec![], shift_id: Some(shift) }
 }
 
 /// Opens a house for guests, whoever they are.
@@ -111,13 +107,13 @@ fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Hand
 }
 
 #[test]
-fn events_that_a_read_returns_beyond_the_query_are_counted_and_not_folded() {
-    let log = Faulty::new([cleaned(id("r1"), 1).into(), cleaned(id("r1"), 2).into()]);
+fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
+    let log = Faulty::new(events![cleaned("r1", 1), cleaned("r1", 2)]);
     let accepted = run(&log, &Clean { room_id: id("r1"), shift_id: 3 }, None).unwrap();
     assert_eq!(accepted.attempts, 1);
     assert!(matches!(accepted.outcome, Outcome::Accepted(events) if events.len() == 1));
-    // The slice asks for strong reads, in the first attempt too.
-    assert_eq!(log.calls(), "read! append");
+    // The slice asks for strong reads, of the first attempt too.
+    assert_eq!(log.calls(), "read!(roomId:r1) append");
     let refused = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
     let Outcome::Rejected { message, .. } = refused.outcome else { panic!("{refused:?}") };
     assert_eq!(message, "cleaned in shift Some(2)");
@@ -129,12 +125,16 @@ fn a_decision_has_as_many_boundaries_as_its_transaction_has_room_for() {
         |guests: usize| Open { guest_ids: (0..guests).map(|n| id(&format!("g{n}"))).collect() };
     for (key, most) in [(None, BOUNDARIES_MAX), (Some("k"), BOUNDARIES_MAX - 1)] {
         let log = Faulty::new([]);
-        run(&log, &open(most), key).unwrap();
-        log.calls();
-        let error = run(&log, &open(most + 1), key).unwrap_err();
-        let HandleError::Log(LogError::Limit(limit)) = error else { panic!("{error:?}") };
-        assert_eq!((limit.found, limit.limit), (most as u64 + 1, most as u64));
+        let refused = |guests| match run(&log, &open(guests), key) {
+            Err(HandleError::Log(LogError::Limit(limit))) => (limit.kind, limit.found, limit.limit),
+            other => panic!("{other:?}"),
+        };
+        let (all, found) = (ACTIONS_MAX as u64, most as u64 + 1);
+        assert_eq!(refused(most + 1), (LimitKind::Boundaries, found, most as u64));
         assert_eq!(log.calls(), "", "it is refused before any read");
+        // It is put beside the fences, none of which is its partition.
+        assert_eq!(refused(most), (LimitKind::Append, all + 1, all));
+        run(&log, &open(most - 1), key).unwrap();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use futures::{TryStreamExt, executor::block_on};
+use futures::executor::block_on;
 use ringfence::{
     Access, Append, Appended, Catalog, CatalogError, Consistency, Envelope, Event, EventLog,
     LogError, MemoryLog, NewEvent, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen,
@@ -64,22 +64,18 @@ fn an_event_has_an_index_item_of_each_value_and_of_its_type() {
             all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         assert!(filing.indexed.is_empty(), "{:?}", filing.indexed);
-        (ids(&filing.items), ids(&filing.boundaries))
+        (ids(&filing.items), ids(&filing.fences))
     };
-    let text = |items: &str, boundaries: &str| (items.to_owned(), boundaries.to_owned());
+    let both = |boundaries: &str| (boundaries.to_owned(), boundaries.to_owned());
     assert_eq!(
         filed(moved("x", "y", &["d1", "d2", "d1"]).into()),
-        text(
-            "depot:x depot:y driverId:d1 driverId:d2",
-            "depot:x depot:y driverId:d1 driverId:d2 parcelId:p"
-        )
+        both("depot:x depot:y driverId:d1 driverId:d2")
     );
-    // The same value twice makes one boundary; an empty value makes none.
-    assert_eq!(filed(moved("x", "x", &[""]).into()), text("depot:x", "depot:x parcelId:p"));
-    // The partition is a boundary of its own id: one fence, and the copy by which it is read.
-    assert_eq!(filed(Arrived { depot: "x".to_owned() }.into()), text("depot:x", "depot:x"));
-    let by_type = text("$type:Numbered", "$type:Numbered number:7");
-    assert_eq!(filed(Numbered { number: 7 }.into()), by_type);
+    // The same value twice is one boundary; an empty value is not a boundary.
+    assert_eq!(filed(moved("x", "x", &[""]).into()), both("depot:x"));
+    // The tag of the partition is read by index items: they and the fence have the partition's name.
+    assert_eq!(filed(Arrived { depot: "x".to_owned() }.into()), both("depot:x"));
+    assert_eq!(filed(Numbered { number: 7 }.into()), both("$type:Numbered"));
 }
 
 #[test]
@@ -105,6 +101,28 @@ fn tags_and_types_are_read_by_their_index_items() {
     check(item(&[], &["Numbered"]), "$type:Numbered", Access::TypeItems("Numbered".into()));
     let error = plan(vec![item(&[], &["Noted"])]).unwrap_err().to_string();
     assert!(error.contains("declare it #[event(read_by_type)]"), "{error}");
+}
+
+#[test]
+fn of_several_cross_partition_tags_the_first_is_read_and_guards() {
+    let (log, envelope) = (MemoryLog::new(catalog()), Envelope::default());
+    append(&log, events![moved("x", "y", &["e"]), moved("y", "z", &["d"])], None).unwrap();
+    let (depot, driver) = (("depot", "x"), ("driverId", "d"));
+    for (tags, boundary, other) in [
+        ([depot, driver], "depot:x", moved("x", "z", &["e"])),
+        ([driver, depot], "driverId:d", moved("y", "z", &["d"])),
+    ] {
+        let plan = plan(vec![item(&tags, &["Moved"])]).unwrap();
+        let reads: Vec<_> = plan.reads.iter().map(|read| read.boundary.as_str()).collect();
+        assert_eq!(reads, [boundary]);
+        let read = || log.read_with_seen(&plan, Consistency::Strong, &envelope);
+        let (events, seen) = block_on(read()).unwrap();
+        assert!(events.is_empty(), "no event has both tags: {events:?}");
+        // One that has the first tag alone is in the way.
+        append(&log, events![other], None).unwrap();
+        let error = append(&log, events![Noted {}], Some(&seen)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("conflict: {boundary} holds")), "{error}");
+    }
 }
 
 #[test]
@@ -170,15 +188,12 @@ fn append(
 }
 
 #[test]
-fn an_append_is_conditioned_on_what_index_items_show() {
-    let log = MemoryLog::new(catalog());
+fn what_an_index_item_shows_is_conditioned_on() {
+    let (log, envelope) = (MemoryLog::new(catalog()), Envelope::default());
     let conflict = |read: QueryItem, then: Vec<NewEvent>| {
         let plan = plan(vec![read]).unwrap();
-        let events: Vec<_> =
-            block_on(log.read(&plan, Consistency::Eventual, &Envelope::default()).try_collect())
-                .unwrap();
-        let mut seen = Seen::nothing(&plan);
-        events.iter().for_each(|event| seen.observe(&plan, event));
+        let read = log.read_with_seen(&plan, Consistency::Eventual, &envelope);
+        let (_, seen) = block_on(read).unwrap();
         append(&log, then, None).unwrap();
         match append(&log, events![Noted {}], Some(&seen)) {
             Ok(_) => None,
@@ -193,6 +208,23 @@ fn an_append_is_conditioned_on_what_index_items_show() {
     let found = conflict(item(&[], &["Numbered"]), events![Numbered { number: 1 }]);
     assert_eq!(found.as_deref(), Some("$type:Numbered holds 1 Numbered, seen 0"));
     assert_eq!(conflict(item(&[], &["Numbered"]), events![moved("y", "x", &["d"])]), None);
+}
+
+#[test]
+fn an_index_item_is_an_action_and_has_bytes() {
+    let log = MemoryLog::new(catalog());
+    let numbered = |events: usize, bytes: usize| {
+        let data = serde_json::json!({ "number": 1, "note": "x".repeat(bytes) });
+        let event = NewEvent { data, ..Numbered { number: 1 }.into() };
+        append(&log, vec![event; events], None).map(drop).map_err(|error| error.to_string())
+    };
+    // An event and its copy are two actions, the type's fence is one.
+    assert_eq!(numbered(49, 1), Ok(()));
+    let error = numbered(50, 1).unwrap_err();
+    assert!(error.starts_with("the command's transaction: 101 actions, limit 100"), "{error}");
+    assert_eq!(numbered(6, 300_000), Ok(()));
+    let error = numbered(7, 300_000).unwrap_err();
+    assert!(error.starts_with("the command's transaction: 420"), "{error}");
 }
 
 #[test]
@@ -211,7 +243,7 @@ fn a_page_is_cut_after_the_query_and_in_its_direction() {
         let found = found.iter().map(|f| all.iter().position(|event| event == f).unwrap());
         assert_eq!(found.collect::<Vec<_>>(), expected, "{page:?}");
     };
-    let (after, limit) = (Some(all[1].position.clone()), Some(2));
+    let (after, limit) = (Some(all[1].place()), Some(2));
     let page = Page::default();
     check(vec![], &page, &[0, 1, 2, 3, 4]);
     check(vec![item(&[], &["Noted"])], &page, &[0]);

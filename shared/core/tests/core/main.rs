@@ -3,10 +3,14 @@
 
 mod decide;
 mod derive;
+mod effect;
 mod filtered;
 mod items;
+mod memory;
+mod orders;
 mod plan;
 mod pointers;
 mod queries;
+mod seen;
 mod shop;
 mod written;

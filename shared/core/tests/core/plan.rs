@@ -5,7 +5,7 @@ use ringfence::{
     PlanError, Query, QueryItem, SliceError, Tag, TagSchema, prelude::*,
 };
 
-use crate::shop::{Book, Booked, Priced, Rated, booked, catalog};
+use crate::shop::{Book, Booked, Priced, Rated, booked, catalog, closed};
 
 fn item(tags: &[(&'static str, &str)], types: &[&'static str]) -> QueryItem {
     let tags = tags.iter().map(|(key, value)| Tag::new(*key, *value)).collect();
@@ -51,7 +51,48 @@ fn clauses_on_one_boundary_share_a_read() {
 }
 
 #[test]
-fn a_clause_whose_events_no_read_returns_is_refused() {
+fn a_partition_is_read_as_fenced_if_each_type_read_there_is() {
+    let fenced = |items: &[QueryItem]| {
+        let reads = plan(items).unwrap().reads;
+        reads.iter().map(|read| (read.boundary.to_string(), read.fenced)).collect::<Vec<_>>()
+    };
+    let of_room = |types: &[&'static str]| item(&[("roomId", "r1")], types);
+    let room = |fenced| vec![("roomId:r1".to_owned(), fenced)];
+    assert_eq!(fenced(&[of_room(&["Closed"])]), room(true));
+    assert_eq!(fenced(&[of_room(&["Cleaned"])]), room(false));
+    assert_eq!(fenced(&[of_room(&["Cleaned", "Closed"])]), room(false));
+    assert_eq!(fenced(&[of_room(&["Closed"]), of_room(&["Cleaned"])]), room(false));
+    // Of a clause with further tags it is the partition that is read.
+    let shift = item(&[("roomId", "r1"), ("shiftId", "3")], &["Cleaned"]);
+    assert_eq!(fenced(&[of_room(&["Closed"]), shift]), room(false));
+    let guest = item(&[("guestId", "g1")], &["Booked"]);
+    assert_eq!(fenced(&[guest]), [("guestId:g1".to_owned(), false)]);
+}
+
+#[test]
+fn a_type_whose_tags_all_partition_it_is_read_as_its_partition() {
+    #[derive(Event)]
+    #[event(read_as_composite)]
+    struct Seated {
+        #[tag(partition)]
+        room_id: String,
+        #[tag(partition)]
+        guest_id: String,
+    }
+    let catalog = Catalog::new("seats", [Seated::SCHEMA]).unwrap();
+    let seated = Seated { room_id: "r1".to_owned(), guest_id: "g1".to_owned() }.into();
+    let filing = catalog.filing(&seated).unwrap();
+    assert_eq!(filing.partition.as_str(), "roomId+guestId:r1/g1");
+    assert!(filing.fences.is_empty() && filing.composite.is_none(), "{filing:?}");
+    assert!(catalog.indexes().is_empty());
+    let items = vec![item(&[("guestId", "g1"), ("roomId", "r1")], &["Seated"])];
+    let reads = Plan::new(&Query { items }, &catalog).unwrap().reads;
+    let reads: Vec<_> = reads.iter().map(|read| (read.boundary.clone(), &read.access)).collect();
+    assert_eq!(reads, [(filing.partition, &Access::Partition)]);
+}
+
+#[test]
+fn what_no_read_returns_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
     // A clause of several tags asks for events that no other clause's read has to return.
     let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);
@@ -97,22 +138,18 @@ fn a_secondary_tag_matches_only_what_it_partitions() {
 fn an_event_is_filed_where_it_can_be_read() {
     let filed = |event: NewEvent| {
         let filing = catalog().unwrap().filing(&event).unwrap();
-        let boundaries = filing.boundaries.iter().map(ToString::to_string);
-        (filing.partition.to_string(), boundaries.collect::<Vec<_>>())
+        let fences: Vec<_> = filing.fences.iter().map(ToString::to_string).collect();
+        (filing.partition.to_string(), fences.join(" "))
     };
-    let owned = |boundaries: &[&str]| boundaries.iter().map(|b| (*b).to_owned()).collect();
-    assert_eq!(
-        filed(booked("r1", "g1").into()),
-        ("roomId:r1".to_owned(), owned(&["guestId:g1", "roomId:r1"]))
-    );
-    let rated = Rated { room_id: id("r1"), review_id: "v1".to_owned() };
-    let composite = "reviewId:v1#roomId:r1";
-    assert_eq!(filed(rated.into()), ("roomId:r1".to_owned(), owned(&[composite, "roomId:r1"])));
-    let unnamed = Rated { room_id: id("r1"), review_id: String::new() };
-    assert_eq!(filed(unnamed.into()), ("roomId:r1".to_owned(), owned(&["roomId:r1"])));
+    let filing = |partition: &str, fences: &str| (partition.to_owned(), fences.to_owned());
+    assert_eq!(filed(booked("r1", "g1").into()), filing("roomId:r1", "guestId:g1"));
+    let rated = |review: &str| Rated { room_id: id("r1"), review_id: review.to_owned() };
+    assert_eq!(filed(rated("v1").into()), filing("roomId:r1", "reviewId:v1#roomId:r1"));
+    assert_eq!(filed(rated("").into()), filing("roomId:r1", ""));
     let priced = Priced { room_id: id("r1"), night: "n/1".to_owned() };
-    let partition = "roomId+night:r1|n%2F1";
-    assert_eq!(filed(priced.into()), (partition.to_owned(), owned(&[partition])));
+    assert_eq!(filed(priced.into()), filing("roomId+night:r1|n%2F1", ""));
+    // Only the types that are declared `fenced` are counted by partition.
+    assert_eq!(filed(closed("r1").into()), filing("roomId:r1", "roomId:r1"));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_read_with_its_condition_counts_what_it_leaves_out() {
     let read = || block_on(log.read_with_seen(&plan, Consistency::Strong, &envelope)).unwrap();
     let (events, before) = read();
     assert!(events.is_empty(), "{events:?}");
-    assert_eq!(before.count(&plan.reads[0].boundary, "Booked"), 1);
+    assert_eq!(before.prefix(&plan.reads[0].boundary).unwrap().slot, 1);
     block_on(log.append(append(Some(&before)))).unwrap();
     let late = block_on(log.append(append(Some(&before))));
     assert!(matches!(late, Err(LogError::Conflict(_))), "{late:?}");

@@ -43,6 +43,14 @@ pub(crate) struct Priced {
     pub(crate) night: String,
 }
 
+/// Counted in a fence of its room.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(fenced)]
+pub(crate) struct Closed {
+    #[tag(partition)]
+    pub(crate) room_id: RoomId,
+}
+
 /// No tags at all.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub(crate) struct Opened {
@@ -50,10 +58,8 @@ pub(crate) struct Opened {
 }
 
 pub(crate) fn catalog() -> Result<Catalog, CatalogError> {
-    Catalog::new(
-        "rooms",
-        [Booked::SCHEMA, Cleaned::SCHEMA, Rated::SCHEMA, Priced::SCHEMA, Opened::SCHEMA],
-    )
+    let schemas = [Booked::SCHEMA, Cleaned::SCHEMA, Rated::SCHEMA, Priced::SCHEMA];
+    Catalog::new("rooms", schemas.into_iter().chain([Closed::SCHEMA, Opened::SCHEMA]))
 }
 
 /// A room is booked once, by a guest with at most two rooms.
@@ -147,6 +153,14 @@ pub(crate) fn book(room: &str, guest: &str) -> Book {
 
 pub(crate) fn booked(room: &str, guest: &str) -> Booked {
     Booked { room_id: id(room), guest_id: id(guest) }
+}
+
+pub(crate) fn cleaned(room: &str, shift: u32) -> Cleaned {
+    Cleaned { room_id: id(room), helper_ids: vec![], shift_id: Some(shift) }
+}
+
+pub(crate) fn closed(room: &str) -> Closed {
+    Closed { room_id: id(room) }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Exact requests and units of a command, without idempotency key and with the cache off.
+//! Exact requests and units of a command: of a cold handler and of a warm one, without and with an idempotency
+//! key.
 //!
 //! Payloads have 500 bytes, ids at most 12, and the metadata is that of a traced command, so that
 //! an event's item has at most 1,024 bytes. The units are computed from the documented sizes of
@@ -6,38 +7,25 @@
 
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::kit::id;
-use ringfence::{Catalog, DcbContext, DcbSlice, Decisions, NewEvent, handle};
-use ringfence_dynamo::wire::{Exchange, Fault};
-use ringfence_dynamo::{
-    Consistency, Item, Usage, item_bytes, read_units, transact_write_units, write_units,
-};
-use serde_json::Value;
+use ringfence::{DcbContext, DcbSlice, Decisions, Envelope, NewEvent, handle};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::item_bytes;
+use ringfence_dynamo::wire::Fault;
 use tokio::sync::Barrier;
 
+use crate::prices::{Cost, computed, cost, metered};
 use crate::shop::{
-    AddProduct, ChangeProductName, OrderProduct, PlaceOrder, ProductAdded, ProductNameChanged,
-    ProductOrdered, ProductStocked, RecordDemand,
+    AddProduct, ChangeProductName, FindPair, ListProduct, OrderListed, OrderProduct, PlaceOrder,
+    ProductAdded, ProductListed, ProductNameChanged, ProductOrdered, ProductStocked, RecordDemand,
+    Shop,
 };
-use crate::stack::{Stack, TABLE, envelope};
+use crate::stack::{Stack, append, committed, envelope};
 
 /// JSON bytes of a payload.
 const PAYLOAD_BYTES: usize = 500;
 /// What an event's item may have, so that it takes one unit to write outside a transaction.
 const EVENT_ITEM_BYTES_MAX: usize = 1_024;
-
-/// What a command costs.
-#[derive(Debug, PartialEq)]
-struct Cost {
-    requests: (u32, u32),
-    /// Of the table and of the indexes that are queried.
-    read: f64,
-    /// Of the table.
-    write: f64,
-    /// Units to keep the declared indexes, by name.
-    index_write: Vec<(String, f64)>,
-}
 
 /// The event with a payload of [`PAYLOAD_BYTES`].
 fn padded(event: impl Into<NewEvent>) -> NewEvent {
@@ -48,164 +36,252 @@ fn padded(event: impl Into<NewEvent>) -> NewEvent {
     event
 }
 
-/// Runs the command after these events; all of its reads have to be under way at once.
-async fn cost<S: DcbSlice>(given: Vec<NewEvent>, command: S, reads: usize) -> Cost {
-    let stack = Stack::start(S::Context::catalog()).await;
-    for event in given {
-        stack.seed(vec![event]).await;
-    }
-    let _ = stack.wire.take();
-    let barrier = Arc::new(Barrier::new(reads));
-    for _ in 0..reads {
-        stack.wire.inject("Query", 0, Fault::Meet(barrier.clone()));
-    }
-    let log = stack.log();
-    let decisions = Decisions::new(0);
-    let handled = handle(&log, &stack.catalog, &decisions, &command, &envelope()).await;
-    assert_eq!(handled.expect("it is accepted").attempts, 1);
-    assert!(stack.wire.is_spent(), "fewer reads than expected");
+/// What a command costs, and what is there before it.
+struct Case<S: DcbSlice> {
+    given: Vec<NewEvent>,
+    /// A command of the same query, after which the handler is warm.
+    before: Option<S>,
+    command: S,
+    /// How many reads have to be under way at once.
+    reads: usize,
+    /// Whether it comes with an idempotency key.
+    key: bool,
+}
 
+impl<S: DcbSlice + Clone> Case<S> {
+    fn new(given: impl IntoIterator<Item = NewEvent>, command: S, reads: usize) -> Self {
+        Self { given: given.into_iter().collect(), before: None, command, reads, key: false }
+    }
+
+    fn warm(self, before: S) -> Self {
+        Self { before: Some(before), reads: 0, ..self }
+    }
+
+    fn with_key(self) -> Self {
+        Self { key: true, ..self }
+    }
+
+    async fn cost(self) -> Cost {
+        let stack = Stack::start(S::Context::catalog()).await;
+        for event in self.given {
+            stack.seed(vec![event]).await;
+        }
+        let decisions = Decisions::new(1);
+        let run = async |log: &DcbLog, command: &S, key: Option<String>| {
+            let envelope = Envelope { idempotency_key: key, ..envelope() };
+            let handled = handle(log, &stack.catalog, &decisions, command, &envelope).await;
+            assert_eq!(handled.expect("an outcome").attempts, 1);
+        };
+        if let Some(before) = &self.before {
+            run(&stack.log(), before, None).await;
+        }
+        let _ = stack.wire.take();
+        let barrier = Arc::new(Barrier::new(self.reads));
+        for _ in 0..self.reads {
+            stack.wire.inject("Query", 0, Fault::Meet(barrier.clone()));
+        }
+        let log = stack.log();
+        run(&log, &self.command, self.key.then(|| "key".to_owned())).await;
+        assert!(stack.wire.is_spent(), "fewer reads than expected");
+        measured(&stack, &log).await
+    }
+}
+
+/// What the log's requests cost since the last look: computed, and metered alike.
+async fn measured(stack: &Stack, log: &DcbLog) -> Cost {
     let exchanges = stack.wire.take();
     let events = stack.items().await.into_iter().filter(|item| item.contains_key("event"));
     for bytes in events.map(|item| item_bytes(&item)) {
         assert!(bytes <= EVENT_ITEM_BYTES_MAX, "an event of {bytes} bytes");
     }
-    let computed = computed(&stack, &exchanges).await;
+    let computed = computed(stack, &exchanges).await;
     assert_eq!(computed, metered(&log.meter().snapshot()), "computed, metered");
     computed
 }
 
-fn metered(usage: &Usage) -> Cost {
-    let index_write = usage.indexes.iter().filter(|(_, units)| units.write > 0.0);
-    let name = |name: &str| name.trim_start_matches(TABLE).trim_start_matches('/').to_owned();
-    Cost {
-        requests: (usage.reads, usage.writes),
-        read: usage.total().read,
-        write: usage.tables.write,
-        index_write: index_write.map(|(index, units)| (name(index), units.write)).collect(),
-    }
-}
-
-/// The documented price of what was on the wire.
-async fn computed(stack: &Stack, exchanges: &[Exchange]) -> Cost {
-    let of = |operation| exchanges.iter().filter(move |e| e.operation == operation);
-    let number = |operation| u32::try_from(of(operation).count()).expect("few");
-    let mut cost = Cost {
-        requests: (number("Query"), number("TransactWriteItems")),
-        read: of("Query").map(|exchange| page_units(&exchange.answer)).sum(),
-        write: 0.0,
-        index_write: Vec::new(),
-    };
-    for action in of("TransactWriteItems").flat_map(|e| e.request["TransactItems"].as_array()) {
-        for action in action.iter().flat_map(|action| action.as_object()).flat_map(|a| a.values()) {
-            let key = action.get("Key").unwrap_or(&action["Item"]);
-            let key = ["id", "position"].map(|name| (name.to_owned(), attribute(&key[name])));
-            let get = stack.client.get_item().table_name(TABLE).set_key(Some(key.into()));
-            // A fence only grows, so its size afterwards is the larger one, which counts.
-            let item = get.send().await.expect("an answer").item.unwrap_or_default();
-            cost.write += transact_write_units(item_bytes(&item));
-            cost.index_write.extend(index_entries(&stack.catalog, &item));
-        }
-    }
-    cost
-}
-
-fn page_units(page: &Value) -> f64 {
-    let items = page["Items"].as_array().into_iter().flatten().map(item);
-    read_units(items.map(|item| item_bytes(&item)).sum(), Consistency::Eventual)
-}
-
-/// Each index that the item is in: its keys and what the index projects. In a transaction an
-/// index costs what it costs outside of it.
-fn index_entries(catalog: &Catalog, item: &Item) -> Vec<(String, f64)> {
-    let indexes = catalog.indexes().into_iter().filter(|index| item.contains_key(index));
-    let units = |index: String| {
-        let mut entry = item.clone();
-        let projected = ["id", "position", "event", "data", "tags", &index];
-        entry.retain(|name, _| projected.contains(&name.as_str()));
-        (index, write_units(item_bytes(&entry)))
-    };
-    indexes.map(units).collect()
-}
-
-fn item(json: &Value) -> Item {
-    let attributes = json.as_object().expect("an item").iter();
-    attributes.map(|(name, value)| (name.clone(), attribute(value))).collect()
-}
-
-fn attribute(json: &Value) -> AttributeValue {
-    let (kind, value) = json.as_object().and_then(|a| a.iter().next()).expect("an attribute");
-    let text = || value.as_str().expect("a text").to_owned();
-    match kind.as_str() {
-        "S" => AttributeValue::S(text()),
-        "N" => AttributeValue::N(text()),
-        "L" => AttributeValue::L(value.as_array().expect("a list").iter().map(attribute).collect()),
-        "M" => AttributeValue::M(item(value)),
-        other => panic!("{other} is in no event"),
-    }
+fn add() -> AddProduct {
+    let mut command = AddProduct { product_id: id("product-0001"), name: String::new() };
+    let empty = serde_json::to_string(&command).expect("JSON").len();
+    command.name = "x".repeat(PAYLOAD_BYTES - empty);
+    command
 }
 
 #[tokio::test]
 async fn create_one_entity() {
-    let mut command = AddProduct { product_id: id("product-0001"), name: String::new() };
-    let empty = serde_json::to_string(&command).expect("JSON").len();
-    command.name = "x".repeat(PAYLOAD_BYTES - empty);
-    let cost = cost(vec![], command, 1).await;
-    let expected = Cost { requests: (1, 1), read: 0.5, write: 4.0, index_write: vec![] };
-    assert_eq!(cost, expected);
+    let add = || Case::new([], add(), 1);
+    assert_eq!(add().cost().await, cost((1, 0.5), (1, 1.0)));
+    // The record makes it a transaction.
+    assert_eq!(add().with_key().cost().await, cost((1, 0.5), (1, 4.0)));
+}
+
+const PRODUCTS: [&str; 2] = ["product-0001", "product-0002"];
+
+fn place(paid: bool) -> PlaceOrder {
+    let (order_id, product_ids) = (id("order-000001"), PRODUCTS.map(id).to_vec());
+    PlaceOrder { order_id, product_ids, paid }
+}
+
+fn stocked() -> impl Iterator<Item = NewEvent> {
+    PRODUCTS.into_iter().map(|product| padded(ProductStocked { product_id: id(product) }))
 }
 
 #[tokio::test]
 async fn place_an_order_of_two_products() {
-    let products = ["product-0001", "product-0002"];
-    let given = products.map(|product| padded(ProductStocked { product_id: id(product) }));
-    let command =
-        PlaceOrder { order_id: id("order-000001"), product_ids: products.map(id).to_vec() };
-    let cost = cost(given.to_vec(), command, 3).await;
-    let expected = Cost { requests: (3, 1), read: 1.5, write: 8.0, index_write: vec![] };
-    assert_eq!(cost, expected);
+    let place_order = || Case::new(stocked(), place(true), 3);
+    assert_eq!(place_order().cost().await, cost((3, 1.5), (1, 6.0)));
+    assert_eq!(place_order().with_key().cost().await, cost((3, 1.5), (1, 8.0)));
+    let warm = || place_order().warm(place(false));
+    assert_eq!(warm().cost().await, cost((0, 0.0), (1, 6.0)));
+    assert_eq!(warm().with_key().cost().await, cost((0, 0.0), (1, 8.0)));
 }
 
 #[tokio::test]
-async fn record_one_pair() {
-    let command =
-        RecordDemand::Record { product_id: id("product-0001"), order_id: id("order-000001") };
-    let cost = cost(vec![], command, 1).await;
-    let index_write = vec![("tag_composite".to_owned(), 1.0)];
-    let expected = Cost { requests: (1, 1), read: 0.5, write: 6.0, index_write };
-    assert_eq!(cost, expected);
+async fn place_an_order_of_two_products_whose_fences_are_checked() {
+    let listed = || {
+        let listed = |product| padded(ProductListed { product_id: id(product) });
+        PRODUCTS.into_iter().map(listed)
+    };
+    let order =
+        || OrderListed { order_id: id("order-000001"), product_ids: PRODUCTS.map(id).into() };
+    let order = || Case::new(listed(), order(), 3);
+    assert_eq!(order().cost().await, cost((3, 1.5), (1, 6.0)));
+    assert_eq!(order().with_key().cost().await, cost((3, 1.5), (1, 8.0)));
+    // Their own append pays for it: the event and its fence, in a transaction.
+    let list = || Case::new([], ListProduct { product_id: id("product-0001") }, 1);
+    assert_eq!(list().cost().await, cost((1, 0.5), (1, 4.0)));
+    assert_eq!(list().with_key().cost().await, cost((1, 0.5), (1, 6.0)));
+}
+
+#[tokio::test]
+async fn record_one_pair_that_is_read_as_a_composite() {
+    let record =
+        || RecordDemand::Record { product_id: id("product-0001"), order_id: id("order-000001") };
+    let revoke =
+        || RecordDemand::Revoke { product_id: id("product-0001"), order_id: id("order-000001") };
+    let record = || Case::new([], record(), 1);
+    let expected = |reads, write| {
+        let index_write = vec![("tag_composite".to_owned(), 1.0)];
+        Cost { index_write, ..cost(reads, (1, write)) }
+    };
+    // Besides, the last slot of the product's partition is looked for, which nothing else reads.
+    assert_eq!(record().cost().await, expected((2, 1.0), 4.0));
+    assert_eq!(record().with_key().cost().await, expected((2, 1.0), 6.0));
+    assert_eq!(record().warm(revoke()).cost().await, expected((1, 0.5), 4.0));
+    assert_eq!(record().warm(revoke()).with_key().cost().await, expected((1, 0.5), 6.0));
+}
+
+#[tokio::test]
+async fn record_one_pair_that_is_the_partition() {
+    let find = |fits| FindPair { product_id: id(PRODUCTS[0]), other_id: id(PRODUCTS[1]), fits };
+    let pair = || Case::new([], find(true), 1);
+    assert_eq!(pair().cost().await, cost((1, 0.5), (1, 1.0)));
+    assert_eq!(pair().with_key().cost().await, cost((1, 0.5), (1, 4.0)));
+    assert_eq!(pair().warm(find(false)).cost().await, cost((0, 0.0), (1, 1.0)));
+    assert_eq!(pair().warm(find(false)).with_key().cost().await, cost((0, 0.0), (1, 4.0)));
 }
 
 #[tokio::test]
 async fn cap_over_fifty_events_of_other_partitions() {
-    let given = (0..50).map(|n| {
-        padded(ProductOrdered {
-            order_id: id(&format!("order-{n:06}")),
-            customer_id: id("customer-001"),
-            product_id: id("product-0002"),
-            quantity: 1,
+    let given = || {
+        (0..50).map(|n| {
+            padded(ProductOrdered {
+                order_id: id(&format!("order-{n:06}")),
+                customer_id: id("customer-001"),
+                product_id: id("product-0002"),
+                quantity: 1,
+            })
         })
-    });
-    let command = OrderProduct {
+    };
+    let order = |quantity| OrderProduct {
         order_id: id("order-999999"),
         customer_id: id("customer-001"),
         product_id: id("product-0001"),
-        quantity: 1,
+        quantity,
     };
-    let cost = cost(given.collect(), command, 2).await;
-    let index_write = vec![("tag_customerId".to_owned(), 1.0)];
-    let expected = Cost { requests: (2, 1), read: 5.0, write: 6.0, index_write };
-    assert_eq!(cost, expected);
+    let cap = || Case::new(given(), order(1), 2);
+    let expected = |reads, write| {
+        let index_write = vec![("tag_customerId".to_owned(), 1.0)];
+        Cost { index_write, ..cost(reads, (1, write)) }
+    };
+    assert_eq!(cap().cost().await, expected((2, 4.5), 4.0));
+    assert_eq!(cap().with_key().cost().await, expected((2, 4.5), 6.0));
+    // A quantity that is refused leaves the handler warm.
+    assert_eq!(cap().warm(order(11)).cost().await, expected((0, 0.0), 4.0));
+    assert_eq!(cap().warm(order(11)).with_key().cost().await, expected((0, 0.0), 6.0));
+}
+
+/// A product with a hundred events, of which the last gives it the name `Lamp 99`.
+fn hundred() -> impl Iterator<Item = NewEvent> {
+    let product = || id("product-0001");
+    let added = padded(ProductAdded { product_id: product(), name: "Lamp".to_owned() });
+    let renamed = (1..100).map(move |n| {
+        padded(ProductNameChanged { product_id: product(), name: format!("Lamp {n}") })
+    });
+    std::iter::once(added).chain(renamed)
+}
+
+fn rename(name: &str) -> ChangeProductName {
+    ChangeProductName { product_id: id("product-0001"), name: name.to_owned() }
 }
 
 #[tokio::test]
 async fn append_to_an_entity_of_a_hundred_events() {
-    let added = padded(ProductAdded { product_id: id("product-0001"), name: "Lamp".to_owned() });
-    let renamed = (1..100).map(|n| {
-        padded(ProductNameChanged { product_id: id("product-0001"), name: format!("Lamp {n}") })
-    });
-    let command = ChangeProductName { product_id: id("product-0001"), name: id("Lantern") };
-    let cost = cost(std::iter::once(added).chain(renamed).collect(), command, 1).await;
-    let expected = Cost { requests: (1, 1), read: 11.5, write: 4.0, index_write: vec![] };
-    assert_eq!(cost, expected);
+    let append = || Case::new(hundred(), rename("Lantern"), 1);
+    assert_eq!(append().cost().await, cost((1, 10.5), (1, 1.0)));
+    assert_eq!(append().with_key().cost().await, cost((1, 10.5), (1, 4.0)));
+    assert_eq!(append().warm(rename("Lamp 99")).cost().await, cost((0, 0.0), (1, 1.0)));
+    let warm = append().warm(rename("Lamp 99")).with_key();
+    assert_eq!(warm.cost().await, cost((0, 0.0), (1, 4.0)));
+}
+
+#[tokio::test]
+async fn a_refusal_costs_a_look_at_what_it_rests_on() {
+    let there = || padded(ProductAdded { product_id: id("product-0001"), name: "Lamp".to_owned() });
+    // One partition: a strong read of the next slot.
+    let refused = || Case::new([there()], add(), 1);
+    assert_eq!(refused().cost().await, cost((2, 1.5), (0, 0.0)));
+    assert_eq!(refused().with_key().cost().await, cost((2, 1.5), (1, 1.0)));
+    assert_eq!(refused().warm(add()).cost().await, cost((1, 1.0), (0, 0.0)));
+    // Three: a transaction.
+    let refused = || Case::new(stocked(), place(false), 3);
+    assert_eq!(refused().cost().await, cost((4, 7.5), (0, 0.0)));
+    assert_eq!(refused().with_key().cost().await, cost((4, 7.5), (1, 1.0)));
+    assert_eq!(refused().warm(place(false)).cost().await, cost((1, 6.0), (0, 0.0)));
+}
+
+#[tokio::test]
+async fn an_append_to_a_partition_that_was_not_read_looks_for_its_last_slot() {
+    let stack = Stack::start(Shop::catalog()).await;
+    for event in hundred() {
+        stack.seed(vec![event]).await;
+    }
+    let _ = stack.wire.take();
+    let log = stack.log();
+    let event = padded(ProductStocked { product_id: id("product-0001") });
+    let appended = committed(append(&log, vec![event], &envelope()).await);
+    assert_eq!(appended[0].slot, 101);
+    assert_eq!(measured(&stack, &log).await, cost((1, 0.5), (1, 1.0)));
+}
+
+#[tokio::test]
+async fn a_conflict_costs_the_refused_put_and_the_tail() {
+    let stack = Stack::start(Shop::catalog()).await;
+    for event in hundred() {
+        stack.seed(vec![event]).await;
+    }
+    let (log, decisions) = (stack.log(), Decisions::new(1));
+    let run = async |log: &DcbLog, name: &str| {
+        let handled = handle(log, &stack.catalog, &decisions, &rename(name), &envelope()).await;
+        handled.expect("it is accepted").attempts
+    };
+    assert_eq!(run(&stack.log(), "Lamp 99").await, 1);
+    let product_id = id("product-0001");
+    stack.seed(vec![padded(ProductNameChanged { product_id, name: "Torch".to_owned() })]).await;
+    let _ = stack.wire.take();
+    assert_eq!(run(&log, "Lantern").await, 2);
+    let exchanges = stack.wire.take();
+    let operations: Vec<_> = exchanges.iter().map(|e| e.operation.as_str()).collect();
+    assert_eq!(operations, ["PutItem", "Query", "PutItem"]);
+    // A refused put costs as much as one that is carried out, which only the store's bill shows.
+    assert_eq!(computed(&stack, &exchanges).await, cost((1, 1.0), (2, 2.0)));
 }

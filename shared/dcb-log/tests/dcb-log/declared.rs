@@ -6,7 +6,7 @@ use ringfence_dynamo::Clock;
 use crate::reads::{catalog, noted, plan, seen};
 use crate::repair::{REQUESTS_MAX, stepped_repair, strong_events};
 use crate::stack::{NOW_MS, Stack, append, committed, envelope};
-use crate::verify::{before, decide, verify};
+use crate::verify::{READER, before, decide, verify};
 
 /// Two notes of the reader `r`, in books of their own, that no fence of the reader counts.
 async fn older_notes() -> Stack {
@@ -43,15 +43,15 @@ async fn repair_beside(slots: [usize; 2], hours: u64) -> usize {
     // A decision on all notes of the reader can commit, and one that misses the oldest can't.
     let plan = plan(&stack, &[&[("readerId", "r")]]);
     let events = strong_events(&stack.log(), &plan).await;
-    let fewer = decide(&stack, &seen(&plan, &events[1..])).await;
+    let fewer = decide(&stack, READER, &seen(&plan, &events[1..])).await;
     assert!(fewer.is_err(), "{at}: {fewer:?}");
-    decide(&stack, &seen(&plan, &events)).await.unwrap_or_else(|e| panic!("{at}: {e:?}"));
+    decide(&stack, READER, &seen(&plan, &events)).await.unwrap_or_else(|e| panic!("{at}: {e:?}"));
     requests
 }
 
 #[tokio::test]
 async fn a_repair_beside_writers_counts_every_older_event_of_a_new_boundary() {
-    // The writers' positions lie below those of the older events, between them and above them.
+    // The writers' times lie below those of the older events, between them and above them.
     for hours in [5, 3, 1] {
         let requests = repair_beside([REQUESTS_MAX; 2], hours).await;
         for slot in 0..=requests + 3 {

@@ -1,26 +1,29 @@
-//! Each shape of a boundary, as exact transactions from the wire.
+//! Each shape of a boundary, as exact appends from the wire.
 
 use ringfence::kit::id;
 use ringfence::{DcbContext, events};
 
-use crate::render::transaction;
+use crate::render::append;
 use crate::shop::{
-    AddProduct, OrderProduct, PlaceOrder, ProductOrdered, ProductStocked, RecordDemand, Shop,
+    AddProduct, ListProduct, OrderListed, OrderProduct, PlaceOrder, ProductOrdered, ProductStocked,
+    RecordDemand, Shop,
 };
 use crate::stack::{NOW_MS, Stack, code};
 
-/// The one transaction that was sent since the last look.
+/// The one append that was sent since the last look.
 #[track_caller]
-fn only_transaction(stack: &Stack) -> String {
-    let [exchange] = &stack.take("TransactWriteItems")[..] else { panic!("not one transaction") };
-    transaction(exchange)
+fn only_append(stack: &Stack) -> String {
+    let mut sent = stack.wire.take();
+    sent.retain(|exchange| exchange.operation.contains("Write") || exchange.operation == "PutItem");
+    let [exchange] = &sent[..] else { panic!("not one append") };
+    append(exchange)
 }
 
 #[tokio::test]
 async fn add_product() {
     let stack = Stack::start(Shop::catalog()).await;
     stack.accept(AddProduct { product_id: id("p1"), name: "Lamp".to_owned() }).await;
-    insta::assert_snapshot!(only_transaction(&stack));
+    insta::assert_snapshot!(only_append(&stack));
 }
 
 #[tokio::test]
@@ -32,8 +35,23 @@ async fn place_order() {
     stack.clock.set(NOW_MS);
     let _ = stack.wire.take();
     let product_ids = vec![id("p1"), id("p2")];
-    stack.accept(PlaceOrder { order_id: id("o1"), product_ids }).await;
-    insta::assert_snapshot!(only_transaction(&stack));
+    stack.accept(PlaceOrder { order_id: id("o1"), product_ids, paid: true }).await;
+    insta::assert_snapshot!(only_append(&stack));
+}
+
+#[tokio::test]
+async fn order_listed() {
+    let stack = Stack::start(Shop::catalog()).await;
+    stack.clock.set(NOW_MS - 10);
+    stack.accept(ListProduct { product_id: id("p1") }).await;
+    stack.clock.set(NOW_MS);
+    let _ = stack.wire.take();
+    stack.accept(ListProduct { product_id: id("p2") }).await;
+    insta::assert_snapshot!("list_product", only_append(&stack));
+    let product_ids = vec![id("p1"), id("p2")];
+    stack.clock.set(NOW_MS + 10);
+    stack.accept(OrderListed { order_id: id("o1"), product_ids }).await;
+    insta::assert_snapshot!(only_append(&stack));
 }
 
 #[tokio::test]
@@ -48,7 +66,7 @@ async fn record_demand() {
     let _ = stack.wire.take();
     let third = stack.accept(demand("o3")).await;
     assert_eq!(third.attempts, 1);
-    insta::assert_snapshot!(only_transaction(&stack));
+    insta::assert_snapshot!(only_append(&stack));
 
     // Revoked once; again is no event.
     let revoke = || RecordDemand::Revoke { product_id: id("p1"), order_id: id("o3") };
@@ -78,7 +96,7 @@ async fn order_product() {
     stack.clock.set(NOW_MS);
     let _ = stack.wire.take();
     stack.accept(order("o2", "c1", 6)).await;
-    insta::assert_snapshot!(only_transaction(&stack));
+    insta::assert_snapshot!(only_append(&stack));
 
     // The cap counts across orders, and for this customer alone.
     let refused = stack.run(&order("o3", "c1", 1)).await;

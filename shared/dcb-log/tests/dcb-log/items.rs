@@ -8,7 +8,7 @@ use ringfence::{
 use ringfence_dcb_log::event_of_image;
 
 use crate::reads::{put, read, seen};
-use crate::render::transaction;
+use crate::render::append as rendered;
 use crate::stack::{Stack, append, envelope};
 
 /// A parcel goes from one depot to another; the number of a journey follows from all of them.
@@ -42,7 +42,7 @@ async fn each_value_and_the_type_have_an_item_in_the_events_transaction() {
     let stack = Stack::start(catalog()).await;
     stack.seed(vec![moved("p", "x", "y:1")]).await;
     let [exchange] = &stack.take("TransactWriteItems")[..] else { panic!("not one transaction") };
-    insta::assert_snapshot!(transaction(exchange));
+    insta::assert_snapshot!(rendered(exchange));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_fence_of_a_value_or_of_the_type_makes_a_conflict() {
 
 #[tokio::test]
 async fn index_items_count_among_the_actions_of_a_transaction() {
-    /// 1 event, its fence, 2 actions a guest.
+    /// 1 event, 2 actions a guest.
     #[derive(Clone, Debug, PartialEq, Event)]
     struct Invited {
         #[tag(partition)]
@@ -114,10 +114,10 @@ async fn index_items_count_among_the_actions_of_a_transaction() {
     stack.seed(invited(49)).await;
     stack.check_fences().await;
     let _ = stack.wire.take();
-    let error = append(&stack.log(), invited(50), &envelope()).await.expect_err("102 actions");
+    let error = append(&stack.log(), invited(50), &envelope()).await.expect_err("101 actions");
     assert_eq!(
         error.to_string(),
-        "the command's transaction: 102 actions, limit 100; \
+        "the command's transaction: 101 actions, limit 100; \
          read and write fewer things in one decision"
     );
     assert!(stack.wire.take().is_empty(), "something was sent");
@@ -127,12 +127,12 @@ async fn index_items_count_among_the_actions_of_a_transaction() {
 async fn an_undecodable_index_item_fails_the_read_if_its_type_is_consumed() {
     let stack = Stack::start(catalog()).await;
     let plan = plan(&stack, &[("depot", "x")]);
-    put(&stack, "tag#depot:x", "indexOf", "Unheard").await;
+    put(&stack, "tag#depot:x", 1, "indexOf", "Unheard").await;
     let appended = stack.seed(vec![moved("p", "x", "y")]).await;
     assert_eq!(read(&stack, &plan).await.expect("a read"), appended);
-    put(&stack, "tag#depot:x", "indexOf", "Moved").await;
-    let error = read(&stack, &plan).await.expect_err("no tags");
-    assert_eq!(error.to_string(), "item tag#depot:x 1719100800000-x can't be decoded");
+    put(&stack, "tag#depot:x", 1, "indexOf", "Moved").await;
+    let error = read(&stack, &plan).await.expect_err("no partition");
+    assert_eq!(error.to_string(), "event tag#depot:x/1 can't be decoded");
 }
 
 #[tokio::test]

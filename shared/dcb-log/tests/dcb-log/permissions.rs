@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ringfence_dynamo::Item;
+
 use crate::items::{catalog, moved};
 use crate::stack::Stack;
 use crate::unindexed::{delete, index_items};
@@ -27,15 +29,20 @@ fn asked(stack: &Stack) -> BTreeSet<String> {
 #[tokio::test]
 async fn the_runbook_names_the_permissions_of_verify_and_repair() {
     let stack = Stack::start(catalog()).await;
-    stack.seed(vec![moved("p", "x", "y")]).await;
+    stack.seed(vec![moved("p", "x", "y"), moved("p", "x", "y")]).await;
+    let items = stack.items().await;
+    // Without the first of them, the partition has a gap.
+    let is_first = |item: &&Item| item.contains_key("event") && item.contains_key("rest");
+    delete(&stack, items.iter().find(is_first).expect("an event")).await;
     delete(&stack, &index_items(&stack).await[0]).await;
-    Damage::Set("cnt#Moved", number(7)).inflict(&stack, "parcelId:p").await;
+    Damage::Set("cnt#Moved", number(7)).inflict(&stack, "depot:x").await;
     let _ = asked(&stack);
     // The command line looks at the table's keys first.
     let described = || BTreeSet::from(["DescribeTable".to_owned()]);
     assert!(!verify(&stack).await.in_order());
     assert_eq!(&asked(&stack) | &described(), named("verify"));
-    assert!(repair(&stack).await.in_order());
+    let report = repair(&stack).await;
+    assert_eq!((report.differences.len(), report.unindexed.len()), (0, 0), "{report:?}");
     // An attribute that lacks is set by an update.
     let update = BTreeSet::from(["UpdateItem".to_owned()]);
     assert_eq!(&(&asked(&stack) | &update) | &described(), &named("verify") | &named("repair"));

@@ -7,9 +7,10 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
 
+use crate::faults::{ordered, renamed};
 use crate::seats::{COURSES_MAX, CourseDefined, Subscribe};
-use crate::shop::AddProduct;
-use crate::stack::{Stack, code};
+use crate::shop::{AddProduct, OrderListed, PlaceOrder, ProductListed, ProductStocked};
+use crate::stack::{Stack, append, code, envelope};
 
 const CLIENTS: usize = 16;
 
@@ -111,5 +112,59 @@ async fn stale_reads_cost_attempts_and_never_a_seat() {
         let _ = stack.run(&subscribe(0, student)).await;
     }
     assert_eq!(stack.count("StudentSubscribed").await, 10);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn writers_that_only_have_to_mint_later_all_get_through() {
+    const WRITERS: usize = 64;
+    let stack = stack::<AddProduct>().await;
+    // One tag across partitions, or one partition, that nobody has read.
+    for event in
+        [|n: usize| ordered(&format!("o{n}")).into(), |n: usize| renamed(&n.to_string()).into()]
+    {
+        let appends = (0..WRITERS).map(async |n| {
+            let appended = append(&stack.log(), vec![event(n)], &envelope()).await;
+            appended.map(|_| ()).map_err(|error| error.to_string())
+        });
+        let ends = join_all(appends).await;
+        let gave_up: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
+        assert_eq!(gave_up, Vec::<String>::new());
+    }
+    assert_eq!(stack.count("ProductOrdered").await, WRITERS);
+    assert_eq!(stack.count("ProductNameChanged").await, WRITERS);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn orders_of_a_product_pass_beside_its_other_events() {
+    let stack = stack::<AddProduct>().await;
+    stack
+        .seed(events![
+            ProductListed { product_id: id("p1") },
+            ProductStocked { product_id: id("p1") }
+        ])
+        .await;
+    let product_ids = || vec![id("p1")];
+    let listed = (0..CLIENTS).map(async |n| {
+        let (order_id, product_ids) = (id(&format!("listed-{n}")), product_ids());
+        stack.accept(OrderListed { order_id, product_ids }).await.attempts
+    });
+    let stocked = (0..CLIENTS).map(async |n| {
+        let (order_id, product_ids) = (id(&format!("stocked-{n}")), product_ids());
+        let command = PlaceOrder { order_id, product_ids, paid: true };
+        // Of those that depend on every slot of the partition, some may give up.
+        stack.run(&command).await.is_ok()
+    });
+    let names = (0..CLIENTS).map(async |n| {
+        let event = renamed(&n.to_string()).into();
+        append(&stack.log(), vec![event], &envelope()).await.is_ok()
+    });
+    let (listed, stocked, names) =
+        tokio::join!(join_all(listed), join_all(stocked), join_all(names));
+    assert_eq!(listed, [1; CLIENTS]);
+    let placed = CLIENTS + stocked.iter().filter(|placed| **placed).count();
+    assert_eq!(stack.count("OrderPlaced").await, placed);
+    assert!(names.iter().all(|appended| *appended));
     stack.check_fences().await;
 }

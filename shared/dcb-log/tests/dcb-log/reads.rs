@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{
-    Catalog, CatalogError, Consistency, Event, EventLog, LogError, NewEvent, Plan, Query,
+    Catalog, CatalogError, Consistency, Event, EventLog, Extent, LogError, NewEvent, Plan, Query,
     QueryItem, Seen, SequencedEvent, Tag, events,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -53,7 +53,9 @@ fn notes(events: &[SequencedEvent]) -> Vec<&str> {
 
 pub(crate) fn seen(plan: &Plan, events: &[SequencedEvent]) -> Seen {
     let mut seen = Seen::nothing(plan);
-    events.iter().for_each(|event| seen.observe(plan, event));
+    for event in events {
+        assert!(seen.observe(plan, event), "{event:?} is not the next one");
+    }
     seen
 }
 
@@ -67,7 +69,7 @@ async fn what_was_appended_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn clauses_are_merged_by_position_and_an_event_of_two_counts_once() {
+async fn clauses_are_merged_by_time_and_an_event_of_two_counts_once() {
     let stack = Stack::start(catalog()).await;
     for (book, reader, note) in [
         ("b1", "r1", "1"),
@@ -83,9 +85,16 @@ async fn clauses_are_merged_by_position_and_an_event_of_two_counts_once() {
     let read = read(&stack, &plan).await.expect("a read");
     assert_eq!(notes(&read), ["1", "2", "3", "4", "5"]);
     let seen = seen(&plan, &read);
-    let counts = seen.iter().map(|(boundary, types)| (boundary.as_str(), types["Noted"]));
-    let expected = [("bookId:b1", 3), ("bookId:b3#readerId:r3", 1), ("readerId:r1", 3)];
-    assert_eq!(counts.collect::<Vec<_>>(), expected);
+    let extents = seen.iter().map(|(boundary, extent)| match extent {
+        Extent::Prefix(prefix) => (boundary.as_str(), "slots", prefix.slot),
+        Extent::Fence { counts, .. } => (boundary.as_str(), "counts", counts["Noted"]),
+    });
+    let expected = [
+        ("bookId:b1", "slots", 3),
+        ("bookId:b3#readerId:r3", "counts", 1),
+        ("readerId:r1", "counts", 3),
+    ];
+    assert_eq!(extents.collect::<Vec<_>>(), expected);
     // The table's copy is kept, which has the metadata that the index does not project.
     assert_eq!(read[0].metadata, crate::stack::envelope().metadata);
 }
@@ -101,7 +110,7 @@ async fn a_partition_over_one_page_is_read_whole() {
     for clause in [("bookId", "b"), ("readerId", "r")] {
         let read = read(&stack, &plan(&stack, &[&[clause]])).await.expect("a read");
         assert_eq!(read.len(), 8);
-        assert!(read.is_sorted_by(|a, b| a.position < b.position));
+        assert!(read.is_sorted_by(|a, b| a.place() < b.place()));
         let pages = stack.take("Query").len();
         assert!(pages > 2, "2.4 MB came in {pages} pages");
     }
@@ -223,7 +232,7 @@ async fn a_scan_returns_every_event_and_nothing_else() {
         appended.extend(stack.seed(events![noted(&format!("b{n}"), "r", &large)]).await);
     }
     let mut scanned: Vec<_> = stack.log().scan().try_collect().await.expect("a scan");
-    scanned.sort_by(|a: &SequencedEvent, b| a.position.cmp(&b.position));
+    scanned.sort_by_key(SequencedEvent::place);
     assert_eq!(scanned, appended);
     assert!(stack.take("Scan").len() > 1, "1.5 MB came in one page");
 }
@@ -238,10 +247,11 @@ async fn opening_the_connection_asks_for_nothing_of_the_table() {
 
 /// Puts an item by hand that says its type under `name` and has no tags, which no writer of this
 /// project would.
-pub(crate) async fn put(stack: &Stack, id: &str, name: &str, event_type: &str) {
+pub(crate) async fn put(stack: &Stack, id: &str, position: u64, name: &str, event_type: &str) {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = stack.client.put_item().table_name(TABLE);
-    let put = put.item("id", text(id)).item("position", text("1719100800000-x"));
+    let position = AttributeValue::N(position.to_string());
+    let put = put.item("id", text(id)).item("position", position);
     let put = put.item(name, text(event_type)).item("data", text("x"));
     put.send().await.expect("a put");
 }
@@ -249,16 +259,35 @@ pub(crate) async fn put(stack: &Stack, id: &str, name: &str, event_type: &str) {
 #[tokio::test]
 async fn an_undecodable_event_of_a_consumed_type_fails_the_read_and_is_named() {
     let stack = Stack::start(catalog()).await;
-    put(&stack, "bookId:b", "event", "Noted").await;
+    put(&stack, "bookId:b", 1, "event", "Noted").await;
     let error = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await.expect_err("no tags");
-    assert_eq!(error.to_string(), "item bookId:b 1719100800000-x can't be decoded");
+    assert_eq!(error.to_string(), "event bookId:b/1 can't be decoded");
+}
+
+#[tokio::test]
+async fn an_event_of_a_partition_without_payload_is_named_and_not_looked_for_again() {
+    let stack = Stack::start(catalog()).await;
+    let notes = ["one", "two", "three"].map(|note| noted("b", "r", note).into());
+    stack.seed(notes.to_vec()).await;
+    let without_payload = Edit::new(|page| {
+        page["Items"][1].as_object_mut().expect("an item").remove("data");
+    });
+    stack.wire.inject("Query", 0, Fault::Reply(without_payload));
+    let error = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await.expect_err("no payload");
+    assert_eq!(error.to_string(), "event bookId:b/2 can't be decoded");
+    assert!(stack.take("BatchGetItem").is_empty());
 }
 
 #[tokio::test]
 async fn what_is_not_consumed_need_not_be_understood() {
     let stack = Stack::start(catalog()).await;
-    put(&stack, "bookId:b", "event", "Unheard").await;
+    put(&stack, "bookId:b", 1, "event", "Unheard").await;
     let appended = stack.seed(vec![NewEvent::from(noted("b", "r", "one"))]).await;
-    let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await;
-    assert_eq!(read.expect("a read"), appended);
+    let plan = plan(&stack, &[&[("bookId", "b")]]);
+    let log = stack.log();
+    let read = log.read_with_seen(&plan, Consistency::Eventual, &envelope()).await;
+    let (events, seen) = read.expect("a read");
+    // It takes its slot all the same.
+    let partition = &appended[0].partition;
+    assert_eq!((events, seen.prefix(partition).map(|prefix| prefix.slot)), (appended, Some(2)));
 }

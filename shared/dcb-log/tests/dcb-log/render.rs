@@ -1,42 +1,56 @@
-//! A transaction as a person reads it: one line for each of its parts, names and values put in
-//! place of their aliases, random UUIDs made equal.
+//! An append as a person reads it: one line for each of its parts, names and values put in
+//! place of their aliases, and the random id of the append left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use ringfence::canonical_json;
 use ringfence_dynamo::wire::Exchange;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const FITS: &str = "a String takes every text";
 
-/// The transaction of a request, checked for what all have in common.
-pub(crate) fn transaction(exchange: &Exchange) -> String {
+/// The put or the transaction of a request, checked for what all have in common. Each event has the id of its
+/// append, which is the token of a transaction.
+pub(crate) fn append(exchange: &Exchange) -> String {
     let request = &exchange.request;
-    assert_eq!(exchange.operation, "TransactWriteItems");
     assert_eq!(request["ReturnConsumedCapacity"], "INDEXES");
-    let token = request["ClientRequestToken"].as_str().expect("a token");
-    assert_eq!(token.len(), 36);
+    let (actions, append_id) = match exchange.operation.as_str() {
+        "PutItem" => {
+            let id = request["Item"]["appendId"]["S"].clone();
+            (vec![json!({ "Put": request })], id)
+        }
+        "TransactWriteItems" => {
+            let actions = request["TransactItems"].as_array().expect("actions");
+            (actions.clone(), request["ClientRequestToken"].clone())
+        }
+        other => panic!("{other} appends nothing"),
+    };
+    assert_eq!(append_id.as_str().map(str::len), Some(36));
     let mut text = String::new();
-    for action in request["TransactItems"].as_array().expect("actions") {
+    for action in &actions {
         let (kind, action) = action.as_object().and_then(|a| a.iter().next()).expect("an action");
         assert_eq!(action["TableName"], "events");
         assert_eq!(action["ReturnValuesOnConditionCheckFailure"], "ALL_OLD");
         let key = if kind == "Put" { &action["Item"] } else { &action["Key"] };
         writeln!(text, "{kind} {} {}", plain(&key["id"]), plain(&key["position"])).expect(FITS);
-        writeln!(text, "  if {}", expression(action, "ConditionExpression")).expect(FITS);
+        if !action["ConditionExpression"].is_null() {
+            writeln!(text, "  if {}", expression(action, "ConditionExpression")).expect(FITS);
+        }
         if kind == "Update" {
             writeln!(text, "  {}", expression(action, "UpdateExpression")).expect(FITS);
         }
         // Sorted here: whether maps keep an order depends on what else is built.
         let attributes: BTreeMap<_, _> = action["Item"].as_object().into_iter().flatten().collect();
         for (name, value) in attributes {
-            if name != "id" && name != "position" {
+            if name == "appendId" {
+                assert_eq!(value["S"], append_id);
+            } else if name != "id" && name != "position" {
                 writeln!(text, "  {name}: {}", canonical_json(&plain(value))).expect(FITS);
             }
         }
     }
-    without_uuids(&text)
+    text
 }
 
 /// The expression with its aliases replaced; a name that is no alias is an error.
@@ -64,7 +78,11 @@ fn expression(action: &Value, which: &str) -> String {
 pub(crate) fn plain(attribute: &Value) -> Value {
     let (kind, value) = attribute.as_object().and_then(|a| a.iter().next()).expect("an attribute");
     match kind.as_str() {
-        "N" => serde_json::from_str(value.as_str().expect("digits")).expect("a number"),
+        // As it is written: a number of JSON has fewer digits than a position.
+        "N" => match value.as_str().expect("digits").parse::<u64>() {
+            Ok(number) => number.into(),
+            Err(_) => value.clone(),
+        },
         "L" => value.as_array().expect("a list").iter().map(plain).collect(),
         "M" => {
             let map = value.as_object().expect("a map");
@@ -72,15 +90,4 @@ pub(crate) fn plain(attribute: &Value) -> Value {
         }
         _ => value.clone(),
     }
-}
-
-/// Version 4 UUIDs behind a position's time become `<uuid>`.
-fn without_uuids(text: &str) -> String {
-    let mut parts = text.split("1719100800000-");
-    let mut without = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        without.push_str("1719100800000-<uuid>");
-        without.push_str(&part[36..]);
-    }
-    without
 }

@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, events};
 use ringfence_dcb_log::{DcbLog, Report};
@@ -11,9 +10,12 @@ use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Item};
 use tokio::sync::Barrier;
 
-use crate::reads::{Noted, noted, plan, seen};
+use crate::reads::{Noted, noted, seen};
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
-use crate::verify::{Damage, OPTIONS, damages, decide, fence_key, library, number, repair, verify};
+use crate::verify::{
+    BOOK, Damage, Fenced, KINDS, OPTIONS, READER, damages, decide, fence_key, library, number,
+    plan_of, repair, verify,
+};
 
 pub(crate) async fn fence(stack: &Stack, boundary: &str) -> Option<Item> {
     let get = stack.client.get_item().table_name(TABLE).set_key(Some(fence_key(boundary)));
@@ -65,9 +67,10 @@ pub(crate) async fn stepped_repair(
 }
 
 /// A writer whose clock is behind that of the second note, and who meets no other fence of it.
-async fn interfere(stack: &Stack) {
+async fn interfere(stack: &Stack, fenced: Fenced) {
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 5_400_000));
-    committed(append(&slow, events![noted("b", "q", "between")], &envelope()).await);
+    let (book, reader) = if fenced == BOOK { ("b", "p") } else { ("d", "r") };
+    committed(append(&slow, events![noted(book, reader, "between")], &envelope()).await);
 }
 
 pub(crate) async fn strong_events(log: &DcbLog, plan: &Plan) -> Vec<SequencedEvent> {
@@ -78,20 +81,20 @@ pub(crate) async fn strong_events(log: &DcbLog, plan: &Plan) -> Vec<SequencedEve
 /// One writer reads everything; another appends before request `other` of the repair, if it does;
 /// the first appends, on what it has read, before request `own`. Returns how many requests the
 /// repair made.
-async fn interleave(n: usize, other: Option<usize>, own: usize) -> usize {
-    let (stack, positions) = library().await;
-    let (damage, _) = &damages(&positions)[n];
-    let at = format!("{damage:?}, other before {other:?}, own before {own}");
-    let plan = plan(&stack, &[&[("bookId", "b")]]);
+async fn interleave(fenced: Fenced, n: usize, other: Option<usize>, own: usize) -> usize {
+    let (stack, times) = library(fenced).await;
+    let (damage, _) = &damages(&times)[n];
+    let at = format!("{}: {damage:?}, other before {other:?}, own before {own}", fenced.0);
+    let plan = plan_of(&stack, fenced);
     let seen = seen(&plan, &strong_events(&stack.log(), &plan).await);
-    damage.inflict(&stack, "bookId:b").await;
+    damage.inflict(&stack, fenced.0).await;
     let write = async |request: usize, _: &str| {
         if Some(request) == other {
-            interfere(&stack).await;
+            interfere(&stack, fenced).await;
         }
         if request == own {
-            let fence = fence(&stack, "bookId:b").await.unwrap_or_default();
-            let decided = decide(&stack, &seen).await;
+            let fence = fence(&stack, fenced.0).await.unwrap_or_default();
+            let decided = decide(&stack, fenced, &seen).await;
             // Once the fence is mended, the writer commits exactly if nobody did since it read.
             if fence.contains_key("repaired") {
                 assert_eq!(decided.is_ok(), other.is_none(), "{at}: {decided:?}");
@@ -111,12 +114,12 @@ async fn interleave(n: usize, other: Option<usize>, own: usize) -> usize {
 #[tokio::test]
 async fn no_order_of_a_repair_and_writers_loses_an_update() {
     let mut runs = 0;
-    // A count too low, one too high, a head set back, no fence.
-    for damage in [0, 1, 10, 13] {
-        let requests = interleave(damage, None, REQUESTS_MAX).await;
+    for (fenced, damage) in [READER, BOOK].into_iter().flat_map(|f| (0..KINDS).map(move |n| (f, n)))
+    {
+        let requests = interleave(fenced, damage, None, REQUESTS_MAX).await;
         for own in 0..=requests {
             for other in (0..=own).map(Some).chain([None]) {
-                interleave(damage, other, own).await;
+                interleave(fenced, damage, other, own).await;
                 runs += 1;
             }
         }
@@ -126,7 +129,7 @@ async fn no_order_of_a_repair_and_writers_loses_an_update() {
 
 #[tokio::test]
 async fn a_table_that_is_written_to_gives_no_false_difference() {
-    let (stack, _) = library().await;
+    let (stack, _) = library(BOOK).await;
     let wire = Wire::default();
     let log = stack.log_through(&wire, &stack.catalog);
     let write = async |_, _: &str| {
@@ -142,19 +145,19 @@ async fn a_table_that_is_written_to_gives_no_false_difference() {
 
 #[tokio::test]
 async fn a_boundary_that_never_rests_is_mended() {
-    let cases = damages(&library().await.1).len();
-    for case in 0..cases {
-        let (stack, positions) = library().await;
-        let (damage, _) = &damages(&positions)[case];
-        // No writer can add to a count that is a text.
-        if matches!(damage, Damage::Set("cnt#Noted", value) if value.is_s()) {
+    let cases = damages(&[0, 0]).len();
+    for (fenced, case) in [READER, BOOK].into_iter().flat_map(|f| (0..cases).map(move |n| (f, n))) {
+        let (stack, times) = library(fenced).await;
+        let (damage, _) = &damages(&times)[case];
+        // No writer can add to a count that is a text, nor follow on such a head.
+        if matches!(damage, Damage::Set(_, value) if value.is_s()) {
             continue;
         }
-        damage.inflict(&stack, "bookId:b").await;
+        damage.inflict(&stack, fenced.0).await;
         // Before each request but the last, which needs the time of one round trip.
         let write = async |_, operation: &str| {
             if operation != "PutItem" {
-                interfere(&stack).await;
+                interfere(&stack, fenced).await;
             }
         };
         let (report, _) = stepped_repair(&stack, write).await;
@@ -165,15 +168,15 @@ async fn a_boundary_that_never_rests_is_mended() {
 
 #[tokio::test]
 async fn two_repairs_and_a_writer_do_not_add_twice() {
-    for counted in [1, 3] {
+    for (fenced, counted) in [(READER, 1), (READER, 3), (BOOK, 1), (BOOK, 3)] {
         for slot in 0.. {
-            let (stack, _) = library().await;
-            Damage::Set("cnt#Noted", number(counted)).inflict(&stack, "bookId:b").await;
+            let (stack, _) = library(fenced).await;
+            Damage::Set("cnt#Noted", number(counted)).inflict(&stack, fenced.0).await;
             let meanwhile = async |request, _: &str| {
                 if request == slot {
-                    interfere(&stack).await;
+                    interfere(&stack, fenced).await;
                     assert!(repair(&stack).await.in_order());
-                    interfere(&stack).await;
+                    interfere(&stack, fenced).await;
                 }
                 // From then on the fence is right at every moment.
                 if request >= slot {
@@ -200,7 +203,7 @@ async fn a_repair_whose_requests_fail_ends_and_is_right() {
         Fault::error("TransactionConflictException"),
     ] {
         for operation in ["Scan", "PutItem", "TransactGetItems"] {
-            let (stack, _) = library().await;
+            let (stack, _) = library(BOOK).await;
             Damage::Delete.inflict(&stack, "readerId:r").await;
             Damage::Set("cnt#Noted", number(7)).inflict(&stack, "bookId:b").await;
             for pass in 0..3 {
@@ -215,11 +218,10 @@ async fn a_repair_whose_requests_fail_ends_and_is_right() {
 
 #[tokio::test]
 async fn a_repair_that_broke_off_is_started_again() {
-    let (stack, positions) = library().await;
-    let damages = damages(&positions);
+    let (stack, _) = library(BOOK).await;
     for request in 0.. {
-        damages[13].0.inflict(&stack, "bookId:b").await;
-        damages[1].0.inflict(&stack, "readerId:r").await;
+        Damage::Delete.inflict(&stack, "bookId:b").await;
+        Damage::Set("cnt#Noted", number(3)).inflict(&stack, "readerId:r").await;
         let wire = Wire::default();
         let log = stack.log_through(&wire, &stack.catalog);
         for operation in ["Scan", "TransactGetItems", "PutItem"] {
@@ -240,6 +242,8 @@ async fn a_repair_that_broke_off_is_started_again() {
 struct Lent {
     #[tag(partition)]
     book_id: String,
+    #[tag(cross_partition)]
+    reader_id: String,
 }
 
 #[tokio::test]
@@ -249,13 +253,12 @@ async fn a_repair_undoes_nothing_of_another_that_ended_meanwhile() {
     else {
         panic!("two events")
     };
-    // A head and a position that were set back, and a note that is not counted.
-    let first = AttributeValue::S(first.position.to_string());
-    for (name, value) in [("head", first.clone()), ("pos#Noted", first), ("cnt#Noted", number(1))] {
-        Damage::Set(name, value).inflict(&stack, "bookId:b").await;
+    // A head that was set back, and a note that is not counted.
+    for (name, value) in [("head", number(first.at)), ("cnt#Noted", number(1))] {
+        Damage::Set(name, value).inflict(&stack, "readerId:r").await;
     }
     // Another type is appended between the two looks at the fence, so that the examination is not
-    // exact and the repair raises a position only. Before it does, another repair mends all.
+    // exact and the repair raises the head only. Before it does, another repair mends all.
     let (mut looks, mut other) = (0, None);
     let step = async |_, operation: &str| {
         looks += usize::from(operation == "TransactGetItems");
@@ -263,7 +266,8 @@ async fn a_repair_undoes_nothing_of_another_that_ended_meanwhile() {
             Some(_) => stack.check_fences().await,
             None if operation == "PutItem" => other = Some(repair(&stack).await),
             None if operation == "TransactGetItems" && looks == 2 => {
-                stack.seed(events![Lent { book_id: "b".to_owned() }]).await;
+                let (book_id, reader_id) = ("b".to_owned(), "r".to_owned());
+                stack.seed(events![Lent { book_id, reader_id }]).await;
             }
             None => {}
         }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::{id_type, prelude::*};
 use serde::Serialize;
 
+pub(crate) use crate::listing::{FindPair, ListProduct, OrderListed};
+
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
@@ -25,6 +27,15 @@ pub(crate) struct ProductNameChanged {
     #[tag(partition)]
     pub(crate) product_id: ProductId,
     pub(crate) name: String,
+}
+
+/// A product that customers can order. A decision elsewhere can depend on this, and not on the product's other
+/// events.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(fenced)]
+pub(crate) struct ProductListed {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
 }
 
 /// There are new units of a product.
@@ -48,6 +59,16 @@ pub(crate) struct DemandRevoked {
     #[tag(partition)]
     pub(crate) product_id: ProductId,
     pub(crate) order_id: OrderId,
+}
+
+/// A product goes well with another one: the pair is the partition.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(read_as_composite)]
+pub(crate) struct PairFound {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    #[tag(partition)]
+    pub(crate) other_id: ProductId,
 }
 
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -84,6 +105,8 @@ impl DcbContext for Shop {
                 ProductAdded::SCHEMA,
                 ProductNameChanged::SCHEMA,
                 ProductStocked::SCHEMA,
+                ProductListed::SCHEMA,
+                PairFound::SCHEMA,
                 DemandRecorded::SCHEMA,
                 DemandRevoked::SCHEMA,
                 OrderPlaced::SCHEMA,
@@ -106,6 +129,8 @@ pub(crate) enum Rejection {
     ProductsNotAvailable,
     #[error("the customer has ordered enough")]
     LimitExceeded,
+    #[error("the order is not paid")]
+    OrderNotPaid,
 }
 
 /// Adds a product, once: one partition.
@@ -250,6 +275,7 @@ pub(crate) struct PlaceOrder {
     #[tag(partition)]
     pub(crate) order_id: OrderId,
     pub(crate) product_ids: Vec<ProductId>,
+    pub(crate) paid: bool,
 }
 
 #[derive(Reads)]
@@ -260,8 +286,24 @@ pub(crate) enum Stock {
 
 #[derive(Default)]
 pub(crate) struct Placing {
-    placed: bool,
-    stocked: BTreeSet<ProductId>,
+    pub(crate) placed: bool,
+    pub(crate) products: BTreeSet<ProductId>,
+}
+
+impl Placing {
+    pub(crate) fn place(
+        &self,
+        order_id: OrderId,
+        product_ids: Vec<ProductId>,
+    ) -> Result<Vec<OrderPlaced>, Rejection> {
+        if self.placed {
+            return Err(Rejection::OrderAlreadyPlaced);
+        }
+        if !product_ids.iter().all(|product| self.products.contains(product)) {
+            return Err(Rejection::ProductsNotAvailable);
+        }
+        Ok(vec![OrderPlaced { order_id, product_ids }])
+    }
 }
 
 impl Slice for PlaceOrder {
@@ -272,14 +314,11 @@ impl Slice for PlaceOrder {
     type Rejection = Rejection;
 
     fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
-        let Self { order_id, product_ids } = self.clone();
-        if state.placed {
-            return Err(Rejection::OrderAlreadyPlaced);
+        let Self { order_id, product_ids, paid } = self.clone();
+        if !paid {
+            return Err(Rejection::OrderNotPaid);
         }
-        if !product_ids.iter().all(|product| state.stocked.contains(product)) {
-            return Err(Rejection::ProductsNotAvailable);
-        }
-        Ok(vec![OrderPlaced { order_id, product_ids }])
+        state.place(order_id, product_ids)
     }
 }
 
@@ -290,7 +329,7 @@ impl DcbSlice for PlaceOrder {
         match event {
             Stock::OrderPlaced => state.placed = true,
             Stock::ProductStocked { product_id } => {
-                state.stocked.insert(product_id);
+                state.products.insert(product_id);
             }
         }
         state

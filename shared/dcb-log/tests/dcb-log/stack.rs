@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{
-    Append, Appended, Catalog, CatalogError, DcbSlice, Decisions, Envelope, EventLog, HandleError,
-    Handled, LogError, Metadata, NewEvent, Outcome, SequencedEvent, handle,
+    Append, Appended, BoundaryId, Catalog, CatalogError, DcbSlice, Decisions, Envelope, EventLog,
+    HandleError, Handled, LogError, Metadata, NewEvent, Outcome, SequencedEvent, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Exchange, Wire};
@@ -26,7 +26,7 @@ pub(crate) struct Stack {
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
     pub(crate) clock: Clock,
-    /// Seeds, each at a later position.
+    /// Seeds, each at a later time.
     seeder: DcbLog,
 }
 
@@ -120,33 +120,43 @@ impl Stack {
         self.items().await.iter().filter(|item| item.get("event") == Some(&event_type)).count()
     }
 
-    /// Recomputes every fence from the events: counts, newest positions, heads; and which index
-    /// items there are.
+    /// Recomputes every fence from the events, and which index items there are; looks for gaps.
     pub(crate) async fn check_fences(&self) {
         let mut expected: BTreeMap<String, Fence> = BTreeMap::new();
-        let mut index_items: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut index_items: BTreeSet<(String, String, u64)> = BTreeSet::new();
+        let mut slots: BTreeMap<BoundaryId, BTreeMap<u64, u64>> = BTreeMap::new();
         let events: Vec<_> = self.log().scan().try_collect().await.expect("every event");
-        for SequencedEvent { event_type, tags, data, position, .. } in events {
+        for SequencedEvent { event_type, tags, data, partition, slot, at, .. } in events {
             let event_type =
                 self.catalog.schema(&event_type).expect("a declared type").name.clone();
             let filing =
                 self.catalog.filing(&NewEvent { event_type: event_type.clone(), tags, data });
             let filing = filing.expect("it was filed");
-            let copies = filing.items.iter();
-            index_items.extend(copies.map(|id| (format!("tag#{id}"), position.to_string())));
-            for boundary in filing.boundaries {
-                let fence = expected.entry(format!("fence#{boundary}")).or_default();
-                let (count, newest) = fence.entry(event_type.to_string()).or_default();
-                *count += 1;
-                *newest = position.as_str().max(newest.as_str()).to_owned();
+            assert_eq!(partition, filing.partition);
+            let copy = |id| (format!("tag#{id}"), partition.to_string(), slot);
+            index_items.extend(filing.items.iter().map(copy));
+            slots.entry(partition).or_default().insert(slot, at);
+            for boundary in filing.fences {
+                let (counts, head) = expected.entry(format!("fence#{boundary}")).or_default();
+                *counts.entry(event_type.to_string()).or_default() += 1;
+                *head = at.max(*head);
             }
+        }
+        for (partition, slots) in slots {
+            assert!(slots.keys().copied().eq(1..=slots.len() as u64), "{partition}: {slots:?}");
+            assert!(slots.values().is_sorted_by(|a, b| a < b), "{partition}: {slots:?}");
         }
         let items = self.items().await;
         let fences = items.iter().filter(|item| item.contains_key("head"));
-        let found: BTreeMap<_, _> = fences.map(|item| (text(item, "id"), counts(item))).collect();
+        let found: BTreeMap<_, _> = fences.map(|item| (text(item, "id"), fence(item))).collect();
         assert_eq!(found, expected);
         let copies = items.iter().filter(|item| item.contains_key("indexOf"));
-        let found = copies.map(|item| (text(item, "id"), text(item, "position")));
+        let found = copies.map(|item| {
+            let at = number(item, "at").to_string();
+            let (whole, _) = number_text(item, "position").split_once('.').expect("a fraction");
+            assert_eq!(whole, at);
+            (text(item, "id"), text(item, "partition"), number(item, "slot"))
+        });
         assert_eq!(found.collect::<BTreeSet<_>>(), index_items);
     }
 
@@ -157,24 +167,25 @@ impl Stack {
     }
 }
 
-/// By event type, how many events and the newest position.
-type Fence = BTreeMap<String, (usize, String)>;
+/// By event type, how many events; and the time of the newest one.
+type Fence = (BTreeMap<String, u64>, u64);
 
 fn text(item: &Item, name: &str) -> String {
     item[name].as_s().expect("a text").clone()
 }
 
-fn counts(fence: &Item) -> Fence {
-    let types = fence.keys().filter_map(|name| name.strip_prefix("cnt#"));
-    let counted = types.map(|event_type| {
-        let count = fence[&format!("cnt#{event_type}")].as_n().expect("a number");
-        let newest = text(fence, &format!("pos#{event_type}"));
-        (event_type.to_owned(), (count.parse().expect("a count"), newest))
-    });
-    let counts: Fence = counted.collect();
-    let newest = counts.values().map(|(_, newest)| newest).max();
-    assert_eq!(newest, Some(&text(fence, "head")));
-    counts
+fn number_text<'a>(item: &'a Item, name: &str) -> &'a str {
+    item[name].as_n().expect("a number")
+}
+
+fn number(item: &Item, name: &str) -> u64 {
+    number_text(item, name).parse().expect("a whole number")
+}
+
+fn fence(item: &Item) -> Fence {
+    let types = item.keys().filter_map(|name| name.strip_prefix("cnt#"));
+    let count = |name: &str| (name.to_owned(), number(item, &format!("cnt#{name}")));
+    (types.map(count).collect(), number(item, "head"))
 }
 
 /// The table of the catalog's events, with indexes that carry other attributes.
@@ -190,7 +201,7 @@ pub(crate) fn envelope() -> Envelope {
     let mut metadata = Metadata::default();
     for (key, value) in [
         ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
-        ("causationId", "1719100799999-0190f3a1-0000-4000-8000-000000000002"),
+        ("causationId", "orderId:cause/1"),
         ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
         ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     ] {

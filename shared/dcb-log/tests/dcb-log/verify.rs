@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    Append, Appended, Catalog, Event, EventLog, LogError, Position, Seen, SequencedEvent, events,
+    Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen, SequencedEvent,
+    events,
 };
 use ringfence_dcb_log::{Options, Report, Wrong};
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 
-use crate::reads::{catalog, noted, plan, read, seen};
+use crate::reads::{Noted, catalog, noted, plan, read, seen};
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
 
 /// The embedded DynamoDB shows a transaction as a whole.
@@ -27,8 +28,8 @@ pub(crate) fn number(n: u64) -> AttributeValue {
 }
 
 pub(crate) fn fence_key(boundary: &str) -> Item {
-    let key = [("id", format!("fence#{boundary}")), ("position", "FENCE".to_owned())];
-    key.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect()
+    let key = [("id", text(format!("fence#{boundary}"))), ("position", number(0))];
+    key.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// What somebody did to a fence who should not have.
@@ -64,16 +65,24 @@ impl Damage {
     }
 }
 
-/// Two notes of one reader in one book, the second an hour after the first, and one elsewhere.
-pub(crate) async fn library() -> (Stack, [Position; 2]) {
-    let stack = Stack::start(catalog()).await;
-    let note = async |ms, book, note| {
+/// A boundary that has a fence, and by which tag it is read.
+pub(crate) type Fenced = (&'static str, (&'static str, &'static str));
+/// A tag across partitions: the fence orders what it counts.
+pub(crate) const READER: Fenced = ("readerId:r", ("readerId", "r"));
+/// A partition whose type is declared `fenced`: the slots order what its fence counts.
+pub(crate) const BOOK: Fenced = ("bookId:b", ("bookId", "b"));
+
+/// Two notes of the boundary, the second an hour after the first, and one elsewhere.
+pub(crate) async fn library((boundary, _): Fenced) -> (Stack, [u64; 2]) {
+    let schema = EventSchema { fenced: boundary == BOOK.0, ..Noted::SCHEMA };
+    let stack = Stack::start(Catalog::new("library", [schema])).await;
+    let note = async |ms, book, reader, note| {
         let log = stack.log_at(&Clock::fixed(ms));
-        committed(append(&log, events![noted(book, "r", note)], &envelope()).await).remove(0)
+        committed(append(&log, events![noted(book, reader, note)], &envelope()).await).remove(0).at
     };
-    let first = note(NOW_MS - 7_200_000, "b", "one").await.position;
-    let second = note(NOW_MS - 3_600_000, "b", "two").await.position;
-    note(NOW_MS - 1_800_000, "c", "three").await;
+    let first = note(NOW_MS - 7_200_000, "b", "r", "one").await;
+    let second = note(NOW_MS - 3_600_000, "b", "r", "two").await;
+    note(NOW_MS - 1_800_000, "c", "q", "three").await;
     (stack, [first, second])
 }
 
@@ -91,78 +100,88 @@ pub(crate) async fn repair(stack: &Stack) -> Report {
 
 #[tokio::test]
 async fn a_clean_table_has_no_difference() {
-    let (stack, _) = library().await;
+    let (stack, _) = library(BOOK).await;
     let _ = stack.wire.take();
     for (passes, scans) in [(1, 2), (3, 6)] {
         let options = Options { passes, ..OPTIONS };
         let report = stack.log().verify_fences(&options).await.expect("a report");
-        // Two books, one reader, and each book with the reader.
-        assert_eq!(report, Report { events: 3, fences: 5, ..Report::default() });
+        // Two books, two readers, and each book with its reader.
+        assert_eq!(report, Report { events: 3, fences: 6, ..Report::default() });
         assert!(report.in_order());
         let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
         assert_eq!(operations.collect::<Vec<_>>(), vec!["Scan"; scans]);
     }
 }
 
-/// Every damage to the fence of `bookId:b`, and what is said about it.
-pub(crate) fn damages([first, second]: &[Position; 2]) -> Vec<(Damage, Vec<Wrong>)> {
-    let (says, found) = (Some(first.clone()), Some(second.clone()));
-    let newest = |says: &Option<Position>| Wrong::Newest {
-        event_type: "Noted".to_owned(),
-        says: says.clone(),
-        found: found.clone(),
-    };
-    let head = |says: &Option<Position>| Wrong::Head { says: says.clone(), found: found.clone() };
-    let high = format!("{}-x", NOW_MS + 3_600_000);
-    let too_high = Some(Position::try_from(high.clone()).expect("a position"));
+/// Every damage to the fence of the boundary, and what is said about it.
+pub(crate) fn damages([first, second]: &[u64; 2]) -> Vec<(Damage, Vec<Wrong>)> {
+    let head = |says: Option<u64>| Wrong::Head { says, found: Some(*second) };
+    let high = NOW_MS + 3_600_000;
     vec![
         (Damage::Set("cnt#Noted", number(1)), vec![count("Noted", 1, 2)]),
         (Damage::Set("cnt#Noted", number(3)), vec![count("Noted", 3, 2)]),
+        (Damage::Set("head", number(*first)), vec![head(Some(*first))]),
+        (Damage::Delete, vec![Wrong::NoFence, count("Noted", 0, 2), head(None)]),
         (Damage::Set("cnt#Noted", number(0)), vec![count("Noted", 0, 2)]),
         (Damage::Set("cnt#Noted", text("two")), vec![count("Noted", 0, 2)]),
         (Damage::Remove("cnt#Noted"), vec![count("Noted", 0, 2)]),
         (Damage::Set("cnt#Heard", number(2)), vec![count("Heard", 2, 0)]),
         (Damage::Set("cnt#Heard", number(0)), vec![count("Heard", 0, 0)]),
-        (Damage::Set("pos#Noted", text(first.as_str())), vec![newest(&says)]),
-        (Damage::Set("pos#Noted", text(&high)), vec![newest(&too_high)]),
-        (Damage::Remove("pos#Noted"), vec![newest(&None)]),
-        (Damage::Set("head", text(first.as_str())), vec![head(&says)]),
-        (Damage::Set("head", text(&high)), vec![head(&too_high)]),
-        (Damage::Remove("head"), vec![head(&None)]),
-        (Damage::Delete, vec![Wrong::NoFence, count("Noted", 0, 2), newest(&None), head(&None)]),
+        (Damage::Set("head", number(high)), vec![head(Some(high))]),
+        (Damage::Set("head", text("late")), vec![head(Some(0))]),
+        (Damage::Remove("head"), vec![head(None)]),
     ]
+}
+
+/// How many of the damages are of different kinds: a count too low, one too high, a head set back, no fence.
+pub(crate) const KINDS: usize = 4;
+
+/// The plan that reads the boundary.
+pub(crate) fn plan_of(stack: &Stack, (_, tag): Fenced) -> Plan {
+    plan(stack, &[&[tag]])
+}
+
+#[tokio::test]
+async fn an_append_of_several_events_leaves_each_fence_at_the_last_one_that_it_counts() {
+    let schema = EventSchema { fenced: true, ..Noted::SCHEMA };
+    let stack = Stack::start(Catalog::new("library", [schema])).await;
+    stack.seed(events![noted("b", "r", "1"), noted("c", "q", "2"), noted("c", "r", "3")]).await;
+    stack.seed(events![noted("c", "q", "4"), noted("b", "p", "5")]).await;
+    stack.check_fences().await;
+    assert!(verify(&stack).await.in_order());
 }
 
 #[tokio::test]
 async fn every_damage_is_named_and_mended() {
-    let (stack, positions) = library().await;
-    // Counts that all agree with each other, but for the damage.
-    let plan = plan(&stack, &[&[("bookId", "b")], &[("readerId", "r")]]);
-    for (damage, wrong) in damages(&positions) {
-        damage.inflict(&stack, "bookId:b").await;
-        let found = verify(&stack).await.differences;
-        assert_eq!(found.len(), 1, "{damage:?}: {found:?}");
-        assert_eq!((found[0].boundary.as_str(), &found[0].wrong), ("bookId:b", &wrong));
+    for fenced in [READER, BOOK] {
+        let (stack, times) = library(fenced).await;
+        for (damage, wrong) in damages(&times) {
+            damage.inflict(&stack, fenced.0).await;
+            let found = verify(&stack).await.differences;
+            assert_eq!(found.len(), 1, "{damage:?}: {found:?}");
+            assert_eq!((found[0].boundary.as_str(), &found[0].wrong), (fenced.0, &wrong));
 
-        let report = repair(&stack).await;
-        assert_eq!(report.mended, found, "{damage:?}");
-        assert!(report.in_order(), "{damage:?}: {report:?}");
-        stack.check_fences().await;
-        assert_eq!(repair(&stack).await.mended, [], "{damage:?}");
+            let report = repair(&stack).await;
+            assert_eq!(report.mended, found, "{damage:?}");
+            assert!(report.in_order(), "{damage:?}: {report:?}");
+            stack.check_fences().await;
+            assert_eq!(repair(&stack).await.mended, [], "{damage:?}");
+        }
+        let plan = plan_of(&stack, fenced);
+        let seen = seen(&plan, &read(&stack, &plan).await.expect("a read"));
+        assert_eq!(stack.log().verify(&seen, &envelope()).await.expect("a comparison"), None);
     }
-    let seen = seen(&plan, &read(&stack, &plan).await.expect("a read"));
-    assert_eq!(stack.log().verify(&seen, &envelope()).await.expect("a comparison"), None);
 }
 
 #[tokio::test]
 async fn every_kind_of_boundary_is_mended_at_once() {
-    let (stack, [first, _]) = library().await;
+    let (stack, [first, _]) = library(BOOK).await;
     for boundary in ["bookId:b", "readerId:r", "bookId:b#readerId:r", "bookId:c"] {
         Damage::Delete.inflict(&stack, boundary).await;
     }
     // A fence of which nobody heard.
-    for (name, value) in [("cnt#Noted", number(2)), ("head", text(first.as_str()))] {
-        Damage::Set(name, value).inflict(&stack, "bookId:nowhere").await;
+    for (name, value) in [("cnt#Noted", number(2)), ("head", number(first))] {
+        Damage::Set(name, value).inflict(&stack, "readerId:nobody").await;
     }
     for passes in [1, 2] {
         let options = Options { passes, ..OPTIONS };
@@ -170,16 +189,17 @@ async fn every_kind_of_boundary_is_mended_at_once() {
         let mut texts: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
         texts.sort();
         assert_eq!(texts.len(), 5, "{texts:#?}");
-        let nowhere = format!(
-            "bookId:nowhere: no events; counts 2 Noted, found 0; head is {first}, found none"
-        );
-        assert_eq!(texts[3], nowhere);
-        assert!(texts[4].starts_with("readerId:r: no fence; counts 0 Noted, found 3;"));
+        let nobody = "readerId:nobody: no events; counts 2 Noted, found 0; \
+                      head is 2024-06-22T22:00:00.000Z, found no event";
+        assert_eq!(texts[3], nobody);
+        let reader = "readerId:r: no fence; counts 0 Noted, found 2; \
+                      head is missing, found 2024-06-22T23:00:00.000Z";
+        assert_eq!(texts[4], reader);
     }
     assert_eq!(repair(&stack).await.mended.len(), 5);
     stack.check_fences().await;
     assert!(verify(&stack).await.in_order());
-    stack.seed(events![noted("nowhere", "r", "first")]).await;
+    stack.seed(events![noted("nowhere", "nobody", "first")]).await;
     stack.check_fences().await;
 }
 
@@ -226,14 +246,22 @@ async fn a_boundary_that_is_newly_declared_is_filled() {
     let plan = plan(&stack, &[&[("readerId", "r")], &[("bookId", "b"), ("readerId", "r")]]);
     let read = read(&stack, &plan).await.expect("a read");
     assert_eq!(read.len(), 3);
-    decide(&stack, &seen(&plan, &read)).await.expect("the condition holds");
+    decide(&stack, READER, &seen(&plan, &read)).await.expect("the condition holds");
     stack.check_fences().await;
 }
 
-/// Appends what follows from `seen`, a little after everything else.
-pub(crate) async fn decide(stack: &Stack, seen: &Seen) -> Result<Vec<SequencedEvent>, LogError> {
+/// Appends what follows from `seen`, a little after everything else: by a reader's fence in the boundary
+/// itself, and by a partition's fence elsewhere, for in the partition the slots are the condition.
+pub(crate) async fn decide(
+    stack: &Stack,
+    fenced: Fenced,
+    seen: &Seen,
+) -> Result<Vec<SequencedEvent>, LogError> {
     let envelope = envelope();
-    let events = events![noted("b", "r", "decided")];
+    let events = match fenced {
+        BOOK => events![noted("elsewhere", "r", "decided")],
+        _ => events![noted("b", "r", "decided")],
+    };
     let append = Append { events, seen: Some(seen), record: None, envelope: &envelope };
     match stack.log().append(append).await? {
         Appended::Committed(events) => Ok(events),

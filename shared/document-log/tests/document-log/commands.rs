@@ -39,19 +39,19 @@ async fn done<C: DocumentSlice<Context = Basket>, S: Store>(
     category: &Category<Basket, S>,
     command: &C,
     key: Option<&str>,
-) -> Handled<u64> {
+) -> Handled {
     let envelope = key.map(keyed).unwrap_or_default();
     handle(category, command, &envelope).await.expect("it is settled")
 }
 
-/// An answer with events of type `Added` at these places.
-fn accepted(positions: &[u64], repeated: bool) -> Handled<u64> {
-    let event = |position: &u64| EventRef {
+/// An answer with events of type `Added` in these slots.
+fn accepted(slots: &[u64], repeated: bool) -> Handled {
+    let event = |slot: &u64| EventRef {
         event_type: "Added".to_owned(),
-        position: *position,
-        partition: Some("Basket-x%2F1".to_owned()),
+        partition: "Basket-x%2F1".to_owned(),
+        slot: *slot,
     };
-    let outcome = Outcome::Accepted(positions.iter().map(event).collect());
+    let outcome = Outcome::Accepted(slots.iter().map(event).collect());
     Handled { outcome, attempts: 1, repeated }
 }
 

@@ -138,7 +138,7 @@ async fn a_tip_without_unfolds_is_read_and_appended_to() {
     let span = Span::of_image(image.clone()).expect("a Tip").expect("an append");
     assert_eq!((span.index, span.events.len()), (0, 2));
     let fed = span.events[0].fed(&span.stream).expect("readable");
-    assert_eq!(fed.recorded_at, "2024-06-23T00:00:00.000Z");
+    assert_eq!(fed.recorded_at(), "2024-06-23T00:00:00.000Z");
     let stack = with(image).await;
     assert_eq!(one_more(&stack, || Access::Unoptimized).await, (3, 3));
     let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());

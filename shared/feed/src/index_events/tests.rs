@@ -3,12 +3,13 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::FutureExt;
-use ringfence_dcb_log::NewsError;
+use ringfence::BoundaryId;
 use ringfence_dynamo::Failure;
 
 use super::*;
-use crate::{FeedError, IndexError, Log};
+use crate::{FeedError, IndexError, Log, StreamError};
 
 /// Fails partitions according to their names.
 struct ByName;
@@ -23,7 +24,8 @@ impl Indexing for ByName {
         let outcome = |partition: &Partition| match partition.id.as_str() {
             "a:poison" => {
                 let partition = partition.id.clone();
-                Err(IndexError::News(Arc::new(NewsError::Uncounted { partition, event: None })))
+                let gap = StreamError::Gap { partition, wanted: 2, found: 3 };
+                Err(IndexError::Stream(Arc::new(gap)))
             }
             "a:throttled" => {
                 let source = Failure::Throttled { source: "slow down".into() };
@@ -72,11 +74,13 @@ impl Letters for Silent {
 }
 
 fn record(n: usize, id: &str) -> Value {
-    json!({ "dynamodb": {
-        "SequenceNumber": n.to_string(),
-        "Keys": { "id": { "S": id } },
-        "NewImage": { "event": { "S": "Changed" } },
-    }})
+    event(n, id, 1)
+}
+
+fn event(n: usize, id: &str, slot: u64) -> Value {
+    json!({ "dynamodb": { "SequenceNumber": n.to_string(), "NewImage": {
+        "id": { "S": id }, "position": { "N": slot.to_string() }, "event": { "S": "Changed" },
+    }}})
 }
 
 /// The time of an invocation.
@@ -97,7 +101,7 @@ async fn each_partition_succeeds_or_fails_on_its_own() {
     assert_eq!(report.failed_from.as_deref(), Some("3"));
     assert!(report.cause.unwrap().contains("throttled"));
     assert_eq!(letters[0]["partition"], "a:poison");
-    assert!(letters[0]["cause"].as_str().unwrap().contains("ringfence repair"));
+    assert!(letters[0]["cause"].as_str().unwrap().contains("put back what is missing"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +114,8 @@ async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
 
 #[tokio::test(start_paused = true)]
 async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
-    let records = [1, 2].map(|n| json!({ "dynamodb": { "SequenceNumber": n.to_string() } }));
+    let keyless = |n: u64| json!({ "SequenceNumber": n.to_string(), "NewImage": {} });
+    let records = [1, 2].map(|n| json!({ "dynamodb": keyless(n) }));
     let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
     let report = index(&ByName, &letters, &records, TIME).await;
     // The timer counts whole milliseconds, and the time is over in the next one.
@@ -159,29 +164,31 @@ impl Indexing for Once {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_failed_is_tried_again_with_the_newest_event_that_its_records_show() {
+async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show() {
     let letters = Mailbox { refuses: 0.into(), letters: Mutex::default() };
-    let position = |n: u64| format!("{n:013}-00000000-0000-4000-8000-000000000000");
-    let rings = [("a:1", 5), ("a:2", 9), ("a:2", 7)];
-    let records = rings.map(|(id, n)| {
-        let mut record = record(1, id);
-        record["dynamodb"]["Keys"]["position"]["S"] = position(n).into();
-        record
-    });
+    let records = [("a:1", 5), ("a:2", 9), ("a:2", 7)].map(|(id, slot)| event(1, id, slot));
     let indexing = Once(Mutex::default());
     let report = index(&indexing, &letters, &records, TIME).await;
     assert_eq!((report.indexed, report.failed_from), (2, None));
-    let bell = |id: &str, n: u64| Doorbell {
-        partition: BoundaryId::stored(id).into(),
-        event: Some(Position::try_from(position(n)).unwrap()),
+    let bell = |id: &str, slots: &[u64]| {
+        let item = |slot: &u64| {
+            Item::from([
+                ("id".to_owned(), AttributeValue::S(id.to_owned())),
+                ("position".to_owned(), AttributeValue::N(slot.to_string())),
+                ("event".to_owned(), AttributeValue::S("Changed".to_owned())),
+            ])
+        };
+        let events = slots.iter().map(|slot| (*slot, item(slot))).collect();
+        Doorbell { partition: BoundaryId::stored(id).into(), events }
     };
-    let expected = [vec![bell("a:1", 5), bell("a:2", 9)], vec![bell("a:2", 9)]];
+    let expected = [vec![bell("a:1", &[5]), bell("a:2", &[7, 9])], vec![bell("a:2", &[7, 9])]];
     assert_eq!(*indexing.0.lock().unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored() {
-    let fence = json!({ "dynamodb": { "Keys": { "id": { "S": "fence#a:1" } }, "NewImage": {} } });
+    let image = json!({ "id": { "S": "fence#a:1" }, "position": { "N": "0" } });
+    let fence = json!({ "dynamodb": { "NewImage": image } });
     let keyless = json!({ "dynamodb": { "NewImage": { "event": { "S": "Changed" } } } });
     let (report, letters) = run(&[fence, keyless.clone()], 0).await;
     let expected = Report { dead_letters: 1, ..Report::default() };
@@ -191,21 +198,33 @@ async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored(
 
 #[test]
 fn a_record_of_each_table_names_its_partition() {
-    let check = |change: Value, expected: Option<(Log, &str)>| {
-        let found = doorbell(&change).unwrap().map(|doorbell| doorbell.partition);
-        let expected = expected.map(|(log, id)| Partition { log, id: BoundaryId::stored(id) });
+    let check = |change: Value, expected: Option<(Log, &str, &[u64])>| {
+        let found = doorbell(&change).unwrap();
+        let found = found.map(|bell| (bell.partition, bell.events.into_keys().collect()));
+        let expected = expected.map(|(log, id, slots)| {
+            (Partition { log, id: BoundaryId::stored(id) }, slots.to_vec())
+        });
         assert_eq!(found, expected, "{change}");
     };
+    check(event(1, "a:1", 7)["dynamodb"].take(), Some((Log::Dcb, "a:1", &[7])));
     let aggregate = json!({ "aggregateId": { "S": "carts#a" }, "version": { "N": "1" } });
-    let change = json!({ "Keys": aggregate, "NewImage": aggregate });
-    check(change, Some((Log::Aggregates, "carts#a")));
+    check(json!({ "NewImage": aggregate }), Some((Log::Aggregates, "carts#a", &[1])));
+    check(json!({ "Keys": aggregate }), None);
     let tip = |stream: &str, appended: Option<&str>| {
         let appended = appended.map(|n| json!({ "N": n }));
-        let mut image = json!({ "n": { "N": "3" } });
+        let list = |value: Value| json!({ "L": [value.clone(), value.clone(), value] });
+        let mut image = json!({
+            "p": { "S": stream }, "i": { "N": "2147483647" }, "n": { "N": "3" },
+            "c": list(json!({ "S": "Added" })),
+            "e": list(json!({ "M": { "t": { "S": "2024-06-23T00:00:00Z" } } })),
+        });
         image.as_object_mut().unwrap().extend(appended.map(|a| ("a".to_owned(), a)));
-        json!({ "Keys": { "p": { "S": stream }, "i": { "N": "2147483647" } }, "NewImage": image })
+        json!({ "NewImage": image })
     };
-    check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1")));
+    check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1", &[1, 2])));
+    let mut torn = tip("carts-a", Some("2"));
+    torn["NewImage"]["n"] = json!({ "S": "?" });
+    check(torn, Some((Log::Documents, "carts-a", &[])));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);
     assert!(doorbell(&tip("carts", Some("1"))).is_err());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use ringfence_dynamo::{Random, Retry};
-use ringfence_feed::Partition;
+use ringfence_feed::{Doorbell, Partition};
 use tokio::time::sleep;
 
 use crate::streams;
@@ -18,7 +18,7 @@ const CRASHES: u64 = 10_000;
 /// Crash points of one world, whose index grows with each run.
 const CRASHES_OF_WORLD: u64 = 50;
 /// About the number of requests of a run that has something to do.
-const REQUESTS: u64 = 9;
+const REQUESTS: u64 = 12;
 
 /// One world: writers append, runs crash, and between crashes one run is not disturbed.
 async fn survive(seed: u64) {
@@ -37,7 +37,8 @@ async fn survive(seed: u64) {
             doorbells.extend(streams::any(&world, &mut random, things).await);
         }
         // Each doorbell rings at least once, together with any others.
-        let due: Vec<_> = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
+        let due = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
+        let due = delivered(&world, &mut random, due).await;
         let at = 1 + random.below(REQUESTS);
         let percent = [0, 10, 30][usize::try_from(random.below(3)).unwrap_or(0)];
         let weather = Weather::new(&[seed, crash], percent, Some(at));
@@ -58,6 +59,21 @@ async fn survive(seed: u64) {
     world.index_all(INDEX).await;
     let entries = world.check(INDEX).await;
     assert_eq!(entries[..known.len()], known[..]);
+}
+
+/// Doorbells of the partitions: some with nothing else, some with whichever events are delivered together.
+async fn delivered(world: &World, random: &mut Random, due: Vec<Partition>) -> Vec<Doorbell> {
+    let mut bells = Vec::new();
+    for partition in due {
+        let percent = [0, 50, 100][usize::try_from(random.below(3)).unwrap_or(0)];
+        if percent == 0 {
+            bells.push(partition.into());
+        } else {
+            let records = world.records(&partition).await.into_iter();
+            bells.extend(records.filter(|_| random.chance(percent)));
+        }
+    }
+    bells
 }
 
 fn survive_all(worlds: impl Iterator<Item = u64>) {
@@ -89,18 +105,23 @@ fn eight_indexers_of_the_same_partitions_agree() {
             let mut random = Random::new(&[seed, 2]);
             let mut world = World::new();
             world.epoch_entries = 5 + random.below(50);
-            for round in 0..4 {
+            // Each remembers an end of the index that the others have left behind.
+            let indexers: Vec<_> = (0..8)
+                .map(|n| Weather::new(&[seed, n], 10, None))
+                .map(|w| world.indexer(world.directed(Arc::new(w)), INDEX))
+                .collect();
+            for _ in 0..4 {
                 for _ in 0..10 {
                     let events = (0..=random.below(4)).map(|_| any(&mut random, 5)).collect();
                     world.append(events).await;
                     streams::any(&world, &mut random, 3).await;
                 }
                 let partitions: Vec<_> = world.events().await.into_keys().collect();
-                let indexers: Vec<_> = (0..8)
-                    .map(|n| Weather::new(&[seed, round, n], 10, None))
-                    .map(|w| world.indexer(world.directed(Arc::new(w)), INDEX))
-                    .collect();
-                let runs = indexers.iter().map(|i| i.index(partitions.clone(), Retry::default()));
+                let mut runs = Vec::new();
+                for indexer in &indexers {
+                    let due = delivered(&world, &mut random, partitions.clone()).await;
+                    runs.push(indexer.index(due, Retry::default()));
+                }
                 // With such faults each may give up; its effects stay.
                 join_all(runs).await;
                 sleep(Duration::from_secs(10)).await;

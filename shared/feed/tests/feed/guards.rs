@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::SequencedEvent;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
-use ringfence_feed::{FeedError, IndexError, Partition, Wrong};
+use ringfence_feed::{Index, IndexError, Partition, Wrong};
 
-use crate::world::{EVENTS, INDEX, World, changed, link_made, partition, run};
+use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};
 
 fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()
@@ -18,39 +19,16 @@ async fn put(world: &World, table: &str, item: Item) {
     put.send().await.expect("someone writes an item");
 }
 
-async fn pages(world: &World) -> Vec<Item> {
+async fn pages_of(world: &World) -> Vec<Item> {
     let mut pages = world.items(INDEX).await;
     pages.retain(|item| item.contains_key("e"));
     pages
 }
 
-/// A tip that was set back, as by a restore of some items, must not have pages written over.
+/// Other indexers put pages while one is on its way: within the epoch, or past it.
 #[test]
-fn a_page_is_never_written_over() {
-    run(1, async {
-        let world = World::new();
-        world.append(vec![changed(1, "x")]).await;
-        world.index_all(INDEX).await;
-        let before = pages(&world).await;
-        for item in world.items(INDEX).await.into_iter().filter(|item| !item.contains_key("e")) {
-            let delete = world.client.delete_item().table_name(INDEX);
-            let delete = delete.key("p", item["p"].clone()).key("i", item["i"].clone());
-            delete.send().await.expect("someone deletes an item");
-        }
-        world.append(vec![changed(2, "x")]).await;
-        let indexer = world.indexer(world.client.clone(), INDEX);
-        let outcomes = indexer.index([of(2)], Retry::default()).await;
-        let error = outcomes[&of(2)].as_ref().expect_err("there is a page already");
-        let IndexError::Feed(cause) = error else { panic!("{error:?}") };
-        assert!(matches!(**cause, FeedError::Malformed { .. }), "{cause:?}");
-        assert_eq!(pages(&world).await, before);
-    });
-}
-
-/// Another indexer moves the tip while a page is on its way: within the epoch, or by a whole one.
-#[test]
-fn an_indexer_goes_on_from_wherever_another_has_moved_the_tip() {
-    for moves in [1, 3] {
+fn an_indexer_goes_on_after_the_pages_that_others_have_put() {
+    for pages in [1, 3, 8] {
         run(2, async {
             let mut world = World::new();
             world.epoch_entries = 3;
@@ -58,32 +36,141 @@ fn an_indexer_goes_on_from_wherever_another_has_moved_the_tip() {
             world.index_all(INDEX).await;
             world.append(vec![changed(1, "x")]).await;
             let wire = Wire::default();
-            wire.inject("TransactWriteItems", 0, Fault::Delay(Duration::from_secs(1)));
+            wire.inject("PutItem", 0, Fault::Delay(Duration::from_secs(1)));
             let indexer = world.indexer(world.wired(&wire), INDEX);
             let late = indexer.index([of(1)], Retry::default());
             let others = async {
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                for n in 2..2 + moves {
+                for n in 2..2 + pages {
                     world.append(vec![changed(n, "x")]).await;
                     let indexer = world.indexer(world.client.clone(), INDEX);
                     indexer.index([of(n)], Retry::default()).await;
                 }
             };
             let (outcomes, ()) = futures::join!(late, others);
+            assert!(wire.is_spent());
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&1), "{outcomes:?}");
-            assert_eq!(world.check(INDEX).await.len() as u64, 2 + moves);
+            assert_eq!(world.check(INDEX).await.len() as u64, 2 + pages);
+        });
+    }
+}
+
+/// What it remembers is old by any number of pages and epochs. It finds the end in a few queries, and puts
+/// nothing over a page.
+#[test]
+fn an_indexer_that_remembers_an_old_end_finds_the_new_one() {
+    for (pages, queries) in [(0, 0), (1, 1), (2, 4), (300, 18)] {
+        run(3, async {
+            let mut world = World::new();
+            world.epoch_entries = 3;
+            world.append(vec![changed(0, "x")]).await;
+            let wire = Wire::default();
+            let indexer = world.indexer(world.wired(&wire), INDEX);
+            indexer.index([of(0)], Retry::default()).await;
+            let others = world.indexer(world.client.clone(), INDEX);
+            for _ in 0..pages {
+                world.append(vec![changed(1, "x")]).await;
+                others.index([of(1)], Retry::default()).await;
+            }
+            let before = pages_of(&world).await;
+            let event = world.append(vec![changed(2, "x")]).await.remove(0);
+            let _ = wire.take();
+            let outcomes = indexer.index([record(&world, &event).await], Retry::default()).await;
+            assert_eq!(outcomes[&of(2)].as_ref().ok(), Some(&1), "{outcomes:?}");
+            let exchanges = wire.take();
+            let asked = exchanges.iter().filter(|exchange| exchange.operation == "Query").count();
+            assert!(asked <= queries, "{pages} pages: {asked} queries");
+            let after = pages_of(&world).await;
+            assert!(before.iter().all(|page| after.contains(page)), "{pages} pages");
+            assert_eq!(world.check(INDEX).await.len(), 2 + pages);
+        });
+    }
+}
+
+/// The events are in the index, and nothing says of their partitions that they are.
+#[test]
+fn a_page_that_was_not_settled_is_settled_before_the_next_one_is_put() {
+    for lost in 0..3 {
+        run(4, async {
+            let world = World::new();
+            let events = world.append((0..3).map(|n| changed(n, "x")).collect()).await;
+            let wire = Wire::default();
+            wire.inject("UpdateItem", lost, Fault::error("AccessDeniedException"));
+            let indexer = world.indexer(world.wired(&wire), INDEX);
+            let outcomes = indexer.index((0..3).map(of), Retry::default()).await;
+            for outcome in outcomes.values() {
+                let error = outcome.as_ref().expect_err("not all is settled");
+                assert!(error.is_transient(), "{error:?}");
+            }
+            assert_eq!(world.feed(INDEX).await.len(), 3);
+            let index = Index::new(world.client.clone(), INDEX);
+            let known = async |event: &SequencedEvent| {
+                index.indexed(&event.partition, event.slot).await.expect("a progress")
+            };
+            let mut settled = 0;
+            for event in &events {
+                settled += u64::from(known(event).await.is_some());
+            }
+            assert!(settled < 3);
+            // Whoever is next mends it, for whichever partition it comes.
+            let next = world.append(vec![changed(1, "y"), changed(7, "x")]).await;
+            let next = record(&world, &next[1]).await;
+            let other = world.indexer(world.client.clone(), INDEX);
+            other.index([next], Retry::default()).await;
+            for event in &events {
+                assert!(known(event).await.is_some(), "{}", event.id());
+            }
+            world.index_all(INDEX).await;
+            assert_eq!(world.check(INDEX).await.len(), 5);
+        });
+    }
+}
+
+/// A move of a progress that arrives late does not set it back.
+#[test]
+fn a_progress_never_goes_back() {
+    run(5, async {
+        let world = World::new();
+        world.append(vec![changed(1, "x")]).await;
+        let wire = Wire::default();
+        wire.inject("UpdateItem", 0, Fault::Stray(Duration::from_secs(60)));
+        let indexer = world.indexer(world.wired(&wire), INDEX);
+        indexer.index([of(1)], Retry::default()).await;
+        let last = world.append(vec![changed(1, "y")]).await.remove(0);
+        indexer.index([of(1)], Retry::default()).await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let index = Index::new(world.client.clone(), INDEX);
+        let indexed = index.indexed(&last.partition, last.slot).await.expect("a progress");
+        assert_eq!(indexed.map(|at| at.to_string()), Some("2".to_owned()));
+        indexer.index([of(1)], Retry::default()).await;
+        assert_eq!(world.check(INDEX).await.len(), 2);
+    });
+}
+
+#[test]
+fn a_page_whose_answer_was_lost_is_not_put_twice() {
+    for (lost, counted) in [(Fault::LostAfter, 0), (Fault::LostBefore, 2)] {
+        run(6, async {
+            let world = World::new();
+            world.append(vec![changed(1, "x"), changed(1, "y")]).await;
+            let wire = Wire::default();
+            wire.inject("PutItem", 0, lost);
+            let indexer = world.indexer(world.wired(&wire), INDEX);
+            let outcomes = indexer.index([of(1)], Retry::default()).await;
+            assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&counted), "{outcomes:?}");
+            assert_eq!(world.check(INDEX).await.len(), 2);
         });
     }
 }
 
 #[test]
 fn events_that_others_index_between_the_two_reads_change_nothing() {
-    run(3, async {
+    run(7, async {
         let world = World::new();
         world.append(vec![changed(1, "x")]).await;
         let wire = Wire::default();
-        // The second of the reads is late; meanwhile another event is appended and indexed.
-        wire.inject("BatchGetItem", 1, Fault::Delay(Duration::from_secs(1)));
+        // The first query finds the end; the partition is read late. Meanwhile more is appended and indexed.
+        wire.inject("Query", 1, Fault::Delay(Duration::from_secs(1)));
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let late = indexer.index([of(1)], Retry::default());
         let others = async {
@@ -92,22 +179,33 @@ fn events_that_others_index_between_the_two_reads_change_nothing() {
             world.index_all(INDEX).await;
         };
         let (outcomes, ()) = futures::join!(late, others);
-        assert!(outcomes[&of(1)].is_ok(), "{outcomes:?}");
+        assert!(wire.is_spent() && outcomes[&of(1)].is_ok(), "{outcomes:?}");
         assert_eq!(world.check(INDEX).await.len(), 2);
     });
 }
 
-/// The second send repeats the first, so the effect of the first counts.
+/// As after a restore of the table to an earlier time.
 #[test]
-fn a_page_is_sent_again_with_its_token() {
-    run(4, async {
+fn an_event_in_the_slot_of_the_indexed_one_is_noticed() {
+    run(8, async {
         let world = World::new();
-        world.append(vec![changed(1, "x"), changed(1, "y")]).await;
-        let wire = Wire::default();
-        wire.inject("TransactWriteItems", 0, Fault::LostAfter);
-        let indexer = world.indexer(world.wired(&wire), INDEX);
-        let outcomes = indexer.index([of(1)], Retry::default()).await;
-        assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&2), "{outcomes:?}");
+        let first = world.append(vec![changed(1, "x")]).await.remove(0);
+        let before = record(&world, &first).await;
+        world.index_all(INDEX).await;
+        let delete = world.client.delete_item().table_name(EVENTS);
+        delete.set_key(Some(event_key(&first))).send().await.expect("someone deletes an event");
+        let other = world.append(vec![changed(1, "y")]).await.remove(0);
+        assert_eq!(other.slot, first.slot);
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let outcomes = indexer.index([before], Retry::default()).await;
+        assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&0), "it is the indexed one");
+        let outcomes = indexer.index([record(&world, &other).await], Retry::default()).await;
+        let error = outcomes[&of(1)].as_ref().expect_err("it would never be indexed");
+        assert!(matches!(error, IndexError::Replaced { slot: 1, .. }), "{error:?}");
+        assert!(!error.is_transient());
+        let report = indexer.verify(&|_, _| ()).await.expect("both can be read");
+        assert_eq!(report.wrong, [Wrong::Replaced { partition: of(1), slot: 1 }]);
+        assert_eq!(world.feed(INDEX).await.len(), 1);
     });
 }
 
@@ -125,7 +223,7 @@ fn no_partition_counts_as_done_while_the_index_takes_nothing() {
         indexer.index([of(0)], Retry::default()).await;
         let wire = Wire::default();
         for n in 0..8 {
-            wire.inject("TransactWriteItems", n, Fault::error("ThrottlingException"));
+            wire.inject("PutItem", n, Fault::error("ThrottlingException"));
         }
         let indexer = world.indexer(world.wired(&wire), INDEX);
         let retry = Retry::default().within(Duration::from_millis(200));
@@ -143,7 +241,7 @@ fn verify_names_an_entry_that_is_out_of_order() {
         let world = World::new();
         world.append(vec![changed(1, "x"), changed(1, "y")]).await;
         world.index_all(INDEX).await;
-        let mut page = pages(&world).await.remove(0);
+        let mut page = pages_of(&world).await.remove(0);
         let AttributeValue::L(mut entries) = page.remove("e").expect("entries") else {
             panic!("a page has a list")
         };
@@ -165,7 +263,7 @@ fn verify_goes_on_after_an_entry_that_can_not_be_decoded() {
         let world = World::new();
         world.append(vec![changed(1, "x"), changed(1, "y"), changed(1, "z")]).await;
         world.index_all(INDEX).await;
-        let mut page = pages(&world).await.remove(0);
+        let mut page = pages_of(&world).await.remove(0);
         let Some(AttributeValue::L(entries)) = page.get_mut("e") else { panic!("no list") };
         let AttributeValue::M(entry) = &mut entries[1] else { panic!("no map") };
         entry.remove("tags");
@@ -192,19 +290,23 @@ fn an_event_that_can_not_be_decoded_stops_neither_verify_nor_repair() {
         let mut broken = world.append(vec![changed(1, "x"), changed(1, "y")]).await;
         world.append(vec![changed(2, "x"), link_made(1)]).await;
         let broken = broken.remove(1);
-        let key = [("id", broken.partition.to_string()), ("position", broken.position.to_string())];
-        let key: Item = key.map(|(n, v)| (n.to_owned(), AttributeValue::S(v))).into();
-        let update = world.client.update_item().table_name(EVENTS).set_key(Some(key));
+        let update = world.client.update_item().table_name(EVENTS);
+        let update = update.set_key(Some(event_key(&broken)));
         update.update_expression("REMOVE tags").send().await.expect("someone breaks an event");
-        let foreign = [("id", "thingId:t9"), ("position", "1"), ("event", "Forgotten")];
-        let foreign = foreign.map(|(n, v)| (n.to_owned(), AttributeValue::S(v.to_owned())));
-        put(&world, EVENTS, foreign.into()).await;
+        let foreign = [
+            ("id", AttributeValue::S("thingId:t9".to_owned())),
+            ("position", AttributeValue::N("1".to_owned())),
+            ("event", AttributeValue::S("Forgotten".to_owned())),
+        ];
+        put(&world, EVENTS, foreign.map(|(name, value)| (name.to_owned(), value)).into()).await;
         let indexer = world.indexer(world.client.clone(), INDEX);
         let (report, outcomes) = indexer.repair(&|_, _| ()).await.expect("the rest is repaired");
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
         assert_eq!(wrong.len(), 2, "{wrong:?}");
-        let named = format!("item thingId:t1 {} is not an event: ", broken.position);
-        assert!(wrong.iter().any(|wrong| wrong.starts_with(&named)), "{wrong:?}");
+        assert!(
+            wrong.iter().any(|w| w.starts_with("item thingId:t1 2 is not an event: ")),
+            "{wrong:?}"
+        );
         assert!(
             wrong.iter().any(|w| w.starts_with("item thingId:t9 1 is not an event: ")),
             "{wrong:?}"
@@ -222,14 +324,13 @@ fn an_entry_is_stored_without_the_attributes_of_secondary_indexes() {
     run(9, async {
         let world = World::new();
         let event = world.append(vec![changed(1, "x")]).await.remove(0);
-        let key = [("id", event.partition.to_string()), ("position", event.position.to_string())];
-        let key: Item = key.map(|(n, v)| (n.to_owned(), AttributeValue::S(v))).into();
-        let update = world.client.update_item().table_name(EVENTS).set_key(Some(key));
+        let update = world.client.update_item().table_name(EVENTS);
+        let update = update.set_key(Some(event_key(&event)));
         let update = update.update_expression("SET tag_linkId = :l, tag_composite = :l");
         let update = update.expression_attribute_values(":l", AttributeValue::S("l1".to_owned()));
         update.send().await.expect("the attributes of two indexes");
         world.index_all(INDEX).await;
-        let page = pages(&world).await.remove(0);
+        let page = pages_of(&world).await.remove(0);
         let entry = page["e"].as_l().expect("a list")[0].as_m().expect("a map");
         let kept: Vec<_> = entry.keys().filter(|name| name.starts_with("tag_")).collect();
         assert!(kept.is_empty() && entry.contains_key("tags"), "{kept:?}");

@@ -1,19 +1,17 @@
-//! The new events of a partition are taken when its fence agrees, and not before.
+//! What is new in a partition: the next events by their numbers, as records show them or as they are read.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{BoundaryId, Catalog, Event};
-use ringfence_dcb_log::{DcbLog, Mark, NewsError, Progress};
+use ringfence::SequencedEvent;
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault, Wire};
-use ringfence_feed::{IndexError, Partition};
+use ringfence_feed::{Doorbell, IndexError, Indexer, Partition, StreamError};
 
 use crate::world::{
-    Changed, EVENTS, INDEX, World, by_partition, changed, link_made, linked, partition, run,
+    EVENTS, INDEX, World, by_partition, changed, event_key, linked, partition, record, run,
 };
 
-/// A page that lacks the events at `hidden`.
+/// A page of the event table that lacks the events at `hidden`.
 fn without(hidden: &[usize]) -> Fault {
     let hidden = hidden.to_vec();
     Fault::Reply(Edit::new(move |answer| {
@@ -26,33 +24,125 @@ fn without(hidden: &[usize]) -> Fault {
     }))
 }
 
-/// What the fence of a partition says.
-async fn mark(log: &DcbLog, of: &BoundaryId) -> Mark {
-    let marks = log.marks(&[(of.clone(), None)], Retry::default()).await;
-    marks.expect("an answer").remove(0).expect("a fence that counts")
+fn of(n: u64) -> Partition {
+    partition(&changed(n, "x")).into()
 }
 
-/// How many events are new, and how many queries the read took.
-async fn news(world: &World, wire: &Wire, of: &BoundaryId) -> (Result<usize, NewsError>, usize) {
-    let log = DcbLog::new(world.wired(wire), EVENTS, crate::world::catalog(), world.clock.clone());
-    let retry = Retry::default();
-    let mark = mark(&log, of).await;
-    let news = log.news(of, &Progress::default(), &mark, retry).await;
-    let queries = wire.take().iter().filter(|exchange| exchange.operation == "Query").count();
-    (news.map(|news| news.events.len()), queries)
+/// What records show of some events of a partition.
+async fn records(world: &World, events: &[&SequencedEvent]) -> Vec<Doorbell> {
+    let mut records = Vec::new();
+    for event in events {
+        records.push(record(world, event).await);
+    }
+    records
+}
+
+/// An indexer that knows the end of the index, and its requests from now on.
+async fn warm(world: &World) -> (Indexer, Wire) {
+    let wire = Wire::default();
+    let indexer = world.indexer(world.wired(&wire), INDEX);
+    let event = world.append(vec![changed(99, "x")]).await.remove(0);
+    indexer.index([event.partition], Retry::default()).await;
+    let _ = wire.take();
+    (indexer, wire)
+}
+
+fn asked(wire: &Wire) -> Vec<String> {
+    wire.take().into_iter().map(|exchange| exchange.operation).collect()
+}
+
+const TAKEN: [&str; 3] = ["BatchGetItem", "PutItem", "UpdateItem"];
+const READ: [&str; 4] = ["BatchGetItem", "Query", "PutItem", "UpdateItem"];
+
+#[test]
+fn an_image_that_continues_what_is_indexed_is_taken_without_a_read() {
+    run(0, async {
+        let world = World::new();
+        let (indexer, wire) = warm(&world).await;
+        for note in ["x", "y"] {
+            let event = world.append(vec![changed(1, note), changed(1, note)]).await;
+            let bells = records(&world, &[&event[0], &event[1]]).await;
+            let outcomes = indexer.index(bells, Retry::default()).await;
+            assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&2), "{outcomes:?}");
+            assert_eq!(asked(&wire), TAKEN);
+        }
+        assert_eq!(world.check(INDEX).await.len(), 5);
+    });
 }
 
 #[test]
-fn a_torn_page_is_read_again() {
-    run(0, async {
+fn images_may_come_in_any_order() {
+    run(1, async {
         let world = World::new();
-        let of = partition(&changed(1, "x"));
-        world.append(vec![changed(1, "x"), changed(1, "y"), changed(1, "z")]).await;
-        for hidden in [[0].as_slice(), &[1], &[2], &[0, 2], &[0, 1, 2]] {
-            let wire = Wire::default();
+        let (indexer, wire) = warm(&world).await;
+        let events = world.append((0..3).map(|_| changed(1, "x")).collect()).await;
+        let bells = records(&world, &[&events[2], &events[0], &events[1], &events[0]]).await;
+        let outcomes = indexer.index(bells, Retry::default()).await;
+        assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{outcomes:?}");
+        assert_eq!(asked(&wire), TAKEN);
+        world.check(INDEX).await;
+    });
+}
+
+#[test]
+fn an_image_over_a_gap_is_not_taken_but_the_partition_read() {
+    run(2, async {
+        let world = World::new();
+        let (indexer, wire) = warm(&world).await;
+        let events = world.append((0..4).map(|_| changed(1, "x")).collect()).await;
+        // Slot 2 at the beginning, then slots 3 and 4 after 2.
+        for (shown, indexed) in [(vec![1], 4), (vec![2, 3], 0)] {
+            let shown: Vec<_> = shown.iter().map(|n: &usize| &events[*n]).collect();
+            let bells = records(&world, &shown).await;
+            let outcomes = indexer.index(bells, Retry::default()).await;
+            assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&indexed), "{outcomes:?}");
+            let expected = if indexed > 0 { READ.to_vec() } else { vec!["BatchGetItem"] };
+            assert_eq!(asked(&wire), expected);
+        }
+        // What continues is taken, and what follows on a gap is read.
+        let more = world.append((0..3).map(|_| changed(1, "y")).collect()).await;
+        let bells = records(&world, &[&more[0], &more[2]]).await;
+        let outcomes = indexer.index(bells, Retry::default()).await;
+        assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{outcomes:?}");
+        assert_eq!(asked(&wire), READ);
+        assert_eq!(world.check(INDEX).await.len(), 8);
+    });
+}
+
+#[test]
+fn an_image_of_an_indexed_event_is_neither_read_nor_written() {
+    run(3, async {
+        let world = World::new();
+        let (indexer, wire) = warm(&world).await;
+        let events = world.append(vec![changed(1, "x"), changed(1, "y")]).await;
+        indexer.index([of(1)], Retry::default()).await;
+        let _ = wire.take();
+        for event in &events {
+            let outcomes = indexer.index(records(&world, &[event]).await, Retry::default()).await;
+            assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&0), "{outcomes:?}");
+            assert_eq!(asked(&wire), ["BatchGetItem"]);
+        }
+        assert_eq!(world.check(INDEX).await.len(), 3);
+    });
+}
+
+/// A record shows the last of three events; the reads show some of the others late.
+#[test]
+fn a_torn_page_is_read_again() {
+    run(4, async {
+        let cases = [(&[0][..], 2), (&[1], 2), (&[2], 1), (&[0, 2], 2), (&[0, 1, 2], 2)];
+        for (hidden, queries) in cases {
+            let world = World::new();
+            let (indexer, wire) = warm(&world).await;
+            let events = world.append((0..3).map(|_| changed(1, "x")).collect()).await;
             wire.inject("Query", 0, without(hidden));
-            let (news, queries) = news(&world, &wire, &of).await;
-            assert_eq!((news.expect("all of it"), queries), (3, 2), "{hidden:?}");
+            let bells = records(&world, &[&events[2]]).await;
+            let outcomes = indexer.index(bells, Retry::default()).await;
+            assert!(wire.is_spent());
+            assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{hidden:?}: {outcomes:?}");
+            let reads = asked(&wire).iter().filter(|operation| *operation == "Query").count();
+            assert_eq!(reads, queries, "{hidden:?}");
+            world.check(INDEX).await;
         }
     });
 }
@@ -60,147 +150,80 @@ fn a_torn_page_is_read_again() {
 /// The events are there. Giving up on the partition would leave it to a person.
 #[test]
 fn a_torn_page_at_the_deadline_is_for_the_next_delivery() {
-    run(7, async {
+    run(5, async {
         let world = World::new();
+        let (indexer, wire) = warm(&world).await;
         let of = world.append(vec![changed(1, "x"), changed(1, "y")]).await.remove(0).partition;
-        let wire = Wire::default();
         wire.inject("Query", 0, without(&[0]));
-        let indexer = world.indexer(world.wired(&wire), INDEX);
         let retry = Retry::default().within(Duration::ZERO);
         let outcomes = indexer.index([of.clone()], retry).await;
         assert!(wire.is_spent());
-        let error =
-            outcomes[&Partition::from(of.clone())].as_ref().expect_err("no time to look again");
+        let error = outcomes[&Partition::from(of)].as_ref().expect_err("no time to look again");
         assert!(error.is_transient(), "{error:?}");
         world.index_all(INDEX).await;
-        assert_eq!(world.check(INDEX).await.len(), 2);
+        assert_eq!(world.check(INDEX).await.len(), 3);
     });
 }
 
-/// An older event is not visible yet, and a newer one takes its place in the count.
 #[test]
-fn an_event_after_the_fences_head_does_not_count_for_a_missing_one() {
-    run(1, async {
+fn an_event_that_stays_missing_is_named_and_nothing_after_it_is_indexed() {
+    run(6, async {
         let world = World::new();
-        let of = partition(&changed(1, "x"));
-        world.append(vec![changed(1, "x")]).await;
-        let wire = Wire::default();
-        let log =
-            DcbLog::new(world.wired(&wire), EVENTS, crate::world::catalog(), world.clock.clone());
-        let mark = mark(&log, &of).await;
-        let second = world.append(vec![changed(1, "y")]).await.remove(0);
-        wire.inject("Query", 0, without(&[0]));
-        let news = log.news(&of, &Progress::default(), &mark, Retry::default()).await;
-        let news = news.expect("the first event").events;
-        assert_eq!(news.len(), 1);
-        assert_ne!(news[0]["position"], AttributeValue::S(second.position.to_string()));
+        let events = world.append((0..3).map(|_| changed(1, "x")).collect()).await;
+        let item = world.client.delete_item().table_name(EVENTS);
+        let item = item.set_key(Some(event_key(&events[1])));
+        item.send().await.expect("someone deletes an event");
+        for bells in [vec![Doorbell::from(of(1))], records(&world, &[&events[2]]).await] {
+            let indexer = world.indexer(world.client.clone(), INDEX);
+            let outcomes = indexer.index(bells, Retry::default()).await;
+            let error = outcomes[&of(1)].as_ref().expect_err("slot 2 is missing");
+            let IndexError::Stream(cause) = error else { panic!("{error:?}") };
+            assert!(matches!(**cause, StreamError::Gap { wanted: 2, found: 3, .. }), "{cause:?}");
+            let said = "thingId:t1 has event 3 but not event 2; put back what is missing";
+            assert_eq!(cause.to_string(), said);
+            assert!(!error.is_transient());
+            assert_eq!(world.feed(INDEX).await.len(), 1);
+        }
     });
 }
 
 #[test]
-fn an_event_that_names_no_context_is_indexed_with_that_of_its_type() {
-    run(8, async {
+fn an_event_that_names_no_context_is_indexed_without_one() {
+    run(7, async {
         let world = World::new();
         let event = world.append(vec![changed(1, "x")]).await.remove(0);
-        let text = |text: String| AttributeValue::S(text);
         let update = world.client.update_item().table_name(EVENTS);
-        let update = update.key("id", text(event.partition.to_string()));
-        let update = update.key("position", text(event.position.to_string()));
+        let update = update.set_key(Some(event_key(&event)));
         let update = update.update_expression("REMOVE #context");
         update.expression_attribute_names("#context", "context").send().await.expect("an update");
         world.index_all(INDEX).await;
-        assert_eq!(world.check(INDEX).await.remove(0).event, event);
-    });
-}
-
-#[test]
-fn events_stored_elsewhere_are_not_waited_for() {
-    run(2, async {
-        let world = World::new();
-        world.append(vec![link_made(1), linked(1, 1), linked(2, 1)]).await;
-        world.append(vec![linked(2, 1)]).await;
-        let of = partition(&link_made(1));
-        let (news, queries) = news(&world, &Wire::default(), &of).await;
-        assert_eq!((news.expect("the event of the link"), queries), (1, 1));
-        world.index_all(INDEX).await;
-        world.check(INDEX).await;
-    });
-}
-
-#[test]
-fn counts_that_never_agree_name_fence_type_and_way_out() {
-    run(3, async {
-        let world = World::new();
-        let event = world.append(vec![changed(1, "x"), changed(1, "y")]).await.remove(1);
-        let text = |value: &str| AttributeValue::S(value.to_owned());
-        let key = [("id", event.partition.as_str()), ("position", &*event.position.to_string())];
-        let key = key.map(|(name, value)| (name.to_owned(), text(value))).into();
-        let item = world.client.delete_item().table_name(EVENTS).set_key(Some(key));
-        item.send().await.expect("someone deletes an event");
-        let wire = Wire::default();
-        let (few, queries) = news(&world, &wire, &event.partition).await;
-        assert_eq!(
-            (few.expect_err("one is missing").to_string().as_str(), queries),
-            ("fence#thingId:t1 counts 2 Changed, the partition has 1; run `ringfence verify`", 8)
-        );
-        let indexer = world.indexer(world.client.clone(), INDEX);
-        let outcomes = indexer.index([event.partition.clone()], Retry::default()).await;
-        let error = outcomes[&Partition::from(event.partition.clone())]
-            .as_ref()
-            .expect_err("it can't be told");
-        assert!(matches!(error, IndexError::News(_)) && !error.is_transient());
-
-        for n in ["0000000000001-x", "0000000000002-x"] {
-            let put = world.client.put_item().table_name(EVENTS);
-            let put = put.item("id", text("thingId:t1")).item("position", text(n));
-            put.item("event", text("Changed")).send().await.expect("someone writes events");
-        }
-        let (many, queries) = news(&world, &wire, &event.partition).await;
-        assert_eq!(queries, 1, "too many stay too many");
-        assert!(many.expect_err("one too many").to_string().contains("counts 2 Changed"));
-    });
-}
-
-#[test]
-fn a_type_that_the_catalog_does_not_know_is_named() {
-    run(4, async {
-        let world = World::new();
-        world.append(vec![link_made(1), linked(1, 1)]).await;
-        let catalog = Catalog::new("things", [Changed::SCHEMA]).expect("one type");
-        let log = DcbLog::new(world.client.clone(), EVENTS, catalog, world.clock.clone());
-        let of = partition(&link_made(1));
-        let retry = Retry::default();
-        let mark = mark(&log, &of).await;
-        let news = log.news(&of, &Progress::default(), &mark, retry).await;
-        let error = news.expect_err("one is stored elsewhere").to_string();
-        assert_eq!(
-            error,
-            "fence#linkId:l1 counts 1 Linked, the partition has 0; \
-             add the type to the catalog if it is stored elsewhere"
-        );
+        let entry = world.feed(INDEX).await.remove(0);
+        assert_eq!(entry.event, SequencedEvent { context: String::new(), ..event });
     });
 }
 
 #[test]
 fn an_event_that_can_not_be_decoded_holds_up_only_its_partition() {
-    run(5, async {
+    run(8, async {
         let world = World::new();
         let events = world.append(vec![changed(1, "x"), changed(1, "y"), changed(1, "z")]).await;
         world.append(vec![changed(2, "x")]).await;
-        let text = |value: &str| AttributeValue::S(value.to_owned());
-        let key = [("id", "thingId:t1"), ("position", &*events[1].position.to_string())];
-        let key = key.map(|(name, value)| (name.to_owned(), text(value))).into();
-        let update = world.client.update_item().table_name(EVENTS).set_key(Some(key));
+        let update = world.client.update_item().table_name(EVENTS);
+        let update = update.set_key(Some(event_key(&events[1])));
         let update = update.update_expression("REMOVE tags");
         update.send().await.expect("someone breaks an event");
-        let indexer = world.indexer(world.client.clone(), INDEX);
-        let of = |n| partition(&changed(n, "x"));
-        let outcomes = indexer.index([of(1), of(2)], Retry::default()).await;
-        let error = outcomes[&Partition::from(of(1))].as_ref().expect_err("it can't be decoded");
-        assert!(error.to_string().contains(&events[1].position.to_string()), "{error}");
-        assert_eq!(outcomes[&Partition::from(of(2))].as_ref().ok(), Some(&1));
+        let shown = records(&world, &[&events[0], &events[1]]).await;
+        for bells in [shown, vec![of(1).into()]] {
+            let indexer = world.indexer(world.client.clone(), INDEX);
+            let bells = bells.into_iter().chain([of(2).into()]);
+            let outcomes = indexer.index(bells, Retry::default()).await;
+            let error = outcomes[&of(1)].as_ref().expect_err("it can't be decoded");
+            assert_eq!(error.to_string(), "event 2 of thingId:t1 can't be decoded");
+            assert!(outcomes[&of(2)].is_ok(), "{outcomes:?}");
+        }
         let indexed = by_partition(world.feed(INDEX).await.into_iter().map(|entry| entry.event));
-        assert_eq!(indexed[&Partition::from(of(1))], events[..1]);
+        assert_eq!(indexed[&of(1)], events[..1]);
+        assert_eq!(indexed[&of(2)].len(), 1);
     });
 }
 
@@ -227,10 +250,8 @@ fn verify_tells_what_is_behind_and_what_is_wrong_and_repair_indexes_the_rest() {
         assert!(report.behind.is_empty() && report.wrong.is_empty(), "{report:?}");
         world.check(INDEX).await;
 
-        let key = [("id", last.partition.as_str()), ("position", &*last.position.to_string())];
-        let key = key.map(|(n, v)| (n.to_owned(), AttributeValue::S(v.to_owned()))).into();
-        let item = world.client.delete_item().table_name(EVENTS).set_key(Some(key));
-        item.send().await.expect("someone deletes an event");
+        let item = world.client.delete_item().table_name(EVENTS);
+        item.set_key(Some(event_key(&last))).send().await.expect("someone deletes an event");
         let report = indexer.verify(&nothing).await.expect("both can be read");
         let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
         assert_eq!(wrong, ["thingId:t1: the index has 3 events, the table 2 up to the same event"]);

@@ -124,11 +124,11 @@ fn a_reader_without_end_gets_new_events() {
             world.index_all(INDEX).await;
             let entry = feed.next().await.expect("it never ends").expect("an entry");
             assert_eq!(entry.event, event);
-            let indexed = index.indexed(&event.partition, &event.position).await;
+            let indexed = index.indexed(&event.partition, event.slot).await;
             assert_eq!(indexed.expect("a progress"), Some(entry.checkpoint));
             assert_eq!(
-                index.end().await.expect("the tip").max(entry.checkpoint),
-                index.end().await.expect("the tip")
+                index.end().await.expect("the end").max(entry.checkpoint),
+                index.end().await.expect("the end")
             );
         }
     });
@@ -139,15 +139,15 @@ fn an_event_that_is_not_indexed_yet_has_no_checkpoint() {
     run(8, async {
         let world = World::new();
         let index = Index::new(world.client.clone(), INDEX);
-        assert_eq!(index.end().await.expect("no tip"), Checkpoint::START);
+        assert_eq!(index.end().await.expect("the end"), Checkpoint::START);
         let first = world.append(vec![changed(1, "x")]).await.remove(0);
-        assert_eq!(index.indexed(&first.partition, &first.position).await.expect("none"), None);
+        assert_eq!(index.indexed(&first.partition, first.slot).await.expect("none"), None);
         world.index_all(INDEX).await;
         let second = world.append(vec![changed(1, "x")]).await.remove(0);
-        let of = async |event: &ringfence::FedEvent| {
-            index.indexed(&event.partition, &event.position).await.expect("a progress")
+        let of = async |event: &ringfence::SequencedEvent| {
+            index.indexed(&event.partition, event.slot).await.expect("a progress")
         };
-        assert_eq!(of(&first).await, Some(index.end().await.expect("the tip")));
+        assert_eq!(of(&first).await, Some(index.end().await.expect("the end")));
         assert_eq!(of(&second).await, None);
     });
 }

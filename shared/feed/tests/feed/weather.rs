@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::streams::AGGREGATES;
-use crate::world::EVENTS;
+use crate::world::{EVENTS, INDEX};
 
 /// Longer than any test lets an indexer run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
@@ -83,16 +83,12 @@ impl Director for Weather {
         if operation == "BatchGetItem" && state.random.chance(percent) {
             faults.push(unprocessed(state.random.next()));
         }
-        let fences = operation == "BatchGetItem" && request["RequestItems"][EVENTS].is_object();
-        if fences && state.random.chance(percent) {
-            // In the middle of an append its fences may not be visible yet.
+        let replica = request["TableName"] == INDEX && request["ConsistentRead"] != true;
+        if operation == "Query" && replica && state.random.chance(percent) {
             faults.push(Fault::stale(state.random.next()));
         }
         if state.random.chance(percent) {
-            faults.push(fault(&mut state.random, operation, request));
-            if state.random.chance(30) && operation == "TransactWriteItems" {
-                faults.insert(0, Fault::without_token());
-            }
+            faults.push(fault(&mut state.random, operation));
         }
         faults
     }
@@ -104,23 +100,16 @@ impl Director for Weather {
     }
 }
 
-fn fault(random: &mut Random, operation: &str, request: &Value) -> Fault {
+fn fault(random: &mut Random, operation: &str) -> Fault {
     let failed = json!({ "__type": "InternalServerError", "message": "injected" });
-    let writes = operation == "TransactWriteItems";
-    match random.below(if writes { 8 } else { 4 }) {
+    let writes = ["PutItem", "UpdateItem"].contains(&operation);
+    match random.below(if writes { 6 } else { 4 }) {
         0 => Fault::error("ThrottlingException"),
         1 => Fault::LostBefore,
         2 => Fault::LostAfter,
         3 => Fault::Answer(500, failed),
         4 => Fault::AnswerAfter(500, failed),
-        5 => Fault::Stray(Duration::from_millis(random.below(3_000))),
-        6 => Fault::error("TransactionInProgressException"),
-        _ => {
-            let actions = request["TransactItems"].as_array().map_or(1, Vec::len);
-            let mut codes = vec!["None"; actions];
-            codes[actions - 1] = "TransactionConflict";
-            Fault::cancelled(&codes)
-        }
+        _ => Fault::Stray(Duration::from_millis(random.below(3_000))),
     }
 }
 
@@ -131,7 +120,8 @@ fn torn(weather: Weather) -> Fault {
         let State { random, hidden, percent, .. } = &mut *state;
         let Some(items) = answer["Items"].as_array_mut() else { return };
         items.retain(|item| {
-            let key = ["position", "aggregateId", "version"].map(|name| item[name].to_string());
+            let key = ["id", "position", "aggregateId", "version"];
+            let key = key.map(|name| item[name].to_string());
             let times = hidden.entry(key.concat()).or_default();
             if *times < HIDDEN_MAX && random.chance(*percent) {
                 *times += 1;
@@ -151,10 +141,9 @@ fn unprocessed(seed: u64) -> Fault {
         let mut left = serde_json::Map::new();
         for (table, items) in tables.iter_mut() {
             let Some(items) = items.as_array_mut() else { continue };
-            let (hash, range) = if *table == EVENTS { ("id", "position") } else { ("p", "i") };
             let keys: Vec<_> = items
                 .extract_if(.., |_| random.chance(50))
-                .map(|item| json!({ hash: item[hash], range: item[range] }))
+                .map(|item| json!({ "p": item["p"], "i": item["i"] }))
                 .collect();
             if !keys.is_empty() {
                 left.insert(table.clone(), json!({ "Keys": keys }));

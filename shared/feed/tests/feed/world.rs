@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, FedEvent, NewEvent, id_type,
+    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, NewEvent, SequencedEvent,
+    id_type,
 };
 use ringfence_aggregate_log::{Table, event_of_image};
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Direction, DocumentLog, DynamoStore};
+use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::wire::{Director, Wire};
 use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
 use ringfence_feed::{
-    Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Logs, Partition, Until,
+    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Log, Logs, Partition, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;
@@ -108,6 +110,21 @@ pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
     runtime.expect("a runtime without input and output").block_on(test)
 }
 
+/// What a stream record shows of an event of the DCB log.
+pub(crate) async fn record(world: &World, event: &SequencedEvent) -> Doorbell {
+    let image = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(event)));
+    let image = image.send().await.expect("an answer").item.expect("an event");
+    Doorbell::of_image(image).expect("an image of the table").expect("an event")
+}
+
+/// The key of an event's item in the table of the DCB log.
+pub(crate) fn event_key(event: &SequencedEvent) -> Item {
+    Item::from([
+        ("id".to_owned(), AttributeValue::S(event.partition.to_string())),
+        ("position".to_owned(), AttributeValue::N(event.slot.to_string())),
+    ])
+}
+
 /// The tables, and writers without faults.
 pub(crate) struct World {
     engine: Engine,
@@ -123,7 +140,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let engine = Engine::memory().expect("a database in memory");
         for (table, hash, (range, kind)) in [
-            (EVENTS, "id", ("position", "S")),
+            (EVENTS, "id", ("position", "N")),
             (AGGREGATES, "aggregateId", ("version", "N")),
             (DOCUMENTS, "p", ("i", "N")),
             (INDEX, "p", ("i", "N")),
@@ -167,11 +184,11 @@ impl World {
     }
 
     /// Appends the events in one transaction; where they are.
-    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
-            Ok(Appended::Committed(events)) => events.into_iter().map(FedEvent::from).collect(),
+            Ok(Appended::Committed(events)) => events,
             other => panic!("not committed: {other:?}"),
         }
     }
@@ -186,9 +203,8 @@ impl World {
     }
 
     /// The events of the tables, by partition, in order.
-    pub(crate) async fn events(&self) -> BTreeMap<Partition, Vec<FedEvent>> {
-        let events = self.log.scan().map_ok(FedEvent::from);
-        let mut events: Vec<_> = events.try_collect().await.expect("a scan");
+    pub(crate) async fn events(&self) -> BTreeMap<Partition, Vec<SequencedEvent>> {
+        let mut events: Vec<_> = self.log.scan().try_collect().await.expect("a scan");
         for item in self.items(AGGREGATES).await {
             events.push(event_of_image(item).expect("an event").into());
         }
@@ -202,8 +218,27 @@ impl World {
             let found: Vec<_> = found.try_collect().await.expect("a stream");
             events.extend(found.iter().map(|event| event.fed(&head.stream).expect("readable")));
         }
-        events.sort_by(|a, b| a.position.cmp(&b.position));
+        events.sort_by_key(|event| event.slot);
         by_partition(events)
+    }
+
+    /// What stream records show of a partition as it is now: each of its events, or the last append of a
+    /// document.
+    pub(crate) async fn records(&self, partition: &Partition) -> Vec<Doorbell> {
+        let (table, key, id) = match partition.log {
+            Log::Dcb => (EVENTS, "id", partition.to_string()),
+            Log::Aggregates => (AGGREGATES, "aggregateId", partition.to_string()),
+            Log::Documents => {
+                let stream = StreamName::of_partition(&partition.id).expect("a stream");
+                (DOCUMENTS, "p", stream.to_string())
+            }
+        };
+        let query = self.client.query().table_name(table).key_condition_expression("#id = :id");
+        let query = query.expression_attribute_names("#id", key);
+        let query = query.expression_attribute_values(":id", AttributeValue::S(id));
+        let items = query.send().await.expect("an answer").items.unwrap_or_default();
+        let records = items.into_iter().map(|image| Doorbell::of_image(image).expect("a table"));
+        records.flatten().collect()
     }
 
     pub(crate) async fn feed(&self, table: &str) -> Vec<Entry> {
@@ -237,8 +272,8 @@ impl World {
 }
 
 pub(crate) fn by_partition(
-    events: impl IntoIterator<Item = FedEvent>,
-) -> BTreeMap<Partition, Vec<FedEvent>> {
+    events: impl IntoIterator<Item = SequencedEvent>,
+) -> BTreeMap<Partition, Vec<SequencedEvent>> {
     let mut partitions: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for event in events {
         partitions.entry(Partition::of(&event)).or_default().push(event);

@@ -9,7 +9,7 @@ use std::{
 
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
-use ringfence::{Consistency, FedEvent};
+use ringfence::{Consistency, SequencedEvent};
 use ringfence_document_log::{
     Batch, Direction, MemoryStore, Page, Query, StreamName, Streams, Write,
 };
@@ -118,12 +118,12 @@ fn lamps(quantity: u32) -> String {
     json!({ "cartId": "cart-1", "productId": "lamp", "quantity": quantity }).to_string()
 }
 
-fn added(position: u64) -> Value {
-    json!({ "type": "ItemAdded", "position": position, "partition": "carts-cart-1" })
+fn added(slot: u64) -> Value {
+    json!({ "type": "ItemAdded", "slot": slot, "partition": "carts-cart-1" })
 }
 
-/// The events of the stream.
-async fn events(far: &Far) -> Vec<FedEvent> {
+/// What is in the stream.
+async fn events(far: &Far) -> Vec<SequencedEvent> {
     let log = DocumentLog::new(far.clone(), Clock::fixed(NOW_MS));
     let (stream, envelope) = (StreamName::new("carts", "cart-1").unwrap(), Envelope::default());
     let all = 0..u64::MAX;

@@ -95,7 +95,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     let request = super::request(&ada("ada").to_string(), headers);
     let invoked = shop.invoke::<RegisterCustomer>(request).await;
     let event = json!({
-        "type": "CustomerRegistered", "position": 1, "partition": "customers#ada",
+        "type": "CustomerRegistered", "slot": 1, "partition": "customers#ada",
     });
     let (status, _, body) = parts(&invoked);
     assert_eq!((status, body), (200, json!({ "accepted": true, "events": [event] })));
@@ -106,7 +106,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     );
 
     let invoked = shop.invoke::<RenameCustomer>(rename("Eve")).await;
-    assert_eq!(invoked.answer.unwrap()["events"][0]["position"], 2);
+    assert_eq!(invoked.answer.unwrap()["events"][0]["slot"], 2);
 
     let events = shop.events("ada").await;
     let metadata = events[0].metadata.as_ref().unwrap();

@@ -22,14 +22,9 @@ struct Waiting {
 
 impl Handler for Waiting {
     type Slice = RecordDemand;
-    type Place = u64;
     type Error = HandleError;
 
-    async fn handle(
-        &self,
-        _: &RecordDemand,
-        envelope: &Envelope,
-    ) -> Result<Handled<u64>, HandleError> {
+    async fn handle(&self, _: &RecordDemand, envelope: &Envelope) -> Result<Handled, HandleError> {
         self.deadlines.lock().unwrap().push(envelope.deadline_ms);
         if !self.answers {
             return pending().await;

@@ -16,7 +16,7 @@ use ringfence_dynamo::Random;
 use tokio::sync::Notify;
 
 use super::{
-    tests::{catalog, poison, position, record, unreachable_now},
+    tests::{catalog, event_id, poison, record, unreachable_now},
     *,
 };
 
@@ -139,7 +139,7 @@ impl World {
 
     fn is_done(&self, record: usize) -> bool {
         self.kept.lock().unwrap().contains(&record.to_string())
-            || self.sent.lock().unwrap().contains(&position(record))
+            || self.sent.lock().unwrap().contains(&event_id(record))
     }
 }
 
@@ -197,7 +197,7 @@ async fn run(number: u64) {
         assert!(world.is_done(n), "run {number}: record {n} is lost");
     }
     for n in poisoned {
-        let sent = world.sent.lock().unwrap().contains(&position(n));
+        let sent = world.sent.lock().unwrap().contains(&event_id(n));
         assert!(!sent, "run {number}: poison {n} is on the bus");
     }
 }

@@ -62,8 +62,8 @@ impl Letters for &Scripted {
     }
 }
 
-pub(super) fn position(n: usize) -> String {
-    format!("{n:013}-00000000-0000-4000-8000-000000000000")
+pub(super) fn event_id(n: usize) -> String {
+    format!("orderId:o1/{n}")
 }
 
 pub(super) fn record(n: usize, bytes: usize) -> Value {
@@ -72,15 +72,15 @@ pub(super) fn record(n: usize, bytes: usize) -> Value {
         "eventName": "INSERT",
         "dynamodb": {
             "SequenceNumber": n.to_string(),
-            "Keys": { "id": { "S": "orderId:o1" }, "position": { "S": position(n) } },
+            "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": n.to_string() } },
             "NewImage": {
                 "id": { "S": "orderId:o1" },
-                "position": { "S": position(n) },
+                "position": { "N": n.to_string() },
+                "at": { "N": "1719100800000" },
                 "event": { "S": event.event_type },
                 "context": { "S": "ordering" },
                 "data": { "M": { "text": { "S": event.data["text"] } } },
                 "tags": { "L": [] },
-                "recordedAt": { "S": "2024-06-23T00:00:00.000Z" },
                 "correlationId": { "S": "c1" },
             },
         },
@@ -89,7 +89,7 @@ pub(super) fn record(n: usize, bytes: usize) -> Value {
 
 pub(super) fn poison(n: usize) -> Value {
     let mut record = record(n, 0);
-    record["dynamodb"]["NewImage"]["position"]["S"] = "nowhere".into();
+    record["dynamodb"]["NewImage"]["position"]["N"] = "nowhere".into();
     record
 }
 
@@ -126,10 +126,10 @@ fn the_entry_carries_what_a_consumer_needs() {
     assert_eq!(
         detail,
         json!({
-            "id": position(7),
+            "id": event_id(7),
             "type": "OrderPlaced",
             "partition": "orderId:o1",
-            "position": position(7),
+            "slot": 7,
             "recordedAt": "2024-06-23T00:00:00.000Z",
             "tags": [],
             "data": { "text": "xx" },
@@ -154,7 +154,7 @@ fn an_entry_of_a_replay_says_so_in_source_and_detail() {
     let image = record(7, 2)["dynamodb"]["NewImage"].clone();
     let image: serde_dynamo::Item = serde_json::from_value(image).unwrap();
     let event = ringfence_dcb_log::event_of_image(image.into()).unwrap().unwrap();
-    let entry = Entry::of_replay(event.into(), "orders-again").unwrap();
+    let entry = Entry::of_replay(event, "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
     let new = only(&record(7, 2));
@@ -185,7 +185,7 @@ fn one_poison_record_does_not_hold_up_the_others() {
     let [letter] = kept.as_slice() else { panic!("{} letters", kept.len()) };
     assert_eq!(letter["record"], records[500]);
     let cause = letter["cause"].as_str().unwrap();
-    assert!(cause.contains("nowhere"), "the cause names what is wrong: {cause}");
+    assert!(cause.contains("position"), "the cause names what is wrong: {cause}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn each_event_of_a_record_is_published_and_a_record_is_done_when_all_are() {
     *world.script.lock().unwrap() = [later, script.into_iter().rev().collect()].concat();
     let report = publish(&world, &[tip(), record(2, 1)]);
     assert_eq!((report.published, report.failed_from.as_deref()), (2, Some("1")));
-    let ids = ["carts-a/1".to_owned(), position(2)];
+    let ids = ["carts-a/1".to_owned(), event_id(2)];
     assert_eq!(*world.sent.lock().unwrap(), ids);
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use ringfence_dynamo::{Clock, rfc3339};
+use ringfence::rfc3339;
+use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
 use ringfence_lambda::chain;
 use serde_json::{Value, json};

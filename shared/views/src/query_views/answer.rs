@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_dynamo::rfc3339;
+use ringfence::rfc3339;
 use ringfence_lambda::{Problem, chain, http};
 use serde_json::{Value, json};
 

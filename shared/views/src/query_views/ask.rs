@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, Sequence};
-use ringfence_feed::{Log, Partition};
+use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId};
 use ringfence_lambda::Problem;
 use serde_json::Value;
 
@@ -60,7 +59,7 @@ impl Ask {
             None => Ok(Self { view, asked, wait }),
             Some((name, _)) => Err(Problem::malformed(
                 &name,
-                "is unknown; a row takes partition, position and wait, a list also limit, after \
+                "is unknown; a row takes partition, slot and wait, a list also limit, after \
                  and prefix",
             )),
         }
@@ -112,18 +111,20 @@ impl Fields {
 
     fn wait(&mut self) -> Result<Option<Wait>, Problem> {
         let most = self.number("wait", 0, WAIT_MAX_MS)?;
-        let (partition, position) = match (self.take("partition"), self.take("position")) {
+        // The document log counts from 0.
+        let slot = self.number("slot", 0, u64::MAX)?;
+        let (partition, slot) = match (self.take("partition"), slot) {
             (None, None) if most.is_some() => {
-                let advice = "waits for an event; name its partition and position";
+                let advice = "waits for an event; name its partition and slot";
                 return Err(Problem::malformed("wait", advice));
             }
             (None, None) => return Ok(None),
-            (Some(partition), Some(position)) => (partition, position),
+            (Some(partition), Some(slot)) => (partition, slot),
             (None, Some(_)) => {
-                return Err(Problem::malformed("partition", "is missing beside position"));
+                return Err(Problem::malformed("partition", "is missing beside slot"));
             }
             (Some(_), None) => {
-                return Err(Problem::malformed("position", "is missing beside partition"));
+                return Err(Problem::malformed("slot", "is missing beside partition"));
             }
         };
         if partition.len() > BOUNDARY_BYTES_MAX {
@@ -132,27 +133,12 @@ impl Fields {
             return Err(Problem::malformed("partition", limit));
         }
         let partition = BoundaryId::stored(partition);
-        let position: Sequence =
-            position.parse().map_err(|error| Problem::malformed("position", error))?;
-        match Partition::named(partition.clone()).log {
-            Log::Dcb if partition.decode().is_none() => {
-                let advice = "is not a partition; take it from the command's answer";
-                return Err(Problem::malformed("partition", advice));
-            }
-            Log::Dcb if position.position().is_none() => {
-                let advice = "must not be a number for an event of this partition; take it \
-                              from the command's answer";
-                return Err(Problem::malformed("position", advice));
-            }
-            Log::Aggregates | Log::Documents if position.position().is_some() => {
-                let advice = "must be a number for an event of this stream; take it from \
-                              the command's answer";
-                return Err(Problem::malformed("position", advice));
-            }
-            Log::Dcb | Log::Aggregates | Log::Documents => {}
+        if partition.is_of_dcb_log() && partition.decode().is_none() {
+            let advice = "is not a partition; take it from the command's answer";
+            return Err(Problem::malformed("partition", advice));
         }
         let most = Duration::from_millis(most.unwrap_or(WAIT_DEFAULT_MS));
-        Ok(Some(Wait { partition, position, most }))
+        Ok(Some(Wait { partition, slot, most }))
     }
 
     fn page(&mut self, view: &str) -> Result<ListPage, Problem> {
@@ -199,8 +185,6 @@ mod tests {
 
     use super::*;
 
-    const POSITION: &str = "1719100800000-00000000-0000-4000-8000-000000000001";
-
     fn http(path: Value, query: Value) -> Value {
         json!({
             "requestContext": { "http": { "method": "GET" } },
@@ -236,10 +220,10 @@ mod tests {
         }
         let wait = Wait {
             partition: BoundaryId::tag("courseId", "c1"),
-            position: POSITION.parse().unwrap(),
+            slot: 3,
             most: Duration::from_millis(WAIT_DEFAULT_MS),
         };
-        let query = json!({ "partition": "courseId:c1", "position": POSITION });
+        let query = json!({ "partition": "courseId:c1", "slot": "3" });
         let ask = Ask { wait: Some(wait), ..row("c1") };
         check(&http(json!({ "view": "course-rosters", "id": "c1" }), query), &ask);
         let after = token("orders", "o", "o7");
@@ -260,9 +244,8 @@ mod tests {
     #[test]
     fn a_refusal_names_the_field_and_its_limit() {
         let list = |query: Value| http(json!({ "view": "orders" }), query);
-        let at = |partition: &str, position: &str| {
-            list(json!({ "partition": partition, "position": position }))
-        };
+        let at =
+            |partition: &str, slot: &str| list(json!({ "partition": partition, "slot": slot }));
         refuse(&http(json!(null), json!(null)), "view: is missing");
         for limit in ["0", "101", "-1", "many", ""] {
             refuse(&list(json!({ "limit": limit })), "limit: must be a whole number from 1 to 100");
@@ -273,21 +256,18 @@ mod tests {
         }
         refuse(&list(json!({ "wait": "5" })), "wait: waits for an event");
         refuse(&list(json!({ "wait": "10001" })), "wait: must be a whole number from 0 to 10000");
-        refuse(&list(json!({ "position": POSITION })), "partition: is missing");
-        refuse(&list(json!({ "partition": "orderId:o1" })), "position: is missing");
-        refuse(&at("orderId:%zz", POSITION), "partition: is not a partition");
-        refuse(&at("orderId:o1", "yesterday"), "position: position \"yesterday\"");
+        refuse(&list(json!({ "slot": "3" })), "partition: is missing");
+        refuse(&list(json!({ "partition": "orderId:o1" })), "slot: is missing");
+        refuse(&at("orderId:%zz", "3"), "partition: is not a partition");
+        refuse(&at("orderId:o1", "yesterday"), "slot: must be a whole number from 0 to");
         refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
         let id = "x".repeat(1_025);
         refuse(&json!({ "view": id }), "view: must have 1 to 1024 bytes, has 1025");
         let partition = format!("orderId:{}", "x".repeat(BOUNDARY_BYTES_MAX));
-        refuse(&at(&partition, POSITION), "partition: must have at most 2036 bytes, has 2044");
+        refuse(&at(&partition, "3"), "partition: must have at most 2036 bytes, has 2044");
         refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
         refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
         refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
-        refuse(&at("orderId:o1", "5"), "position: must not be a number for an event");
-        refuse(&at("customers#ada", POSITION), "position: must be a number for an event of");
-        refuse(&at("carts-cart-1", POSITION), "position: must be a number for an event of");
     }
 
     #[test]

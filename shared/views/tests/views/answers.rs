@@ -85,8 +85,8 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     world.run(&view(), FIRST).await.unwrap();
     let event = &world.publish([noted("n1", &["a"])]).await[0];
     let query = |wait: u64| {
-        let (partition, position) = (event.partition.to_string(), &event.position);
-        json!({ "partition": partition, "position": position, "wait": wait.to_string() })
+        let (partition, slot) = (event.partition.to_string(), event.slot);
+        json!({ "partition": partition, "slot": slot, "wait": wait.to_string() })
     };
     let path = || json!({ "view": "notes", "id": "a" });
     let (status, headers, body) = ask(&world, path(), query(100)).await;
@@ -278,7 +278,7 @@ impl View for Others {
 async fn a_view_that_fails_fails_the_round_but_does_not_stop_others() {
     let world = World::new(6, catalog());
     let events = [noted("n1", &["a"]), poison("n1"), crate::notes::wiped("n1", &["b"])];
-    let poisoned = world.publish(events).await[1].ms().unwrap();
+    let poisoned = world.publish(events).await[1].at;
     let views = [view(), Definition::of::<Others>()];
     world.clock.set(poisoned + 750);
     let projector = world.projector();
@@ -325,8 +325,8 @@ async fn the_lag_is_logged_for_each_view_that_could_be_read_and_for_all_together
     let projector = world.projector();
     for asked in [false, true] {
         if !asked {
-            // The registry can be read, the checkpoint can't.
-            world.wire.inject("GetItem", 1, Fault::error("AccessDeniedException"));
+            // The registry can be read, the end of the index can't.
+            world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
         }
         let round =
             ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock).await;

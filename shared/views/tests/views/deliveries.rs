@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join, join3};
-use ringfence::{BoundaryId, FedEvent, NewEvent, Reads};
+use ringfence::{BoundaryId, NewEvent, Reads, SequencedEvent};
 use ringfence_dynamo::{Random, Retry};
 use ringfence_views::{Definition, View};
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn event(random: &mut Random) -> NewEvent {
 }
 
 /// The rows by a plain fold.
-fn fold<V: View>(events: &[FedEvent]) -> BTreeMap<String, Value> {
+fn fold<V: View>(events: &[SequencedEvent]) -> BTreeMap<String, Value> {
     let mut rows: BTreeMap<String, V::Row> = BTreeMap::new();
     for event in events.iter().filter(|event| V::Reads::TYPES.contains(&&*event.event_type)) {
         let event = V::Reads::decode(event).unwrap();

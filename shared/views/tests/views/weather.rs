@@ -54,14 +54,16 @@ fn fault(operation: &str, request: &Value, random: &mut Random) -> Fault {
             Fault::cancelled(&codes)
         }
         (6, "TransactWriteItems") => Fault::without_token(),
-        // Not all of a transaction is visible yet.
-        (5, "BatchGetItem") => Fault::stale(random.next()),
+        // Not all of a transaction is visible yet. Nothing is written to the index in one.
+        (5, "BatchGetItem") if request["RequestItems"].get("views").is_some() => {
+            Fault::stale(random.next())
+        }
         (6, "BatchGetItem") => unprocessed(random.next()),
         _ => Fault::Delay(Duration::from_millis(20)),
     }
 }
 
-/// A batch of rows that leaves some of them for later.
+/// A batch that leaves some of its items for later.
 fn unprocessed(seed: u64) -> Fault {
     Fault::Reply(Edit::new(move |answer| {
         let mut random = Random::new(&[seed]);
@@ -70,8 +72,11 @@ fn unprocessed(seed: u64) -> Fault {
         for (table, items) in tables.iter_mut() {
             let items = items.as_array_mut().unwrap();
             let late = items.extract_if(.., |_| random.chance(50));
-            let keys: Vec<_> =
-                late.map(|item| json!({ "view": item["view"], "id": item["id"] })).collect();
+            let key = |item: Value| match item.get("view") {
+                Some(view) => json!({ "view": view, "id": item["id"] }),
+                None => json!({ "p": item["p"], "i": item["i"] }),
+            };
+            let keys: Vec<_> = late.map(key).collect();
             if !keys.is_empty() {
                 left.insert(table.clone(), json!({ "Keys": keys, "ConsistentRead": true }));
             }

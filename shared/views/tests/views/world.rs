@@ -7,7 +7,9 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{Append, Appended, Catalog, CatalogError, Envelope, EventLog, FedEvent, NewEvent};
+use ringfence::{
+    Append, Appended, Catalog, CatalogError, Envelope, EventLog, NewEvent, SequencedEvent,
+};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Exchange, Wire};
 use ringfence_dynamo::{Clock, Retry, from_attribute, seed_thread};
@@ -38,7 +40,7 @@ impl World {
     pub(crate) fn new(seed: u64, catalog: Result<Catalog, CatalogError>) -> Self {
         seed_thread(seed);
         let engine = Engine::memory().unwrap();
-        engine.create_table(&table(("id", "S"), ("position", "S")), "events").unwrap();
+        engine.create_table(&table(("id", "S"), ("position", "N")), "events").unwrap();
         engine.create_table(&table(("p", "S"), ("i", "N")), "index").unwrap();
         engine.create_table(&table(("view", "S"), ("id", "S")), "views").unwrap();
         let wire = Wire::default();
@@ -68,11 +70,11 @@ impl World {
         ViewReader::new(self.client.clone(), self.index.clone(), "views", &[crate::notes::view()])
     }
 
-    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<FedEvent> {
+    pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await {
-            Ok(Appended::Committed(events)) => events.into_iter().map(FedEvent::from).collect(),
+            Ok(Appended::Committed(events)) => events,
             other => panic!("not committed: {other:?}"),
         }
     }
@@ -81,7 +83,7 @@ impl World {
     pub(crate) async fn publish(
         &self,
         events: impl IntoIterator<Item = NewEvent>,
-    ) -> Vec<FedEvent> {
+    ) -> Vec<SequencedEvent> {
         let mut published = Vec::new();
         for event in events {
             published.extend(self.append(vec![event]).await);
@@ -108,7 +110,7 @@ impl World {
     }
 
     /// Every event, in the order of the index.
-    pub(crate) async fn events(&self) -> Vec<FedEvent> {
+    pub(crate) async fn events(&self) -> Vec<SequencedEvent> {
         let entries = self.index.read(Default::default(), ringfence_feed::Until::Present);
         entries.map_ok(|entry| entry.event).try_collect().await.unwrap()
     }
@@ -159,12 +161,8 @@ pub(crate) fn count(shown: Option<Shown>) -> u64 {
     }
 }
 
-pub(crate) fn wait(event: &FedEvent, ms: u64) -> Wait {
-    Wait {
-        partition: event.partition.clone(),
-        position: event.position.clone(),
-        most: Duration::from_millis(ms),
-    }
+pub(crate) fn wait(event: &SequencedEvent, ms: u64) -> Wait {
+    Wait { partition: event.partition.clone(), slot: event.slot, most: Duration::from_millis(ms) }
 }
 
 fn table(hash: (&str, &str), range: (&str, &str)) -> Value {

@@ -54,7 +54,9 @@ async fn put_events(client: &aws_sdk_dynamodb::Client, table: &str) {
     for ids in ids.chunks(25) {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let write = |id: &String| {
-            let put = PutRequest::builder().item("id", text(id)).item("position", text("1"));
+            let put = PutRequest::builder()
+                .item("id", text(id))
+                .item("position", AttributeValue::N("1".to_owned()));
             let put = put.item("event", text("OrderPlaced")).build().unwrap();
             WriteRequest::builder().put_request(put).build()
         };

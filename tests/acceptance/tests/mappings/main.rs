@@ -125,14 +125,15 @@ async fn the_filter_passes_every_event_and_nothing_else() {
     assert_eq!(kinds, BTreeSet::from(expected));
 
     let items = client.scan().table_name(&table.name).send().await.unwrap().items.unwrap();
-    let text = |value: &AttributeValue| value.as_s().unwrap().clone();
+    let text = |value: &AttributeValue| value.as_s().or(value.as_n()).unwrap().clone();
     let events = items.iter().filter(|item| item.contains_key("event"));
     let mut events: Vec<_> = events.map(|e| (text(&e["id"]), text(&e["position"]))).collect();
     events.sort();
     assert_eq!(events.len(), 6, "two orders, two invoices, a product, an import");
     for (function, records) in passed(&model, table, &records) {
         let key = |record: &Value, name: &str| {
-            record["dynamodb"]["Keys"][name]["S"].as_str().unwrap().to_owned()
+            let value = record["dynamodb"]["Keys"][name].as_object().unwrap().values().next();
+            value.unwrap().as_str().unwrap().to_owned()
         };
         let mut passed: Vec<_> =
             records.into_iter().map(|r| (key(r, "id"), key(r, "position"))).collect();
@@ -286,15 +287,15 @@ async fn a_new_page_of_the_index_rings_and_nothing_else_does() {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let zero = || AttributeValue::N("0".to_owned());
     for n in 0..2 {
-        for p in ["$AppendsEpoch-0_0", "$AppendsIndex-0", "$Progress-0#orderId:o1"] {
-            // A page is written once; its key moves on. The others are written again.
+        for p in ["$AppendsEpoch-0_0", "$Progress-0#orderId:o1"] {
+            // A page is written once; its key moves on. A progress is written again.
             let i = if p.contains("Epoch") { AttributeValue::N(n.to_string()) } else { zero() };
             let put = client.put_item().table_name(&table.name).item("p", text(p)).item("i", i);
             put.item("n", AttributeValue::N(n.to_string())).send().await.unwrap();
         }
     }
     let records = stream.read().unwrap();
-    assert_eq!(records.len(), 6);
+    assert_eq!(records.len(), 4);
     assert!(records.iter().all(|record| record["dynamodb"]["NewImage"].is_null()), "keys only");
     let mapping = readers(&model, table).next().unwrap();
     let passes = |record: &&Value| mapping.filters.iter().any(|filter| filter.matches(record));

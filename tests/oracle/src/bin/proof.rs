@@ -7,7 +7,8 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_oracle::{each, names, queries, run};
+use ringfence_oracle::{contention, each, names, queries, run};
+use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
 use ringfence_proof::repair::{Rules, Scenario, explore_all};
@@ -19,8 +20,8 @@ const SCHEDULES: u64 = 10_000;
 const SETS: u64 = 100;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
-const USAGE: &str = "usage: cargo proof [mutants|model|repair|names|queries|schedules] [how many schedules, \
-                     10000 if none are named] [first seed]";
+const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|contention] \
+                     [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -29,13 +30,15 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 8] = [
     ("mutants", mutants),
     ("model", model),
     ("repair", repair),
+    ("feed", feed),
     ("names", check_names),
     ("queries", check_queries),
     ("schedules", schedules),
+    ("contention", contend),
 ];
 
 fn main() -> ExitCode {
@@ -54,7 +57,8 @@ fn main() -> ExitCode {
     let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
     let mut fine = true;
     for (name, check) in PARTS {
-        if part.as_ref().is_some_and(|part| part != name) {
+        // A table for the documentation shows nothing that a test does not assert.
+        if part.as_ref().map_or(name == "contention", |part| part != name) {
             continue;
         }
         let begun = Instant::now();
@@ -68,6 +72,14 @@ fn main() -> ExitCode {
         }
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Products, one after the other, in each cell of the table of contention.
+const PRODUCTS: u64 = 5;
+
+fn contend(_: &Extent) -> Result<String, String> {
+    let rows = contention::rows(PRODUCTS);
+    Ok(format!("{PRODUCTS} products a cell\n{}", rows.join("\n")))
 }
 
 /// One line that is written over, on a terminal; nothing elsewhere.
@@ -145,6 +157,16 @@ fn repair(_extent: &Extent) -> Result<String, String> {
         }
     }
     Ok(format!("{states} states of repairs beside writers"))
+}
+
+/// The index gets each event once and in order, whatever indexers do beside each other.
+fn feed(_extent: &Extent) -> Result<String, String> {
+    let few = feed::explore_all(&feed::Scenario::FEW, feed::Rules::FEED);
+    let more = feed::explore_all(&feed::Scenario::MORE, feed::Rules::FEED);
+    match few.1.or(more.1) {
+        Some(trace) => Err(trace),
+        None => Ok(format!("{} states of indexers beside each other", few.0 + more.0)),
+    }
 }
 
 fn check_names(extent: &Extent) -> Result<String, String> {

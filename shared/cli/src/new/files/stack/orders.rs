@@ -12,7 +12,7 @@ pub struct Orders;
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    OrderPlaced { order_id: OrderId, product_id: ProductId },
+    OrderPlaced { order_id: OrderId, product_ids: Vec<ProductId> },
     OrderShipped { order_id: OrderId },
 }
 
@@ -20,7 +20,7 @@ pub enum Consumed {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
-    pub product_id: ProductId,
+    pub product_ids: Vec<ProductId>,
     pub shipped: bool,
 }
 
@@ -39,8 +39,8 @@ impl View for Orders {
 
     fn evolve(row: Option<Order>, _id: &str, event: &Consumed) -> Option<Order> {
         match event {
-            Consumed::OrderPlaced { product_id, .. } => {
-                Some(Order { product_id: product_id.clone(), shipped: false })
+            Consumed::OrderPlaced { product_ids, .. } => {
+                Some(Order { product_ids: product_ids.clone(), shipped: false })
             }
             Consumed::OrderShipped { .. } => row.map(|order| Order { shipped: true, ..order }),
         }
@@ -52,8 +52,8 @@ fn an_order_is_shipped_after_it_was_placed() {
     use crate::{OrderPlaced, OrderShipped};
     use ringfence_views::kit::given;
 
-    let placed = |of| OrderPlaced { order_id: id(of), product_id: id("mug") };
-    let order = |shipped| Order { product_id: id("mug"), shipped };
+    let placed = |of| OrderPlaced { order_id: id(of), product_ids: vec![id("mug")] };
+    let order = |shipped| Order { product_ids: vec![id("mug")], shipped };
     given(events![placed("o1"), placed("o2"), OrderShipped { order_id: id("o1") }])
         .then::<Orders>([("o1", order(true)), ("o2", order(false))]);
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_cli::run(stack::stack())
+    ringfence_cli::run::<stack::Shop>()
 }

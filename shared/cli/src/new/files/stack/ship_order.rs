@@ -52,7 +52,7 @@ impl Slice for ShipOrder {
 
     fn cases() -> Vec<Case<Self>> {
         let ship = || ShipOrder { order_id: id("o1") };
-        let placed = |of| OrderPlaced { order_id: id(of), product_id: id("mug") };
+        let placed = |of| OrderPlaced { order_id: id(of), product_ids: vec![id("mug")] };
         let shipped = || OrderShipped { order_id: id("o1") };
         vec![
             given(events![placed("o1")]).when(ship()).then([shipped()]),

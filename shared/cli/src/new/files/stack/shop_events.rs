@@ -16,13 +16,14 @@ pub struct ProductAdded {
     pub name: String,
 }
 
-/// A product was ordered.
+/// Products were ordered.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct OrderPlaced {
     #[tag(partition)]
     pub order_id: OrderId,
+    /// Payload only, because no decision reads orders by their products.
     #[tag(skip)]
-    pub product_id: ProductId,
+    pub product_ids: Vec<ProductId>,
 }
 
 /// An order is on its way.

@@ -1,0 +1,244 @@
+//! `ringfence import`.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use ringfence::{Envelope, Tag, TagSchema};
+use ringfence_dcb_log::{DcbLog, Imported};
+use ringfence_dynamo::{Clock, Item, Retry, Table};
+use serde_json::{Value, json};
+
+use crate::layout::Layout;
+use crate::progress;
+use crate::reventless::{self, Stored};
+use crate::stack::name;
+use crate::tables::{Dynamo, EventTable};
+
+/// Progress is shown after so many events.
+const PROGRESS_EVENTS: u64 = 100;
+
+#[derive(Args)]
+#[command(after_help = "\
+Reads the source strongly, and checks every event against the types, slices and views of this stack. If one does not
+fit, the cause and the items are named, and nothing is written. Otherwise the events are imported one after another,
+in the order of their positions and with their times. Each is imported once, so the command can be broken off and run
+again. Tags that a type does not declare are left out, and counted. All events are held in memory.
+
+publish-events takes imported events like all others, and rules act on them. docs/operations.md says what to do before
+and after, and what becomes of each attribute.
+
+Examples:
+  ringfence import --from reventless shop-dcb-events --dry-run
+  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events")]
+pub(crate) struct Arguments {
+    /// The layout of the source.
+    #[arg(long)]
+    from: Origin,
+    /// The table to import from.
+    #[arg(value_parser = name)]
+    source: String,
+    #[command(flatten)]
+    table: EventTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Checks the events, and writes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Origin {
+    /// The DCB log of Reventless on DynamoDB.
+    Reventless,
+}
+
+/// What the source has.
+#[derive(Default)]
+struct Found {
+    /// How many events it has.
+    read: usize,
+    /// Those that can be imported, in the order in which they are imported.
+    events: Vec<Stored>,
+    /// Tags that their types do not declare, by type and key: how many.
+    left_out: BTreeMap<(String, String), u64>,
+    /// The items that can't be imported, by the cause.
+    broken: BTreeMap<String, Vec<String>>,
+}
+
+/// What became of the events.
+#[derive(Default)]
+struct Done {
+    imported: u64,
+    before: u64,
+}
+
+pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.dynamo.client().await;
+    arguments.table.check(&client).await?;
+    let layout = match arguments.from {
+        Origin::Reventless => Layout::Reventless,
+    };
+    layout.check(&client, &arguments.source).await?;
+    let clock = Clock::fixed(0);
+    let log = arguments.table.log_at(client.clone(), clock.clone());
+    let source = Table::new(client, &arguments.source);
+    let mut found = Found::read(&source, &log, &clock).await?;
+    let mut done = Done::default();
+    let events = std::mem::take(&mut found.events);
+    if found.broken.is_empty() && !arguments.dry_run {
+        done.import(events, &log, &clock).await?;
+    }
+    progress::clear();
+    found.print(arguments, &done);
+    Ok(if found.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Found {
+    async fn read(source: &Table, log: &DcbLog, clock: &Clock) -> Result<Self> {
+        let mut found = Self::default();
+        let mut start = None;
+        loop {
+            let scan = || {
+                let start = start.clone();
+                source.scan(|scan| {
+                    reventless::events(scan).consistent_read(true).set_exclusive_start_key(start)
+                })
+            };
+            let page = Retry::default().run(scan).await;
+            let page = page.with_context(|| format!("reading table {}", source.name()))?;
+            for item in page.items.unwrap_or_default() {
+                found.add(item, log, clock);
+            }
+            progress::show(format_args!("{} events read", found.read));
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        found.events.sort_unstable_by(|a, b| a.position.cmp(&b.position));
+        found.broken.values_mut().for_each(|items| items.sort_unstable());
+        for pair in found.events.windows(2) {
+            if let [Stored { position, .. }, next] = pair
+                && *position == next.position
+            {
+                let cause = "two events have this position, of which one would be imported";
+                found.broken.entry(cause.to_owned()).or_default().push(position.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, item: Item, log: &DcbLog, clock: &Clock) {
+        self.read += 1;
+        let name = reventless::name(&item);
+        let checked = Stored::of(item).and_then(|mut stored| {
+            self.leave_out(&mut stored);
+            check(&stored, log, clock)?;
+            Ok(stored)
+        });
+        match checked {
+            Ok(stored) => self.events.push(stored),
+            Err(cause) => self.broken.entry(format!("{cause:#}")).or_default().push(name),
+        }
+    }
+
+    /// An event of this stack has the tags that its type declares.
+    fn leave_out(&mut self, stored: &mut Stored) {
+        let event = &mut stored.event;
+        let Some(schema) = crate::members().catalog.schema(&event.event_type) else { return };
+        let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
+        for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
+            let key = (event.event_type.to_string(), tag.key.into_owned());
+            *self.left_out.entry(key).or_default() += 1;
+        }
+    }
+
+    fn print(&self, arguments: &Arguments, done: &Done) {
+        let Self { read, left_out, broken, .. } = self;
+        if arguments.json {
+            let left_out = left_out.iter().map(|((event_type, tag), times)| {
+                json!({ "type": event_type, "tag": tag, "times": times })
+            });
+            let broken =
+                broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
+            let report = json!({
+                "events": read,
+                "imported": done.imported,
+                "before": done.before,
+                "leftOut": left_out.collect::<Value>(),
+                "broken": broken.collect::<Value>(),
+            });
+            println!("{report}");
+            return;
+        }
+        for ((event_type, tag), times) in left_out {
+            println!("left out  tag {tag}, which {event_type} does not declare: {times} times");
+        }
+        for (cause, items) in broken {
+            let more = match items.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            println!("broken    {}{more}: {cause}", items[0]);
+        }
+        let items: usize = broken.values().map(Vec::len).sum();
+        match (items, arguments.dry_run) {
+            (0, false) => println!("{done}"),
+            (0, true) => println!("{read} events can be imported"),
+            (items, _) => println!("{items} events can't be imported, and nothing is written"),
+        }
+    }
+}
+
+/// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
+fn check(stored: &Stored, log: &DcbLog, clock: &Clock) -> Result<()> {
+    let Stored { position, ms, event, metadata } = stored;
+    let stack = crate::members();
+    let tags = stack.catalog.schema(&event.event_type).map_or(&[][..], |schema| &*schema.tags);
+    let lacks = |tag: &&TagSchema| tag.required && event.tags.iter().all(|has| has.key != tag.key);
+    if let Some(tag) = tags.iter().find(lacks) {
+        bail!("it has no tag {}, which {} requires", tag.key, event.event_type);
+    }
+    // Whatever follows it in one of its boundaries gets a later time.
+    ensure!(*ms <= Clock::system().now_ms(), "its position lies in the future");
+    clock.set(*ms);
+    let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
+    let event = log.importable(position, event.clone(), &envelope)?;
+    crate::readers().check(&event)
+}
+
+impl Done {
+    async fn import(&mut self, events: Vec<Stored>, log: &DcbLog, clock: &Clock) -> Result<()> {
+        let all = events.len();
+        let mut at = 0;
+        for Stored { position, ms, event, metadata } in events {
+            // The same in each run, whatever was imported before.
+            at = ms.max(at + 1);
+            clock.set(at);
+            let envelope = Envelope { metadata, ..Envelope::default() };
+            let imported = log.import(&position, event, &envelope).await;
+            let broken_off = || format!("broken off at {position}, after {self}");
+            match imported.with_context(broken_off)? {
+                Imported::Now(_) => self.imported += 1,
+                Imported::Before => self.before += 1,
+            }
+            let done = self.imported + self.before;
+            if done.is_multiple_of(PROGRESS_EVENTS) {
+                progress::show(format_args!("{done} of {all} events imported"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} imported, {} were there before", self.imported, self.before)
+    }
+}

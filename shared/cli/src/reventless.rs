@@ -1,0 +1,89 @@
+//! Events as Reventless' DCB log stores them. The key is `id` and `position`, two texts. The items of fences
+//! have no attribute `event`.
+
+use anyhow::{Context, Result, bail};
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::{Metadata, NewEvent};
+use ringfence_dynamo::{CodecError, Item, from_attribute};
+use serde_json::{Map, Value};
+
+const ID: &str = "id";
+const POSITION: &str = "position";
+/// Type name.
+const EVENT: &str = "event";
+const DATA: &str = "data";
+/// A list of maps of `key` and `value`.
+const TAGS: &str = "tags";
+/// The time of the position, once more.
+const RECORDED_AT: &str = "recordedAt";
+/// What the attributes begin with that repeat tags for the indexes.
+const TAG: &str = "tag_";
+/// Digits of the milliseconds since 1970 that a position begins with, so that positions sort by time.
+const MS_DIGITS: usize = 13;
+
+/// An event as its item has it.
+pub(crate) struct Stored {
+    /// Milliseconds since 1970, a counter in newer versions, a UUID, and a number for each further event of one
+    /// append, joined by `-`. Events are folded in the order of these texts.
+    pub(crate) position: String,
+    /// Its time.
+    pub(crate) ms: u64,
+    pub(crate) event: NewEvent,
+    /// The attributes that belong to no part of the layout.
+    pub(crate) metadata: Metadata,
+}
+
+/// Only the items of events.
+pub(crate) fn events(scan: ScanFluentBuilder) -> ScanFluentBuilder {
+    scan.filter_expression("attribute_exists(#event)").expression_attribute_names("#event", EVENT)
+}
+
+/// Names an item.
+pub(crate) fn name(item: &Item) -> String {
+    let text =
+        |name| item.get(name).and_then(|value| value.as_s().ok()).map_or("?", String::as_str);
+    format!("{}/{}", text(ID), text(POSITION))
+}
+
+impl Stored {
+    pub(crate) fn of(mut item: Item) -> Result<Self> {
+        let position = text(&mut item, POSITION)?;
+        let ms = ms(&position).with_context(|| {
+            format!(
+                "its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen"
+            )
+        })?;
+        let event_type = text(&mut item, EVENT)?.into();
+        let data = value(&mut item, DATA)?;
+        let tags = value(&mut item, TAGS)?;
+        let tags = serde_json::from_value(tags).context("attribute tags is no list of tags")?;
+        let is_kept = |name: &str| ![ID, RECORDED_AT].contains(&name) && !name.starts_with(TAG);
+        item.retain(|name, _| is_kept(name));
+        let metadata = item.into_iter().map(|(name, value)| {
+            let value = from_attribute(&name, value)?;
+            Ok((name, value))
+        });
+        let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
+        let event = NewEvent { event_type, tags, data };
+        Ok(Self { position, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
+    }
+}
+
+fn text(item: &mut Item, name: &str) -> Result<String> {
+    match item.remove(name) {
+        Some(AttributeValue::S(text)) => Ok(text),
+        _ => bail!("attribute {name} is missing or no text"),
+    }
+}
+
+fn value(item: &mut Item, name: &str) -> Result<Value> {
+    let value = item.remove(name).with_context(|| format!("attribute {name} is missing"))?;
+    Ok(from_attribute(name, value)?)
+}
+
+fn ms(position: &str) -> Option<u64> {
+    let (ms, _) = position.split_once('-')?;
+    let right = ms.len() == MS_DIGITS && ms.bytes().all(|digit| digit.is_ascii_digit());
+    right.then(|| ms.parse().ok()).flatten()
+}

@@ -1,0 +1,93 @@
+//! What an append writes and what it requires: the same on every log, and pure (rules 1, 3 and 7).
+
+use std::collections::BTreeMap;
+
+use crate::{
+    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen, limits,
+};
+
+/// An append before its events have slots.
+#[derive(Debug)]
+pub struct Effect {
+    /// The events, in order, each with where it is filed.
+    pub events: Vec<(NewEvent, Filing)>,
+    /// The partitions that they are put into.
+    pub targets: BTreeMap<BoundaryId, Target>,
+    /// The partitions that are read and not written, and that no fence speaks for: the last slot seen. The
+    /// next one must be free.
+    pub checks: BTreeMap<BoundaryId, u64>,
+    /// The fences that are checked, advanced, or both: one item takes one action.
+    pub fences: BTreeMap<BoundaryId, FenceEffect>,
+}
+
+/// What an append puts into one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// How many events.
+    pub events: u64,
+    /// The slot after which they have to be put, where the decision read the partition.
+    pub seen: Option<u64>,
+    /// A slot that is taken, where it did not: the partition has this many events at least.
+    pub hint: u64,
+}
+
+/// What an append requires of one fence and does to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FenceEffect {
+    /// The counts that the decision depends on.
+    pub requires: Counts,
+    /// How many events of each type are filed there.
+    pub adds: Counts,
+}
+
+impl Effect {
+    /// Files the events; without any, it is what an answer that appends nothing depends on. `marks` counts
+    /// the further items that the append puts: the record of a command, the marker of an import.
+    ///
+    /// # Errors
+    /// An event that can't be filed, or more actions than an append may have.
+    pub fn new(
+        catalog: &Catalog,
+        events: Vec<NewEvent>,
+        seen: Option<&Seen>,
+        marks: usize,
+    ) -> Result<Self, LogError> {
+        let file = |event: NewEvent| Ok((catalog.filing_of_new(&event)?, event));
+        let filed: Vec<_> = events.into_iter().map(file).collect::<Result<_, FilingError>>()?;
+        let mut effect = Self {
+            events: filed.into_iter().map(|(filing, event)| (event, filing)).collect(),
+            targets: BTreeMap::new(),
+            checks: BTreeMap::new(),
+            fences: BTreeMap::new(),
+        };
+        for (event, filing) in &effect.events {
+            effect.targets.entry(filing.partition.clone()).or_default().events += 1;
+            for boundary in &filing.fences {
+                let fence = effect.fences.entry(boundary.clone()).or_default();
+                *fence.adds.entry(event.event_type.clone()).or_default() += 1;
+            }
+        }
+        seen.into_iter().flat_map(Seen::iter).for_each(|(id, extent)| effect.require(id, extent));
+        let items: usize = effect.events.iter().map(|(_, filing)| 1 + filing.items.len()).sum();
+        limits::actions(items + marks + effect.checks.len() + effect.fences.len())?;
+        Ok(effect)
+    }
+
+    /// Adds the condition on one boundary that was read.
+    fn require(&mut self, boundary: &BoundaryId, extent: &Extent) {
+        let target = self.targets.get_mut(boundary);
+        match (extent, target) {
+            (Extent::Prefix(prefix), Some(target)) => target.seen = Some(prefix.slot),
+            (Extent::Prefix(prefix), None) => match &prefix.fenced {
+                Some(counts) => {
+                    self.fences.entry(boundary.clone()).or_default().requires = counts.clone()
+                }
+                None => drop(self.checks.insert(boundary.clone(), prefix.slot)),
+            },
+            (Extent::Fence { counts, slot }, target) => {
+                target.into_iter().for_each(|target| target.hint = *slot);
+                self.fences.entry(boundary.clone()).or_default().requires = counts.clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The facts of a case in other fold orders (rule 7). A case gives its facts in one order. Facts of
+//! different boundaries could have been recorded in another one: the clocks of writers differ, and nothing
+//! orders their appends. So the command is decided on the facts in each order that keeps the order within
+//! every boundary, up to a number of orders, and each decision must be the same.
+//!
+//! Facts between which the case waits keep their order, because their times tell it. Facts of one moment
+//! are folded with that moment as their time, so that decisions don't differ by the milliseconds between
+//! them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Case, written};
+use crate::{
+    BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent, dcb::plan,
+    kit::Fact,
+};
+
+/// How many orders of a case's facts are tried at most.
+const ORDERS_MAX: usize = 100;
+
+/// A fact that the decision folds.
+struct Folded {
+    event: SequencedEvent,
+    /// Its partition, and each boundary whose fence counts it: the log orders the events of each.
+    boundaries: BTreeSet<BoundaryId>,
+}
+
+/// Decides the case's command on its facts in other orders. `events` are those of a log that the facts were
+/// added to first. Panics if a decision differs from the one on the facts as the case gives them.
+pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
+    let (_, plan) = plan::<S>(case.command.shape(), case.command.tags(), catalog)
+        .expect("the command was planned when the case ran");
+    let facts = case.given.iter().zip(events).filter(|(_, event)| plan.matches(event));
+    let facts: Vec<_> = facts.map(|(fact, event)| folded(catalog, fact, event)).collect();
+    let orders = orders(&facts);
+    let first = decide(case, &facts, &orders[0]);
+    for order in &orders[1..] {
+        let other = decide(case, &facts, order);
+        assert!(
+            other == first,
+            "case at {}: the decision depends on the order of events of different boundaries, which no \
+             log promises. Write a fold that gives the same for each order, or an event that carries the \
+             fact.\nAfter {}: {}\nAfter {}: {}",
+            case.at,
+            names(&facts, &orders[0]),
+            text(&first),
+            names(&facts, order),
+            text(&other),
+        );
+    }
+}
+
+fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Folded {
+    let filing = catalog.filing(&fact.event).expect("it was filed when it was added");
+    let boundaries = filing.fences.into_iter().chain([filing.partition]).collect();
+    Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
+}
+
+/// What is decided on the facts in this order: the events, or the rejection.
+fn decide<S: DcbSlice>(
+    case: &Case<S>,
+    facts: &[Folded],
+    order: &[usize],
+) -> Result<Vec<Value>, Value> {
+    let state = order.iter().fold(S::State::default(), |state, n| {
+        let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
+        S::evolve(state, read)
+    });
+    let (context, newest_ms) = (case.context.clone(), facts.last().map_or(0, |fact| fact.event.at));
+    let context = CommandContext { now_ms: context.now_ms.max(newest_ms), ..context };
+    let decided = case.command.decide(&state, &context);
+    decided
+        .map(|events| written(&events))
+        .map_err(|rejection| serde_json::to_value(&rejection).expect("a rejection is a map"))
+}
+
+/// First the order of the case, then the one with each fact as early as it can be, then those that differ
+/// from an earlier one by a swap of two neighbours.
+fn orders(facts: &[Folded]) -> Vec<Vec<usize>> {
+    let is_fixed = |a: usize, b: usize| {
+        let (a, b) = (&facts[a], &facts[b]);
+        a.event.at != b.event.at || !a.boundaries.is_disjoint(&b.boundaries)
+    };
+    let mut orders: Vec<Vec<usize>> = vec![(0..facts.len()).collect(), Vec::new()];
+    for n in 0..facts.len() {
+        let last = orders[1].iter().rposition(|before| is_fixed(*before, n));
+        orders[1].insert(last.map_or(0, |place| place + 1), n);
+    }
+    orders.dedup();
+    let mut next = 0;
+    while let Some(order) = orders.get(next).cloned() {
+        for n in 1..order.len() {
+            let mut other = order.clone();
+            other.swap(n - 1, n);
+            let is_new = !is_fixed(order[n - 1], order[n]) && !orders.contains(&other);
+            if is_new && orders.len() < ORDERS_MAX {
+                orders.push(other);
+            }
+        }
+        next += 1;
+    }
+    orders
+}
+
+fn names(facts: &[Folded], order: &[usize]) -> String {
+    let name = |n: &usize| format!("{} {}", facts[*n].event.event_type, facts[*n].event.id());
+    order.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn text(decided: &Result<Vec<Value>, Value>) -> String {
+    match decided {
+        Ok(events) => Value::from(events.clone()).to_string(),
+        Err(rejection) => rejection.to_string(),
+    }
+}

@@ -1,0 +1,225 @@
+//! What a store can hold of JSON, and how large it is there, by DynamoDB's rules. What DynamoDB would refuse,
+//! or store as something else, is refused before any request, with the path of the field.
+//!
+//! Sources: "Quotas in Amazon DynamoDB" and "DynamoDB item sizes and formats" in the Amazon DynamoDB Developer
+//! Guide.
+
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+use crate::{LogError, StoreError};
+
+/// A number has at most this many significant digits.
+const NUMBER_DIGITS_MAX: usize = 38;
+/// The decimal exponents of the first digit that a number other than zero may have.
+const NUMBER_EXPONENTS: std::ops::RangeInclusive<i64> = -130..=125;
+/// Lists and maps may nest this deep, the value inside counted as a level: two levels less than
+/// DynamoDB takes, because a page of the index has each event as a map in a list.
+pub const LEVELS_MAX: usize = 30;
+/// The name of a field, in bytes.
+const NAME_BYTES_MAX: usize = 65_535;
+
+/// A list or a map takes this many bytes, empty or not.
+pub const CONTAINER_BYTES: usize = 3;
+/// Each element of a list and each pair of a map takes this many bytes more.
+pub const ELEMENT_BYTES: usize = 1;
+
+/// A value that DynamoDB cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct CodecError {
+    /// The path of the field, as `items[2].price`.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// Why a value cannot be held.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Too many significant digits.
+    #[error(
+        "the number has {0} significant digits, at most {NUMBER_DIGITS_MAX} are stored; round it"
+    )]
+    Digits(usize),
+    /// Too large or too small.
+    #[error(
+        "the number is of the order 1E{0}, the limits are 1E-130 and 9.99E+125; send it as text"
+    )]
+    Range(i64),
+    /// Too deep.
+    #[error("the value nests deeper than {LEVELS_MAX} levels; nest it less")]
+    Depth,
+    /// A field of an object has no name.
+    #[error("a field in it has an empty name; give it a name")]
+    EmptyName,
+    /// The name of a field of an object is too long.
+    #[error(
+        "a field in it has a name of {0} bytes, the limit is {NAME_BYTES_MAX}; use a shorter name"
+    )]
+    LongName(usize),
+    /// The bridge to the SDK's types failed.
+    #[error("the value cannot be converted: {0}")]
+    Conversion(String),
+}
+
+impl From<CodecError> for LogError {
+    fn from(error: CodecError) -> Self {
+        match error.problem {
+            Problem::Conversion(_) => {
+                StoreError::Failed { operation: "encoding an item", source: error.into() }.into()
+            }
+            problem => Self::Unstorable { field: error.path, reason: problem.to_string() },
+        }
+    }
+}
+
+/// Whether `value` can be stored; `root` begins the path in the error.
+///
+/// # Errors
+/// It has a number, a depth or the name of a field that DynamoDB refuses.
+pub fn check(root: &str, value: &Value) -> Result<(), CodecError> {
+    walk(&mut root.to_owned(), value, 1)
+}
+
+/// Walks the value with one path that grows and shrinks, and stops at the limit of depth.
+fn walk(path: &mut String, value: &Value, level: usize) -> Result<(), CodecError> {
+    let refuse = |path: &str, problem| Err(CodecError { path: path.to_owned(), problem });
+    if level > LEVELS_MAX {
+        return refuse(path, Problem::Depth);
+    }
+    let here = path.len();
+    match value {
+        Value::Number(number) => match number_problem(number) {
+            Some(problem) => return refuse(path, problem),
+            None => return Ok(()),
+        },
+        Value::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{index}]");
+                walk(path, value, level + 1)?;
+                path.truncate(here);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match name.len() {
+                    0 => return refuse(path, Problem::EmptyName),
+                    1..=NAME_BYTES_MAX => {}
+                    bytes => return refuse(path, Problem::LongName(bytes)),
+                }
+                path.push('.');
+                path.push_str(name);
+                walk(path, value, level + 1)?;
+                path.truncate(here);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+fn number_problem(number: &Number) -> Option<Problem> {
+    let text = number.to_string();
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
+    let leading = digits.len() - digits.trim_start_matches('0').len();
+    let significant = digits.trim_matches('0').len();
+    if significant == 0 {
+        return None;
+    }
+    if significant > NUMBER_DIGITS_MAX {
+        return Some(Problem::Digits(significant));
+    }
+    let whole_digits = digits.len() - fraction.len();
+    let shift = i64::try_from(whole_digits).ok()? - 1 - i64::try_from(leading).ok()?;
+    let first = exponent.parse::<i64>().ok().and_then(|exponent| exponent.checked_add(shift));
+    let first = first.unwrap_or(i64::MAX);
+    (!NUMBER_EXPONENTS.contains(&first)).then_some(Problem::Range(first))
+}
+
+/// The size of `value` in bytes, without its name.
+#[must_use]
+pub fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 1,
+        Value::Number(number) => number_bytes(&number.to_string()),
+        Value::String(text) => text.len(),
+        Value::Array(values) => {
+            let elements = values.iter().map(|value| ELEMENT_BYTES + bytes(value));
+            CONTAINER_BYTES + elements.sum::<usize>()
+        }
+        Value::Object(fields) => {
+            let pairs =
+                fields.iter().map(|(name, value)| ELEMENT_BYTES + name.len() + bytes(value));
+            CONTAINER_BYTES + pairs.sum::<usize>()
+        }
+    }
+}
+
+/// The size of a number in bytes: one for each two significant digits, one more, and one for a sign.
+#[must_use]
+pub fn number_bytes(number: &str) -> usize {
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    // Zeros at the ends carry no information, before the decimal point or after it.
+    let digits = mantissa.trim_matches(|c: char| c == '0' || !c.is_ascii_digit());
+    let significant = digits.bytes().filter(u8::is_ascii_digit).count();
+    significant.div_ceil(2) + 1 + usize::from(number.starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(value: &Value) -> Option<(String, Problem)> {
+        check("data", value).err().map(|error| (error.path, error.problem))
+    }
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(json!(1), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn a_number_outside_the_range_names_its_field() {
+        let value = json!({ "items": [{ "price": 1 }, { "price": 1e126 }] });
+        assert_eq!(problem(&value), Some(("data.items[1].price".into(), Problem::Range(126))));
+        for (number, fits) in [
+            (9.99e125, true),
+            (1e126, false),
+            (-1e126, false),
+            (1e-130, true),
+            (9e-131, false),
+            (0.0, true),
+            (1.7e308, false),
+            (123_456.789, true),
+        ] {
+            assert_eq!(problem(&json!(number)).is_none(), fits, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_field_whose_name_can_not_be_stored_is_refused_with_the_path_of_its_object() {
+        let check = |bytes: usize, expected: Option<Problem>| {
+            let value = json!({ "rows": [{ "x".repeat(bytes): 1 }] });
+            let expected = expected.map(|problem| ("data.rows[0]".to_owned(), problem));
+            assert_eq!(problem(&value), expected, "{bytes} bytes");
+        };
+        check(0, Some(Problem::EmptyName));
+        check(1, None);
+        check(NAME_BYTES_MAX, None);
+        check(NAME_BYTES_MAX + 1, Some(Problem::LongName(NAME_BYTES_MAX + 1)));
+    }
+
+    #[test]
+    fn nesting_stops_at_the_limit() {
+        assert_eq!(problem(&nested(LEVELS_MAX)), None);
+        let (path, found) = problem(&nested(LEVELS_MAX + 1)).expect("too deep");
+        assert_eq!(found, Problem::Depth);
+        assert_eq!(path, format!("data{}", "[0]".repeat(LEVELS_MAX)));
+    }
+}

@@ -1,0 +1,175 @@
+//! What an append writes and requires.
+
+use ringfence::{
+    ACTIONS_MAX, BoundaryId, Effect, Event as _, FenceEffect, LogError, MemoryLog, Plan, Query,
+    QueryItem, Seen, Tag, Target, prelude::*,
+};
+
+use crate::shop::{booked, catalog, cleaned, closed};
+
+/// What was seen, of these boundaries and types, in a log with these events.
+fn seen(given: Vec<NewEvent>, items: &[(&'static str, &str, &'static str)]) -> Seen {
+    let log = MemoryLog::new(catalog().unwrap());
+    given.into_iter().for_each(|event| crate::decide::append(&log, event));
+    let item = |(key, value, event_type): &(&'static str, &str, &'static str)| QueryItem {
+        tags: vec![Tag::new(*key, *value)],
+        types: vec![(*event_type).into()],
+    };
+    let query = Query { items: items.iter().map(item).collect() };
+    let plan = Plan::new(&query, &catalog().unwrap()).unwrap();
+    observed(&log, &plan)
+}
+
+fn observed(log: &MemoryLog, plan: &Plan) -> Seen {
+    let mut seen = Seen::nothing(plan);
+    log.events().iter().for_each(|event| {
+        seen.observe(plan, event);
+    });
+    seen
+}
+
+fn effect(events: Vec<NewEvent>, seen: Option<&Seen>) -> Effect {
+    Effect::new(&catalog().unwrap(), events, seen, 0).unwrap()
+}
+
+fn room(room: &str) -> BoundaryId {
+    BoundaryId::tag("roomId", room)
+}
+
+fn fence(requires: &[(&'static str, u64)], adds: &[(&'static str, u64)]) -> FenceEffect {
+    let counts = |of: &[(&'static str, u64)]| {
+        of.iter().map(|(event_type, count)| ((*event_type).into(), *count)).collect()
+    };
+    FenceEffect { requires: counts(requires), adds: counts(adds) }
+}
+
+#[test]
+fn events_of_a_partition_that_was_read_go_after_the_last_slot_seen() {
+    let given = events![cleaned("r1", 1), cleaned("r1", 2)];
+    let seen = seen(given, &[("roomId", "r1", "Cleaned")]);
+    let effect = effect(events![cleaned("r1", 3), cleaned("r1", 4)], Some(&seen));
+    let target = Target { events: 2, seen: Some(2), hint: 0 };
+    assert_eq!(effect.targets, [(room("r1"), target)].into());
+    assert!(effect.checks.is_empty() && effect.fences.is_empty(), "{effect:?}");
+}
+
+#[test]
+fn a_partition_that_is_only_read_is_checked() {
+    let given = events![cleaned("r1", 1), cleaned("r1", 2)];
+    let seen = seen(given, &[("roomId", "r1", "Cleaned"), ("roomId", "r2", "Cleaned")]);
+    let effect = effect(events![cleaned("r3", 1)], Some(&seen));
+    assert_eq!(effect.checks, [(room("r1"), 2), (room("r2"), 0)].into());
+    assert_eq!(effect.targets[&room("r3")], Target { events: 1, seen: None, hint: 0 });
+    assert!(effect.fences.is_empty(), "{:?}", effect.fences);
+}
+
+#[test]
+fn a_partition_read_by_fenced_types_alone_is_guarded_by_their_counts() {
+    let given = || events![cleaned("r1", 1), closed("r1")];
+    let only = seen(given(), &[("roomId", "r1", "Closed")]);
+    let elsewhere = effect(events![cleaned("r2", 1)], Some(&only));
+    assert!(elsewhere.checks.is_empty(), "{:?}", elsewhere.checks);
+    assert_eq!(elsewhere.fences, [(room("r1"), fence(&[("Closed", 1)], &[]))].into());
+    // By the slot where the decision writes there.
+    let own = effect(events![cleaned("r1", 2)], Some(&only));
+    assert_eq!(own.targets[&room("r1")].seen, Some(2));
+    assert!(own.fences.is_empty(), "{:?}", own.fences);
+    // By the slot where it reads another type as well.
+    let both = seen(given(), &[("roomId", "r1", "Closed"), ("roomId", "r1", "Cleaned")]);
+    let elsewhere = effect(events![cleaned("r2", 1)], Some(&both));
+    assert_eq!(elsewhere.checks, [(room("r1"), 2)].into());
+    assert!(elsewhere.fences.is_empty(), "{:?}", elsewhere.fences);
+}
+
+#[test]
+fn a_partitions_fence_counts_its_fenced_types_alone() {
+    let counted = effect(events![booked("r1", "g1"), closed("r1"), booked("r2", "g1")], None);
+    let of_room = fence(&[], &[("Closed", 1)]);
+    let of_guest = fence(&[], &[("Booked", 2)]);
+    let expected = [(room("r1"), of_room), (BoundaryId::tag("guestId", "g1"), of_guest)];
+    assert_eq!(counted.fences, expected.into());
+    // A tag that partitions events and is read across partitions counts those of others as well.
+    #[derive(Event)]
+    #[event(fenced)]
+    struct Joined {
+        #[tag(partition, cross_partition)]
+        guest_id: String,
+    }
+    let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
+    let events = events![Joined { guest_id: "g1".to_owned() }];
+    let joined = Effect::new(&catalog, events, None, 0).unwrap();
+    let of_guest = fence(&[], &[("Joined", 1)]);
+    assert_eq!(joined.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());
+}
+
+#[test]
+fn a_slot_that_a_tags_read_showed_is_where_a_put_begins_and_not_what_was_seen() {
+    #[derive(Event)]
+    #[event(fenced)]
+    struct Joined {
+        #[tag(partition, cross_partition)]
+        guest_id: String,
+    }
+    let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
+    let joined = || events![Joined { guest_id: "g1".to_owned() }];
+    let log = MemoryLog::new(catalog.clone());
+    joined().into_iter().chain(joined()).for_each(|event| crate::decide::append(&log, event));
+    let guest = Tag::new("guestId", "g1");
+    let items = vec![QueryItem { tags: vec![guest], types: vec!["Joined".into()] }];
+    let plan = Plan::new(&Query { items }, &catalog).unwrap();
+    assert!(!plan.reads[0].fenced, "it is not read as a partition");
+    let seen = observed(&log, &plan);
+    let guest = BoundaryId::tag("guestId", "g1");
+    let effect = Effect::new(&catalog, joined(), Some(&seen), 0).unwrap();
+    assert_eq!(effect.targets, [(guest.clone(), Target { events: 1, seen: None, hint: 2 })].into());
+    assert_eq!(effect.fences, [(guest, fence(&[("Joined", 2)], &[("Joined", 1)]))].into());
+}
+
+#[test]
+fn a_fence_that_is_checked_and_advanced_is_one_action() {
+    let items = [("guestId", "g1", "Booked"), ("roomId", "r1", "Booked")];
+    let seen = seen(events![booked("r2", "g1")], &items);
+    let effect = effect(events![booked("r1", "g1")], Some(&seen));
+    let of_guest = fence(&[("Booked", 1)], &[("Booked", 1)]);
+    assert_eq!(effect.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());
+    assert_eq!(effect.targets[&room("r1")].seen, Some(0));
+    assert!(effect.checks.is_empty(), "{:?}", effect.checks);
+}
+
+#[test]
+fn an_answer_without_events_depends_on_all_that_was_read() {
+    let items = [("guestId", "g1", "Booked"), ("roomId", "r1", "Booked")];
+    let seen = seen(events![booked("r1", "g2")], &items);
+    let effect = effect(vec![], Some(&seen));
+    assert_eq!(effect.checks, [(room("r1"), 1)].into());
+    let of_guest = fence(&[("Booked", 0)], &[]);
+    assert_eq!(effect.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());
+}
+
+#[test]
+fn an_append_has_as_many_actions_as_a_transaction() {
+    let catalog = catalog().unwrap();
+    let actions = |events: Vec<NewEvent>, seen: Option<&Seen>, marks: usize| match Effect::new(
+        &catalog, events, seen, marks,
+    ) {
+        Ok(_) => Ok(()),
+        Err(LogError::Limit(limit)) => Err(limit.to_string()),
+        Err(error) => panic!("{error}"),
+    };
+    let events = |n: usize| (0..n).map(|_| cleaned("r1", 1).into()).collect::<Vec<_>>();
+    let too_many = "the command's transaction: 101 actions, limit 100; \
+                    read and write fewer things in one decision";
+    assert_eq!(actions(events(ACTIONS_MAX), None, 0), Ok(()));
+    assert_eq!(actions(events(ACTIONS_MAX + 1), None, 0), Err(too_many.to_owned()));
+    assert_eq!(actions(events(ACTIONS_MAX), None, 1), Err(too_many.to_owned()));
+    // A partition that is read and written takes no action of its own; one that is only read does.
+    let own = seen(vec![], &[("roomId", "r1", "Cleaned")]);
+    assert_eq!(actions(events(ACTIONS_MAX), Some(&own), 0), Ok(()));
+    let other = seen(vec![], &[("roomId", "r2", "Cleaned")]);
+    assert_eq!(actions(events(ACTIONS_MAX), Some(&other), 0), Err(too_many.to_owned()));
+    // A fence is one action, however many events it counts.
+    let booked = (0..ACTIONS_MAX - 1).map(|_| booked("r1", "g1").into()).collect();
+    assert_eq!(actions(booked, None, 0), Ok(()));
+    let closed = (0..ACTIONS_MAX).map(|_| closed("r1").into()).collect();
+    assert_eq!(actions(closed, None, 0), Err(too_many.to_owned()));
+}

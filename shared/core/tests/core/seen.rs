@@ -1,0 +1,162 @@
+//! What a decision has seen, whatever a read returned.
+
+use ringfence::{
+    Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen, SequencedEvent,
+    prelude::*,
+};
+
+use crate::shop::{booked, catalog, cleaned, closed};
+
+/// The event in a slot of its partition, recorded `at`, as the one before the last `rest` of its append.
+fn event(event: impl Into<NewEvent>, slot: u64, at: u64, rest: u64) -> SequencedEvent {
+    let event = event.into();
+    SequencedEvent {
+        partition: catalog().unwrap().filing(&event).unwrap().partition,
+        slot,
+        at,
+        rest,
+        event_type: event.event_type.into_owned(),
+        context: "rooms".to_owned(),
+        tags: event.tags,
+        data: event.data,
+        metadata: Metadata::default(),
+    }
+}
+
+fn item(key: &'static str, value: &str, types: &[&'static str]) -> QueryItem {
+    let types = types.iter().copied().map(Into::into).collect();
+    QueryItem { tags: vec![ringfence::Tag::new(key, value)], types }
+}
+
+fn plan(items: &[QueryItem]) -> Plan {
+    Plan::new(&Query { items: items.to_vec() }, &catalog().unwrap()).unwrap()
+}
+
+/// A room as a partition, and a guest by a fence.
+fn room_and_guest() -> Plan {
+    plan(&[item("roomId", "r1", &["Booked"]), item("guestId", "g1", &["Booked"])])
+}
+
+/// The slot up to which a read of these slots shows the room.
+fn prefix(slots: &[u64]) -> u64 {
+    let plan = room_and_guest();
+    let mut seen = Seen::nothing(&plan);
+    for slot in slots {
+        seen.observe(&plan, &event(cleaned("r1", 1), *slot, *slot, 0));
+    }
+    seen.prefix(&BoundaryId::tag("roomId", "r1")).unwrap().slot
+}
+
+/// How many bookings of the guest were seen, and the largest slot of a partition of that name.
+fn guest(seen: &Seen) -> (u64, u64) {
+    match seen.of(&BoundaryId::tag("guestId", "g1")) {
+        Some(Extent::Fence { counts, slot }) => (counts["Booked"], *slot),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn of_a_partition_the_slots_before_the_first_gap_are_seen() {
+    for (slots, seen) in [
+        (&[][..], 0),
+        (&[1, 2, 3], 3),
+        (&[2, 3], 0),
+        (&[1, 3], 1),
+        (&[1, 2, 4, 5], 2),
+        (&[1, 1, 2, 2], 2),
+        (&[1, 3, 2], 2),
+    ] {
+        assert_eq!(prefix(slots), seen, "{slots:?}");
+    }
+}
+
+#[test]
+fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
+    let plan = room_and_guest();
+    let mut seen = Seen::nothing(&plan);
+    assert!(seen.observe(&plan, &event(booked("r1", "g1"), 1, 10, 0)));
+    assert!(!seen.observe(&plan, &event(booked("r1", "g1"), 3, 12, 0)));
+    assert_eq!((guest(&seen), seen.newest_ms()), ((1, 0), 10));
+    // A partition that is not read as such shows what the guest's read returns of it.
+    assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
+    assert_eq!((guest(&seen), seen.newest_ms()), ((2, 0), 13));
+}
+
+#[test]
+fn an_event_that_is_seen_again_is_not_counted_again() {
+    let plan = room_and_guest();
+    let mut seen = Seen::nothing(&plan);
+    let first = event(booked("r1", "g1"), 1, 10, 0);
+    assert!(seen.observe(&plan, &first));
+    let once = seen.clone();
+    assert!(!seen.observe(&plan, &first));
+    assert_eq!(seen, once);
+}
+
+#[test]
+fn the_prefix_says_how_many_events_of_its_last_append_follow() {
+    let plan = room_and_guest();
+    let mut seen = Seen::nothing(&plan);
+    let rests = [2, 1, 0].into_iter().zip(1..).map(|(rest, slot)| {
+        assert!(seen.observe(&plan, &event(cleaned("r1", 1), slot, slot, rest)));
+        seen.prefix(&BoundaryId::tag("roomId", "r1")).unwrap().rest
+    });
+    assert_eq!(rests.collect::<Vec<_>>(), [2, 1, 0]);
+}
+
+#[test]
+fn fenced_types_are_counted_up_to_the_gap_where_a_partition_is_read_by_them_alone() {
+    let room = BoundaryId::tag("roomId", "r1");
+    let observed = |types: &[&'static str]| {
+        let plan = plan(&[item("roomId", "r1", types)]);
+        let mut seen = Seen::nothing(&plan);
+        for (slot, event_of) in [
+            (1, NewEvent::from(cleaned("r1", 1))),
+            (2, closed("r1").into()),
+            (4, closed("r1").into()),
+        ] {
+            seen.observe(&plan, &event(event_of, slot, slot, 0));
+        }
+        seen.prefix(&room).unwrap().clone()
+    };
+    let fenced = Some([("Closed".into(), 1)].into());
+    assert_eq!(observed(&["Closed"]), Prefix { slot: 2, rest: 0, fenced });
+    assert_eq!(observed(&["Closed", "Cleaned"]), Prefix { slot: 2, rest: 0, fenced: None });
+}
+
+#[test]
+fn nothing_seen_conditions_on_every_boundary() {
+    let plan = plan(&[item("roomId", "r1", &["Closed"]), item("guestId", "g1", &["Booked"])]);
+    let seen = Seen::nothing(&plan);
+    let counts = |name: &'static str| [(name.into(), 0)].into();
+    let guest = Extent::Fence { counts: counts("Booked"), slot: 0 };
+    let room = Extent::Prefix(Prefix { slot: 0, rest: 0, fenced: Some(counts("Closed")) });
+    let all: Vec<_> = seen.iter().map(|(id, extent)| (id.as_str(), extent)).collect();
+    assert_eq!(all, [("guestId:g1", &guest), ("roomId:r1", &room)]);
+    assert_eq!(seen.newest_ms(), 0);
+}
+
+#[test]
+fn of_a_fence_with_the_name_of_a_partition_the_largest_slot_is_kept_as_a_hint() {
+    #[derive(Event)]
+    struct Joined {
+        #[tag(partition, cross_partition)]
+        guest_id: String,
+    }
+    let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
+    let items = vec![item("guestId", "g1", &["Joined"])];
+    let plan = Plan::new(&Query { items }, &catalog).unwrap();
+    assert!(matches!(plan.reads[0].access, Access::TagIndex(_)));
+    let joined = NewEvent::from(Joined { guest_id: "g1".to_owned() });
+    let partition = BoundaryId::tag("guestId", "g1");
+    let mut seen = Seen::nothing(&plan);
+    for slot in [2, 5, 3] {
+        let base = event(cleaned("r1", 1), slot, slot, 0);
+        let NewEvent { event_type, tags, data } = joined.clone();
+        let (partition, event_type) = (partition.clone(), event_type.into_owned());
+        assert!(seen.observe(&plan, &SequencedEvent { partition, event_type, tags, data, ..base }));
+    }
+    let counts = [("Joined".into(), 3)].into();
+    assert_eq!(seen.of(&partition), Some(&Extent::Fence { counts, slot: 5 }));
+    assert_eq!(seen.prefix(&partition), None);
+}

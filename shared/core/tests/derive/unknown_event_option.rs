@@ -1,0 +1,5 @@
+#[derive(ringfence::Event)]
+#[event(counted)]
+struct Placed {}
+
+fn main() {}

@@ -1,0 +1,74 @@
+//! A partition as a stream: its events one after another, and its end.
+
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
+use ringfence::{BoundaryId, LogError};
+use ringfence_dynamo::{Item, Retry};
+
+use crate::item::{AT, ID, POSITION, number, slot, text, whole};
+use crate::log::DcbLog;
+
+impl DcbLog {
+    /// The items of the partition's events after a slot, read strongly, one page after the other. The
+    /// events of one append may become visible one by one, so there can be gaps; what follows on one is
+    /// for the caller to leave.
+    ///
+    /// # Errors
+    /// A page that can't be read.
+    pub fn items_after<'a>(
+        &'a self,
+        partition: &'a BoundaryId,
+        after: u64,
+        retry: Retry,
+    ) -> impl Stream<Item = Result<Item, LogError>> + Send + 'a {
+        try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
+            let Some(start) = start else { return Ok(None) };
+            let query = || {
+                let start = start.clone();
+                self.table.query(move |query| {
+                    of_partition(query, partition)
+                        .key_condition_expression("#id = :id AND #position > :after")
+                        .expression_attribute_names("#position", POSITION)
+                        .expression_attribute_values(":after", number(after))
+                        .consistent_read(true)
+                        .set_exclusive_start_key(start)
+                })
+            };
+            let page = retry.run(query).await;
+            let page = page.map_err(|gave_up| gave_up.during("reading a partition"))?;
+            let next = page.last_evaluated_key.map(Some);
+            Ok::<_, LogError>(Some((page.items.unwrap_or_default(), next)))
+        })
+        .map_ok(|items| iter(items).map(Ok))
+        .try_flatten()
+    }
+}
+
+/// Slot and time of a partition's last event; `None` if it has none. It says where a writer can try, and
+/// nothing of what a decision has seen: what lies before it may not all be visible.
+pub(crate) async fn last(
+    log: &DcbLog,
+    partition: &BoundaryId,
+    strong: bool,
+    retry: Retry,
+) -> Result<Option<(u64, u64)>, LogError> {
+    let query = || {
+        log.table.query(|query| {
+            of_partition(query, partition)
+                .key_condition_expression("#id = :id")
+                .consistent_read(strong)
+                .scan_index_forward(false)
+                .limit(1)
+        })
+    };
+    let page = retry.run(query).await;
+    let page = page.map_err(|gave_up| gave_up.during("reading the end of a partition"))?;
+    let last = page.items.unwrap_or_default().into_iter().next();
+    Ok(last.and_then(|item| Some((slot(&item)?, whole(&item, AT).unwrap_or(0)))))
+}
+
+fn of_partition(query: QueryFluentBuilder, partition: &BoundaryId) -> QueryFluentBuilder {
+    query
+        .expression_attribute_names("#id", ID)
+        .expression_attribute_values(":id", text(partition.as_str()))
+}

@@ -1,0 +1,43 @@
+//! Whether what a decision has seen is still everything (rule 6): for answers that append nothing.
+
+use ringfence::{Conflict, Effect, Envelope, LogError, Seen};
+
+use crate::fence::{differences, fence_key};
+use crate::get::{OPERATION, get_together};
+use crate::item::key;
+use crate::log::DcbLog;
+use crate::outcome::taken;
+
+/// Reads the next slot of each partition and the fence of each other boundary, after the reads of the
+/// decision, as they are at one moment.
+///
+/// One partition needs no transaction: a strong read finds its next slot free if the partition ends where
+/// it was seen to end. If that is within an append, whose items may become visible one by one, only a
+/// transaction tells.
+pub(crate) async fn verify(
+    log: &DcbLog,
+    seen: &Seen,
+    envelope: &Envelope,
+) -> Result<Option<Conflict>, LogError> {
+    let Effect { checks, fences, .. } = Effect::new(&log.catalog, Vec::new(), Some(seen), 0)?;
+    let retry = log.retry(envelope);
+    let slots = checks.iter().map(|(partition, slot)| key(partition.as_str(), slot + 1));
+    let keys: Vec<_> = slots.chain(fences.keys().map(fence_key)).collect();
+    let is_whole = |partition| seen.prefix(partition).is_some_and(|prefix| prefix.rest == 0);
+    let items = match (&keys[..], checks.keys().next()) {
+        ([key], Some(partition)) if is_whole(partition) => {
+            let item = retry.run(|| log.table.get(key.clone(), true)).await;
+            vec![item.map_err(|gave_up| gave_up.during(OPERATION))?]
+        }
+        _ => get_together(log, retry, keys.into_iter()).await?,
+    };
+    let mut items = items.iter().map(Option::as_ref);
+    let mut changes = Vec::new();
+    for ((partition, slot), item) in checks.iter().zip(items.by_ref()) {
+        changes.extend(item.map(|item| taken(partition, slot + 1, Some(item))));
+    }
+    for ((boundary, fence), item) in fences.iter().zip(items) {
+        changes.extend(differences(boundary, &fence.requires, item)?);
+    }
+    Ok((!changes.is_empty()).then_some(Conflict(changes)))
+}

@@ -1,0 +1,115 @@
+//! Slices of the shop that depend on fenced types of other partitions, or on a pair that is the partition.
+
+use ringfence::prelude::*;
+
+use crate::shop::*;
+
+/// The same of products that are listed: a decision that depends on fenced types of other partitions.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct OrderListed {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    pub(crate) product_ids: Vec<ProductId>,
+}
+
+#[derive(Reads)]
+pub(crate) enum Listing {
+    OrderPlaced,
+    ProductListed { product_id: ProductId },
+}
+
+impl Slice for OrderListed {
+    const NAME: &'static str = "order-listed";
+    type Context = Shop;
+    type State = Placing;
+    type Writes = OrderPlaced;
+    type Rejection = Rejection;
+
+    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+        let Self { order_id, product_ids } = self.clone();
+        state.place(order_id, product_ids)
+    }
+}
+
+impl DcbSlice for OrderListed {
+    type Reads = Listing;
+
+    fn evolve(mut state: Placing, event: Listing) -> Placing {
+        match event {
+            Listing::OrderPlaced => state.placed = true,
+            Listing::ProductListed { product_id } => {
+                state.products.insert(product_id);
+            }
+        }
+        state
+    }
+}
+
+/// Lists a product, once.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct ListProduct {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+#[derive(Reads)]
+pub(crate) enum Listed {
+    ProductListed,
+}
+
+impl Slice for ListProduct {
+    const NAME: &'static str = "list-product";
+    type Context = Shop;
+    type State = bool;
+    type Writes = ProductListed;
+    type Rejection = Never;
+
+    fn decide(&self, listed: &bool, _: &CommandContext) -> Result<Vec<ProductListed>, Never> {
+        let product_id = self.product_id.clone();
+        Ok(if *listed { vec![] } else { vec![ProductListed { product_id }] })
+    }
+}
+
+impl DcbSlice for ListProduct {
+    type Reads = Listed;
+
+    fn evolve(_: bool, _: Listed) -> bool {
+        true
+    }
+}
+
+/// Finds a pair, once, if it is one.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct FindPair {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+    #[tag(partition)]
+    pub(crate) other_id: ProductId,
+    pub(crate) fits: bool,
+}
+
+#[derive(Reads)]
+pub(crate) enum Pair {
+    PairFound,
+}
+
+impl Slice for FindPair {
+    const NAME: &'static str = "find-pair";
+    type Context = Shop;
+    type State = bool;
+    type Writes = PairFound;
+    type Rejection = Never;
+
+    fn decide(&self, found: &bool, _: &CommandContext) -> Result<Vec<PairFound>, Never> {
+        let Self { product_id, other_id, fits } = self.clone();
+        Ok(if fits && !found { vec![PairFound { product_id, other_id }] } else { vec![] })
+    }
+}
+
+impl DcbSlice for FindPair {
+    type Reads = Pair;
+
+    fn evolve(_: bool, _: Pair) -> bool {
+        true
+    }
+}

@@ -1,0 +1,137 @@
+//! What requests cost, by the documented sizes of items, and as the log has metered it.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::Catalog;
+use ringfence_dynamo::wire::Exchange;
+use ringfence_dynamo::{
+    Consistency, Item, Usage, item_bytes, read_units, transact_write_units, write_units,
+};
+use serde_json::Value;
+
+use crate::stack::{Stack, TABLE};
+
+/// What a command costs.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) requests: (u32, u32),
+    /// Of the table and of the indexes that are queried.
+    pub(crate) read: f64,
+    /// Of the table.
+    pub(crate) write: f64,
+    /// Units to keep the declared indexes, by name.
+    pub(crate) index_write: Vec<(String, f64)>,
+}
+
+/// One request or several that read, and how many units; the same of writes.
+pub(crate) fn cost(reads: (u32, f64), writes: (u32, f64)) -> Cost {
+    let (requests, index_write) = ((reads.0, writes.0), vec![]);
+    Cost { requests, read: reads.1, write: writes.1, index_write }
+}
+
+pub(crate) fn metered(usage: &Usage) -> Cost {
+    let index_write = usage.indexes.iter().filter(|(_, units)| units.write > 0.0);
+    let name = |name: &str| name.trim_start_matches(TABLE).trim_start_matches('/').to_owned();
+    Cost {
+        requests: (usage.reads, usage.writes),
+        read: usage.total().read,
+        write: usage.tables.write,
+        index_write: index_write.map(|(index, units)| (name(index), units.write)).collect(),
+    }
+}
+
+/// The documented price of what was on the wire.
+pub(crate) async fn computed(stack: &Stack, exchanges: &[Exchange]) -> Cost {
+    let mut computed = cost((0, 0.0), (0, 0.0));
+    for Exchange { operation, request, answer } in exchanges {
+        let (reads, writes) = &mut computed.requests;
+        match operation.as_str() {
+            "Query" | "GetItem" | "TransactGetItems" => {
+                *reads += 1;
+                computed.read += read_price(operation, request, answer);
+            }
+            "PutItem" => {
+                *writes += 1;
+                let item = item(&request["Item"]);
+                computed.write += write_units(item_bytes(&item));
+                let committed = answer["__type"].is_null();
+                computed
+                    .index_write
+                    .extend(index_entries(&stack.catalog, &item).into_iter().filter(|_| committed));
+            }
+            "TransactWriteItems" => {
+                *writes += 1;
+                for action in request["TransactItems"].as_array().into_iter().flatten() {
+                    let item = item_of(stack, action).await;
+                    computed.write += transact_write_units(item_bytes(&item));
+                    computed.index_write.extend(index_entries(&stack.catalog, &item));
+                }
+            }
+            other => panic!("{other} is in no command"),
+        }
+    }
+    computed
+}
+
+fn read_price(operation: &str, request: &Value, answer: &Value) -> f64 {
+    let sizes = |items: &Value| -> Vec<usize> {
+        let items = items.as_array().into_iter().flatten();
+        items.map(|json| item_bytes(&item(json))).collect()
+    };
+    let strong = request["ConsistentRead"] == true;
+    let consistency = if strong { Consistency::Strong } else { Consistency::Eventual };
+    match operation {
+        "Query" => read_units(sizes(&answer["Items"]).iter().sum(), consistency),
+        "GetItem" => {
+            let bytes =
+                answer["Item"].as_object().map_or(0, |_| item_bytes(&item(&answer["Item"])));
+            read_units(bytes, consistency)
+        }
+        _ => {
+            let found = answer["Responses"].as_array().into_iter().flatten();
+            let sizes = found.map(|found| {
+                found["Item"].as_object().map_or(0, |_| item_bytes(&item(&found["Item"])))
+            });
+            sizes.map(|bytes| 2.0 * read_units(bytes, Consistency::Strong)).sum()
+        }
+    }
+}
+
+/// The item of an action as it is now: a fence only grows, so its size afterwards is the larger one, which
+/// counts; a slot that is free has no size.
+async fn item_of(stack: &Stack, action: &Value) -> Item {
+    let action = action.as_object().and_then(|a| a.values().next()).expect("an action");
+    let key = action.get("Key").unwrap_or(&action["Item"]);
+    let key = ["id", "position"].map(|name| (name.to_owned(), attribute(&key[name])));
+    let get = stack.client.get_item().table_name(TABLE).set_key(Some(key.into()));
+    get.send().await.expect("an answer").item.unwrap_or_default()
+}
+
+/// Each index that the item is in: its keys and what the index projects. In a transaction an
+/// index costs what it costs outside of it.
+fn index_entries(catalog: &Catalog, item: &Item) -> Vec<(String, f64)> {
+    let indexes = catalog.indexes().into_iter().filter(|index| item.contains_key(index));
+    let units = |index: String| {
+        let mut entry = item.clone();
+        let projected = ["id", "position", "at", "event", "data", "tags", &index];
+        entry.retain(|name, _| projected.contains(&name.as_str()));
+        (index, write_units(item_bytes(&entry)))
+    };
+    indexes.map(units).collect()
+}
+
+fn item(json: &Value) -> Item {
+    let attributes = json.as_object().expect("an item").iter();
+    attributes.map(|(name, value)| (name.clone(), attribute(value))).collect()
+}
+
+fn attribute(json: &Value) -> AttributeValue {
+    let (kind, value) = json.as_object().and_then(|a| a.iter().next()).expect("an attribute");
+    let text = || value.as_str().expect("a text").to_owned();
+    match kind.as_str() {
+        "S" => AttributeValue::S(text()),
+        "N" => AttributeValue::N(text()),
+        "L" => AttributeValue::L(value.as_array().expect("a list").iter().map(attribute).collect()),
+        "M" => AttributeValue::M(item(value)),
+        other => panic!("{other} is in no event"),
+    }
+}

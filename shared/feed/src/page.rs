@@ -1,0 +1,93 @@
+//! The next page, cut from what waits to be indexed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use aws_sdk_dynamodb::types::Put;
+use ringfence_dynamo::BATCH_KEYS_MAX;
+
+use crate::checkpoint::Checkpoint;
+use crate::item::{P, Page, Progress};
+use crate::news::Fresh;
+use crate::partition::Partition;
+
+/// Partitions that are indexed together: one request reads the progress of all.
+pub const GROUP_PARTITIONS_MAX: usize = BATCH_KEYS_MAX;
+/// Entries of one page together, in bytes; an entry alone may have more, up to the 400 KB of an item.
+pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
+
+/// A partition with events that are to be indexed.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// `None` before its first event.
+    pub(crate) progress: Option<Progress>,
+    /// What follows on that without a gap.
+    pub(crate) fresh: VecDeque<Fresh>,
+}
+
+impl Queue {
+    /// The last event that is indexed or waits here.
+    pub(crate) fn last(&self) -> Option<u64> {
+        let waiting = self.fresh.back().map(|fresh| fresh.slot);
+        waiting.or_else(|| Some(self.progress.as_ref()?.slot))
+    }
+}
+
+/// How many entries a page may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Entries of an epoch.
+    pub(crate) epoch_entries: u64,
+    /// Entries of this page.
+    pub(crate) entries_max: usize,
+}
+
+impl Page {
+    /// The page that begins at `end`: of all queues the oldest events, as many as fit
+    /// the page and its epoch. `None` when there are none.
+    pub(crate) fn cut(
+        queues: &BTreeMap<Partition, Queue>,
+        end: Checkpoint,
+        room: Room,
+    ) -> Option<Self> {
+        let (epoch, i) = end.place();
+        // An epoch that is over the limit, because that was lowered, is sealed by the next entry.
+        let left = room.epoch_entries.saturating_sub(i).max(1);
+        let mut taken = BTreeMap::new();
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        while let Some((partition, fresh)) = oldest(queues, &taken)
+            && (bytes == 0 || bytes + fresh.bytes <= PAGE_BYTES_MAX)
+            && (entries.len() as u64) < left
+            && entries.len() < room.entries_max
+        {
+            bytes += fresh.bytes;
+            entries.push(fresh.entry.clone());
+            *taken.entry(partition).or_default() += 1;
+        }
+        let sealed = entries.len() as u64 == left;
+        (!entries.is_empty()).then_some(Self { epoch, i, entries, sealed })
+    }
+
+    /// Puts it where nothing is.
+    pub(crate) fn put(&self, table: &str) -> Put {
+        Put::builder()
+            .table_name(table)
+            .set_item(Some(self.item()))
+            .condition_expression("attribute_not_exists(#p)")
+            .expression_attribute_names("#p", P)
+            .build()
+            .expect("table and item are set")
+    }
+}
+
+/// The oldest event that is not taken yet.
+fn oldest<'a>(
+    queues: &'a BTreeMap<Partition, Queue>,
+    taken: &BTreeMap<&Partition, usize>,
+) -> Option<(&'a Partition, &'a Fresh)> {
+    let fronts = queues.iter().filter_map(|(partition, queue)| {
+        let taken = taken.get(partition).copied().unwrap_or_default();
+        Some((partition, queue.fresh.get(taken)?))
+    });
+    fronts.min_by_key(|(_, fresh)| fresh.at)
+}

@@ -1,0 +1,60 @@
+//! Settling a page: the progress of each of its partitions moves to where the page has brought it.
+//!
+//! Each move is a request of its own, which repeats nothing if it is sent again, by anyone, at any time:
+//! a checkpoint only grows. A transaction would show its items one by one to the reads that rely on them.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::Update;
+use futures::stream::{StreamExt, TryStreamExt, iter};
+use ringfence_dynamo::{Failure, Item, Retry, Table};
+
+use crate::error::{FeedError, failed};
+use crate::item::{CHECKPOINT, Progress, progress_key};
+use crate::partition::Partition;
+
+/// Moves under way at once.
+const MOVES_AT_ONCE: usize = 16;
+
+/// Moves each partition to its progress, unless it has come further.
+pub(crate) async fn settle(
+    table: &Table,
+    reached: impl IntoIterator<Item = (&Partition, &Progress)>,
+    retry: Retry,
+) -> Result<(), FeedError> {
+    let moves = reached.into_iter().map(|(partition, progress)| {
+        let update = update(table.name(), partition, progress);
+        async move {
+            match retry.run(|| table.update(update.clone(), None)).await {
+                Err(gave_up) if !matches!(gave_up.failure, Failure::Condition(_)) => {
+                    Err(failed("moving a progress")(gave_up))
+                }
+                _ => Ok(()),
+            }
+        }
+    });
+    let moves: Vec<_> = moves.collect();
+    iter(moves).buffer_unordered(MOVES_AT_ONCE).try_collect().await
+}
+
+fn update(table: &str, partition: &Partition, progress: &Progress) -> Update {
+    let mut names = HashMap::new();
+    let mut values = Item::new();
+    let mut sets = Vec::new();
+    for (name, value) in progress.attributes() {
+        names.insert(format!("#{name}"), name.to_owned());
+        values.insert(format!(":{name}"), value);
+        sets.push(format!("#{name} = :{name}"));
+    }
+    Update::builder()
+        .table_name(table)
+        .set_key(Some(progress_key(&partition.id)))
+        .update_expression(format!("SET {}", sets.join(", ")))
+        .condition_expression(format!(
+            "attribute_not_exists(#{CHECKPOINT}) OR #{CHECKPOINT} < :{CHECKPOINT}"
+        ))
+        .set_expression_attribute_names(Some(names))
+        .set_expression_attribute_values(Some(values))
+        .build()
+        .expect("table, key and expression are set")
+}

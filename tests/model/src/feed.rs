@@ -1,0 +1,160 @@
+//! How events come into the index: the indexer's rules, explored exhaustively.
+//!
+//! Appends put events into two partitions. The stream brings the image of each event, at any time after its
+//! commit, to any indexer, and again until a batch with it was acknowledged. A strong read can show the
+//! events of one append one by one. A page is put alone, and the progress of each of its partitions moves
+//! by a request of its own. An indexer can crash, or give up and go on in the same process, between any
+//! two steps. A request can stay without an answer, arrive later than its indexer's next requests, or
+//! never.
+
+mod indexer;
+mod state;
+mod steps;
+mod text;
+
+use std::fmt::Write as _;
+
+use crate::{
+    explore::{Explored, States, explore, numbered},
+    property::Property,
+};
+use steps::Model;
+
+/// What an indexer does.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// A page is settled before the next one is put.
+    pub settles_first: bool,
+    /// A page is settled before its end is remembered.
+    pub remembers_settled: bool,
+    /// Who finds the end settles the page before it.
+    pub settles_found: bool,
+    /// The progress is read after the end is known.
+    pub end_first: bool,
+    /// A progress moves on condition that its checkpoint grows.
+    pub grows: bool,
+    /// A page is put on condition that there is no page in its place.
+    pub place_condition: bool,
+    /// Who can't put a page finds the end anew.
+    pub finds_anew: bool,
+    /// Images are taken without a read only if they continue the progress without a gap.
+    pub images_continue: bool,
+    /// Of what a read returns, the dense prefix after the progress is taken.
+    pub dense_prefix: bool,
+    /// An image is acknowledged when the progress has reached it.
+    pub waits: bool,
+}
+
+impl Rules {
+    /// index-events.
+    pub const FEED: Self = Self {
+        settles_first: true,
+        remembers_settled: true,
+        settles_found: true,
+        end_first: true,
+        grows: true,
+        place_condition: true,
+        finds_anew: true,
+        images_continue: true,
+        dense_prefix: true,
+        waits: true,
+    };
+}
+
+/// Rules that are wrong in one place, each with a name.
+pub const MUTANTS: [(&str, Rules); 10] = [
+    (
+        "the next page put before the last one is settled",
+        Rules { settles_first: false, ..Rules::FEED },
+    ),
+    (
+        "an end remembered before its page is settled",
+        Rules { remembers_settled: false, ..Rules::FEED },
+    ),
+    ("an end found without settling its page", Rules { settles_found: false, ..Rules::FEED }),
+    ("the progress read before the end is known", Rules { end_first: false, ..Rules::FEED }),
+    ("a progress that also moves back", Rules { grows: false, ..Rules::FEED }),
+    ("a page without a condition on its place", Rules { place_condition: false, ..Rules::FEED }),
+    ("the old end kept after a put that failed", Rules { finds_anew: false, ..Rules::FEED }),
+    ("an image taken over a gap", Rules { images_continue: false, ..Rules::FEED }),
+    ("everything taken that a read returns", Rules { dense_prefix: false, ..Rules::FEED }),
+    ("an image acknowledged on sight", Rules { waits: false, ..Rules::FEED }),
+];
+
+/// How many partitions there are.
+const PARTITIONS: usize = 2;
+/// The most indexers.
+const INDEXERS: usize = 3;
+
+/// What is appended, and what else may happen.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Of each append, how many events it puts into each partition; a partition's come in this order.
+    pub appends: &'static [[u8; PARTITIONS]],
+    /// How many indexers there are, up to three.
+    pub indexers: usize,
+    /// How many requests can be late at once.
+    pub late: usize,
+    /// Whether reads show the events of an append one by one.
+    pub torn: bool,
+}
+
+impl Scenario {
+    const fn new(
+        appends: &'static [[u8; PARTITIONS]],
+        (indexers, late, torn): (usize, usize, bool),
+    ) -> Self {
+        Self { appends, indexers, late, torn }
+    }
+
+    /// Some in which every mutant is caught.
+    pub const SMALL: [Self; 2] =
+        [Self::new(&[[1, 1]], (2, 0, false)), Self::new(&[[2, 0]], (2, 0, true))];
+
+    /// Some with late requests.
+    pub const FEW: [Self; 3] = [
+        Self::new(&[[1, 1]], (2, 1, false)),
+        Self::new(&[[2, 0]], (2, 1, true)),
+        Self::new(&[[1, 0], [1, 0]], (2, 1, false)),
+    ];
+
+    /// Larger ones.
+    pub const MORE: [Self; 4] = [
+        Self::new(&[[1, 1]], (2, 2, false)),
+        Self::new(&[[1, 1], [1, 0]], (2, 0, false)),
+        Self::new(&[[1, 0], [2, 0]], (2, 0, true)),
+        Self::new(&[[1, 0], [1, 0]], (3, 0, false)),
+    ];
+}
+
+/// Explores scenarios: how many states were visited, and the shortest trace that breaks the property,
+/// the first of several.
+pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>) {
+    let mut states = 0;
+    let mut shortest: Option<Vec<String>> = None;
+    for &scenario in scenarios {
+        let Explored { states: visited, mut broken, .. } = explore(
+            &Model { scenario, rules },
+            Property::Indexed.when(true),
+            &mut States::default(),
+        );
+        states += visited;
+        let trace = broken.remove(&Property::Indexed);
+        let is_shorter =
+            |trace: &Vec<String>| shortest.as_ref().is_none_or(|found| trace.len() < found.len());
+        if let Some(trace) = trace.filter(is_shorter) {
+            shortest = Some(trace);
+        }
+    }
+    (states, shortest.map(|trace| numbered(&trace)))
+}
+
+/// All mutants with their shortest traces, as `docs/no-lost-update.md` has them.
+pub fn report() -> String {
+    let mut text = String::new();
+    for (name, rules) in MUTANTS {
+        let trace = explore_all(&Scenario::SMALL, rules).1.unwrap_or("Not caught.\n".to_owned());
+        write!(text, "### {name}\n\n```\n{trace}```\n\n").expect("a String takes it");
+    }
+    text
+}

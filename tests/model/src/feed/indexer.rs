@@ -1,0 +1,182 @@
+//! What an indexer knows, and what it makes of an answer.
+
+use super::{
+    PARTITIONS, Rules,
+    state::{Page, Progress, Sets, dense, partitions, until},
+};
+
+/// What an indexer does next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Turn {
+    /// Take images.
+    #[default]
+    Take,
+    /// Find the end.
+    Find,
+    /// Read the progress of these partitions.
+    Progress { left: u8 },
+    /// Move the progress of partitions.
+    Settle,
+    /// Read the partitions whose images do not continue the progress.
+    Read,
+    /// Put a page.
+    Put,
+    /// Acknowledge the images that the progress has reached.
+    Acknowledge,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Indexer {
+    /// An end of the index before which all pages are settled, as the process remembers it.
+    pub(super) remembered: Option<u8>,
+    pub(super) turn: Turn,
+    /// The batch.
+    pub(super) images: Sets,
+    /// Its events, and those that were read.
+    pub(super) known: Sets,
+    pub(super) has_read: bool,
+    /// Where the next page begins.
+    pub(super) end: Option<u8>,
+    /// As it was read, or as its own pages have brought it.
+    pub(super) progress: [Progress; PARTITIONS],
+    /// What is to be moved.
+    pub(super) moves: [Progress; PARTITIONS],
+}
+
+impl Indexer {
+    /// Between two batches.
+    pub(super) fn idle(self) -> Self {
+        Self { remembered: self.remembered, ..Self::default() }
+    }
+
+    /// The known events of a partition that wait for a page.
+    pub(super) fn fresh(&self, p: usize, rules: Rules) -> u8 {
+        let slot = self.progress[p].slot;
+        let taken = match () {
+            () if !rules.images_continue || (self.has_read && !rules.dense_prefix) => self.known[p],
+            () => until(dense(self.known[p], slot)),
+        };
+        taken & !until(slot)
+    }
+
+    /// Whether known events have to be completed by a read.
+    pub(super) fn reads(&self, p: usize, rules: Rules) -> bool {
+        let slot = self.progress[p].slot;
+        let over = self.known[p] & !until(dense(self.known[p], slot)) & !until(slot);
+        rules.images_continue && !self.has_read && over != 0
+    }
+
+    /// Everything before the end is settled, and the progress is known.
+    pub(super) fn go_on(&mut self, rules: Rules) {
+        self.turn = match () {
+            () if (0..PARTITIONS).any(|p| self.reads(p, rules)) => Turn::Read,
+            () if (0..PARTITIONS).any(|p| self.fresh(p, rules) != 0) => Turn::Put,
+            () => Turn::Acknowledge,
+        };
+    }
+
+    /// Takes over the moves, which are still to be made.
+    pub(super) fn know(&mut self) {
+        for (progress, to) in self.progress.iter_mut().zip(self.moves) {
+            *progress = to.max(*progress);
+        }
+    }
+
+    /// Makes the moves, if there are any.
+    pub(super) fn settle(&mut self, rules: Rules) {
+        if self.moves == [Progress::default(); PARTITIONS] {
+            self.remembered = self.end;
+            self.go_on(rules);
+        } else {
+            self.turn = Turn::Settle;
+        }
+    }
+
+    pub(super) fn take(&mut self, images: Sets, rules: Rules) {
+        (self.images, self.known, self.end) = (images, images, self.remembered);
+        self.turn = match self.remembered.is_none() && rules.end_first {
+            true => Turn::Find,
+            false => Turn::Progress { left: partitions(images) },
+        };
+    }
+
+    pub(super) fn find(&mut self, last: Option<Page>, rules: Rules) {
+        self.end = Some(last.map_or(0, Page::end));
+        self.moves = last.map(Page::reached).unwrap_or_default();
+        let page = partitions(last.map(|page| page.events).unwrap_or_default());
+        match if rules.end_first { partitions(self.images) | page } else { page } {
+            0 => self.has_found(rules),
+            left => self.turn = Turn::Progress { left },
+        }
+    }
+
+    pub(super) fn read_progress(&mut self, p: usize, found: Progress, left: u8, rules: Rules) {
+        self.progress[p] = found.max(self.progress[p]);
+        if self.moves[p].checkpoint <= found.checkpoint {
+            self.moves[p] = Progress::default();
+        }
+        match left & !(1 << p) {
+            0 if self.end.is_none() => self.turn = Turn::Find,
+            0 => self.has_found(rules),
+            left => self.turn = Turn::Progress { left },
+        }
+    }
+
+    /// Knows the end and the progress.
+    pub(super) fn has_found(&mut self, rules: Rules) {
+        self.know();
+        if !rules.settles_found {
+            self.moves = [Progress::default(); PARTITIONS];
+        }
+        self.settle(rules);
+    }
+
+    pub(super) fn moved(&mut self, p: usize, rules: Rules) {
+        self.moves[p] = Progress::default();
+        self.settle(rules);
+    }
+
+    pub(super) fn read(&mut self, seen: Sets, rules: Rules) {
+        for (p, seen) in seen.into_iter().enumerate() {
+            if !self.reads(p, rules) {
+                continue;
+            }
+            let known = self.known[p] | seen;
+            let slot = self.progress[p].slot;
+            self.known[p] = match rules.dense_prefix {
+                true => until(dense(known, slot)),
+                false => known,
+            };
+        }
+        self.has_read = true;
+        self.go_on(rules);
+    }
+
+    pub(super) fn has_put(&mut self, page: Page, rules: Rules) {
+        self.end = Some(page.end());
+        for (to, reached) in self.moves.iter_mut().zip(page.reached()) {
+            *to = reached.max(*to);
+        }
+        self.know();
+        if !rules.remembers_settled {
+            self.remembered = self.end;
+        }
+        if !rules.settles_first && (0..PARTITIONS).any(|p| self.fresh(p, rules) != 0) {
+            self.turn = Turn::Put;
+        } else {
+            self.settle(rules);
+        }
+    }
+
+    pub(super) fn was_refused(&mut self, rules: Rules) {
+        self.turn = match rules.finds_anew {
+            true => Turn::Find,
+            false => Turn::Progress { left: partitions(self.images) },
+        };
+    }
+
+    /// The images of the batch that the progress has reached.
+    pub(super) fn done(&self) -> Sets {
+        std::array::from_fn(|p| self.images[p] & until(self.progress[p].slot))
+    }
+}

@@ -1,0 +1,219 @@
+//! What can happen next.
+
+use std::cmp::Reverse;
+
+use super::{
+    PARTITIONS, Rules, Scenario,
+    indexer::{Indexer, Turn},
+    state::{Page, Progress, Request, Sets, State, is_prefix, parts, size, until},
+    text::line,
+};
+use crate::{
+    explore::{Machine, Next},
+    property::{Broken, Property},
+};
+
+/// Most images of a batch.
+const BATCH_MAX: usize = 2;
+/// More steps than an indexer needs that is alone.
+const LONE_STEPS: u32 = 64;
+
+/// One thing that happens.
+pub(super) enum Step {
+    Append,
+    Show(usize, u8),
+    Arrive(Request),
+    Crash(usize),
+    GiveUp(usize),
+    Take(usize),
+    Find(usize),
+    Progress(usize, usize),
+    Read(usize),
+    /// A request is sent, and there is an answer or not.
+    Send(usize, Request, bool),
+    Acknowledge(usize),
+}
+
+pub(super) struct Model {
+    pub(super) scenario: Scenario,
+    pub(super) rules: Rules,
+}
+
+impl Model {
+    /// Everything that the indexer can do next; requests arrive at once. The most comes first.
+    fn acts(&self, state: &State, i: usize) -> Vec<(Step, State)> {
+        let (rules, it) = (self.rules, state.indexers[i]);
+        let with = |act: &dyn Fn(&mut Indexer)| {
+            let mut after = state.clone();
+            act(&mut after.indexers[i]);
+            after
+        };
+        match it.turn {
+            Turn::Take => {
+                let fits = |images: &Sets| (1..=BATCH_MAX).contains(&size(*images));
+                let mut batches: Vec<_> = parts(state.images).filter(fits).collect();
+                batches.sort_by_key(|images| Reverse(size(*images)));
+                let take = |images| {
+                    let mut after = with(&|it| it.take(images, rules));
+                    for (due, taken) in after.images.iter_mut().zip(images) {
+                        *due &= !if rules.waits { 0 } else { taken };
+                    }
+                    (Step::Take(i), after)
+                };
+                batches.into_iter().map(take).collect()
+            }
+            Turn::Find => {
+                let last = state.pages.last().copied();
+                vec![(Step::Find(i), with(&|it| it.find(last, rules)))]
+            }
+            Turn::Progress { left } => {
+                let read = |p: usize| {
+                    let found = state.progress[p];
+                    let after = with(&|it| it.read_progress(p, found, left, rules));
+                    (Step::Progress(i, p), after)
+                };
+                (0..PARTITIONS).filter(|p| left & 1 << p != 0).map(read).collect()
+            }
+            Turn::Settle => {
+                let settle = |p: usize| {
+                    let request = Request::Move(p, it.moves[p]);
+                    let mut after = with(&|it| it.moved(p, rules));
+                    after.apply(request, rules);
+                    (Step::Send(i, request, true), after)
+                };
+                let due = |p: &usize| it.moves[*p] != Progress::default();
+                (0..PARTITIONS).filter(due).map(settle).collect()
+            }
+            Turn::Read => {
+                let seen = std::array::from_fn(|p| state.visible[p]);
+                vec![(Step::Read(i), with(&|it| it.read(seen, rules)))]
+            }
+            Turn::Put => {
+                let fresh: Sets = std::array::from_fn(|p| it.fresh(p, rules));
+                let place = it.end.unwrap_or(0);
+                let put = |events| {
+                    let page = Page { place, events };
+                    let mut after = state.clone();
+                    match after.apply(Request::Page(page), rules) {
+                        true => after.indexers[i].has_put(page, rules),
+                        false => after.indexers[i].was_refused(rules),
+                    }
+                    (Step::Send(i, Request::Page(page), true), after)
+                };
+                let prefix = |events: &Sets| {
+                    size(*events) > 0 && (0..PARTITIONS).all(|p| is_prefix(events[p], fresh[p]))
+                };
+                let mut pages: Vec<_> = parts(fresh).filter(prefix).collect();
+                pages.sort_by_key(|events| Reverse(size(*events)));
+                pages.into_iter().map(put).collect()
+            }
+            Turn::Acknowledge => {
+                let mut after = with(&|it| *it = it.idle());
+                for (images, done) in after.images.iter_mut().zip(it.done()) {
+                    *images &= !done;
+                }
+                vec![(Step::Acknowledge(i), after)]
+            }
+        }
+    }
+
+    /// The index has not each event once and in order, or an acknowledged image is not in it.
+    fn is_wrong(state: &State) -> bool {
+        let fine = state.indexed().is_some_and(|slots| {
+            let missing =
+                |p: usize| until(state.committed[p]) & !state.images[p] & !until(slots[p]);
+            (0..PARTITIONS).all(|p| missing(p) == 0)
+        });
+        !fine
+    }
+
+    /// Whether an indexer that goes on alone comes to an end, right or wrong. To ask this after puts and
+    /// acknowledgements is enough: without them no run is endless. At the end all is acknowledged.
+    pub(super) fn finishes(&self, state: &State, i: usize) -> bool {
+        let mut state = State { visible: state.committed.map(until), ..state.clone() };
+        for _ in 0..LONE_STEPS {
+            match self.acts(&state, i).into_iter().next() {
+                Some((_, after)) => state = after,
+                None => return true,
+            }
+        }
+        false
+    }
+}
+
+impl Machine for Model {
+    type State = State;
+    type Step = Step;
+
+    fn start(&self) -> (State, Broken) {
+        (State::default(), 0)
+    }
+
+    fn next(&self, state: &State, next: &mut Vec<Next<Step, State>>) {
+        let mut add = |step, state: State| {
+            let endless = match step {
+                Step::Send(i, Request::Page(_), true) | Step::Acknowledge(i) => {
+                    !self.finishes(&state, i)
+                }
+                _ => false,
+            };
+            let broken = Property::Indexed.when(endless || Self::is_wrong(&state));
+            next.push(Next { step, state, broken });
+        };
+        if let Some(append) = self.scenario.appends.get(usize::from(state.appended)) {
+            let mut after = state.clone();
+            after.appended += 1;
+            for (p, events) in append.iter().enumerate() {
+                after.committed[p] += events;
+                after.images[p] |= until(after.committed[p]) & !until(state.committed[p]);
+                if !self.scenario.torn {
+                    after.visible[p] = until(after.committed[p]);
+                }
+            }
+            add(Step::Append, after);
+        }
+        for p in 0..PARTITIONS {
+            for slot in 1..=state.committed[p] {
+                let event = 1 << (slot - 1);
+                if state.visible[p] & event == 0 {
+                    let mut after = state.clone();
+                    after.visible[p] |= event;
+                    add(Step::Show(p, slot), after);
+                }
+            }
+        }
+        for i in 0..self.scenario.indexers {
+            for (step, after) in self.acts(state, i) {
+                if let Step::Send(_, request, _) = step
+                    && state.late.len() < self.scenario.late
+                {
+                    let mut after = state.clone();
+                    after.late.push(request);
+                    after.late.sort_unstable();
+                    add(Step::Send(i, request, false), after);
+                }
+                add(step, after);
+            }
+            if state.indexers[i].turn != Turn::Take {
+                let mut after = state.clone();
+                after.indexers[i] = state.indexers[i].idle();
+                add(Step::GiveUp(i), after);
+            }
+            if state.indexers[i] != Indexer::default() {
+                let mut after = state.clone();
+                after.indexers[i] = Indexer::default();
+                add(Step::Crash(i), after);
+            }
+        }
+        for (n, request) in state.late.iter().enumerate() {
+            let mut after = state.clone();
+            after.late.remove(n);
+            after.apply(*request, self.rules);
+            add(Step::Arrive(*request), after);
+        }
+    }
+
+    fn line(&self, before: &State, step: &Step, after: &State) -> String {
+        line(self, before, step, after)
+    }
+}

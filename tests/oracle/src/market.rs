@@ -1,0 +1,101 @@
+//! Products that are ordered, and something else that is appended to their partitions.
+
+use ringfence::{Event, id_type, prelude::*};
+
+id_type!(ProductId, "names a product");
+id_type!(OrderId, "names an order");
+
+/// A product can be ordered.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(fenced)]
+pub(crate) struct ProductAdded {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+/// Units of a product came in, which no order asks for.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ProductStocked {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+/// An order is placed.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct OrderPlaced {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    #[tag(skip)]
+    pub(crate) product_ids: Vec<ProductId>,
+}
+
+pub(crate) struct Market;
+
+impl Context for Market {
+    const NAME: &'static str = "market";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Market {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];
+        Catalog::new(Self::NAME, schemas)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct AddProduct {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct StockProduct {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct PlaceOrder {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    pub(crate) product_ids: Vec<ProductId>,
+}
+
+#[derive(Reads)]
+pub(crate) enum Product {
+    ProductAdded,
+}
+
+#[derive(Reads)]
+pub(crate) enum ProductOrOrder {
+    ProductAdded,
+    OrderPlaced,
+}
+
+macro_rules! appends {
+    ($slice:ident, $name:literal, $reads:ident, $writes:ident { $($field:ident),* }) => {
+        impl Slice for $slice {
+            const NAME: &'static str = $name;
+            type Context = Market;
+            type State = ();
+            type Writes = $writes;
+            type Rejection = Never;
+
+            fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<$writes>, Never> {
+                Ok(vec![$writes { $($field: self.$field.clone()),* }])
+            }
+        }
+
+        impl DcbSlice for $slice {
+            type Reads = $reads;
+
+            fn evolve((): (), _: $reads) {}
+        }
+    };
+}
+
+appends!(AddProduct, "add-product", Product, ProductAdded { product_id });
+appends!(StockProduct, "stock-product", Product, ProductStocked { product_id });
+appends!(PlaceOrder, "place-order", ProductOrOrder, OrderPlaced { order_id, product_ids });
