@@ -17,7 +17,7 @@ use crate::reventless::{self, Stored};
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
-/// Progress is shown after so many events.
+/// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 100;
 
 #[derive(Args)]

@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-/// Messages that were not seen before. Those that failed come back when they are no longer hidden.
+/// Only messages that are new to this run. Those that failed come back when they are no longer hidden.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,

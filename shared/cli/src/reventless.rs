@@ -57,7 +57,7 @@ impl Stored {
         let event_type = text(&mut item, EVENT)?.into();
         let data = value(&mut item, DATA)?;
         let tags = value(&mut item, TAGS)?;
-        let tags = serde_json::from_value(tags).context("attribute tags is no list of tags")?;
+        let tags = serde_json::from_value(tags).context("attribute tags must be a list of tags")?;
         let is_kept = |name: &str| ![ID, RECORDED_AT].contains(&name) && !name.starts_with(TAG);
         item.retain(|name, _| is_kept(name));
         let metadata = item.into_iter().map(|(name, value)| {

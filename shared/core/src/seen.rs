@@ -35,7 +35,7 @@ pub enum Extent {
 /// The first events of a partition, without gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// The last slot; 0 if there is none.
+    /// The last slot; 0 before the first event.
     pub slot: u64,
     /// How many events of the last one's append follow, which a read in the middle of it does not show.
     pub rest: u64,

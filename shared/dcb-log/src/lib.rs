@@ -1,4 +1,4 @@
-//! The DCB event log on DynamoDB: one table, with slots in partitions and fences for what is no partition.
+//! The DCB event log on DynamoDB: one table, with slots in partitions, and fences for all other boundaries.
 //!
 //! The events of a partition are numbered without gaps, and each is put under the condition that its slot
 //! is free. So a decision that has read a partition up to slot m knows that it has seen everything if slot

@@ -69,7 +69,7 @@ fn item(id: &str, position: &str, event: &str, data: Value, tags: &[(&str, &str)
     item
 }
 
-/// A product that was added, so many milliseconds later than the first.
+/// A product that was added this many milliseconds after the first.
 fn added(product: &str, ms: u64) -> Value {
     let id = format!("productId:{product}");
     let position = format!("{}-550e8400-e29b-41d4-a716-446655440000", 1_719_100_800_000 + ms);
@@ -162,7 +162,7 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     let mut with_headers = meta.clone();
     with_headers["headers"] = json!({ "user": { "id": 7, "roles": ["clerk"] } });
     assert_eq!(json!(added.metadata), with_headers);
-    // The payload keeps what is no tag here.
+    // A tag that the catalog does not declare is left out. The payload keeps its value.
     assert_eq!(json!(placed.tags), json!([{ "key": "orderId", "value": "o1" }]));
     assert_eq!(placed.data, json!({ "orderId": "o1", "customerId": "c1" }));
     let seals: Vec<_> = packed.tags[2..].iter().map(|tag| tag.value.as_str()).collect();
@@ -238,7 +238,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
         (named("f"), "attribute data is missing"),
         (
             named("d"),
-            "attribute tags is no list of tags: invalid type: integer `7`, expected a sequence",
+            "attribute tags must be a list of tags: invalid type: integer `7`, expected a sequence",
         ),
         (named("g"), "catalog-products can't read ProductAdded: missing field `name`"),
         (named("a") + " and 1 more", "event type ProductLost is not in the catalog"),
@@ -266,7 +266,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
     assert_eq!(events(&world).await, []);
 }
 
-/// Hands on what comes for the store, until it has handed on so many transactions. Then it takes nothing
+/// Hands on what comes for the store, until it has handed on this many transactions. Then it takes nothing
 /// more, and nobody hears what became of the last one.
 fn store_that_goes_away(endpoint: &str, transactions: usize) -> String {
     let to = endpoint.strip_prefix("http://").unwrap().to_owned();
