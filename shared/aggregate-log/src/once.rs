@@ -73,7 +73,7 @@ impl<'a, L> Reader<'a, L> {
             return;
         }
         let mut found = self.lock();
-        match record.wrote(metadata) {
+        match record.wrote(|mark| metadata.get(mark)?.as_str()) {
             // A command may read one event twice.
             Ok(true) if !found.events.contains(event) => found.events.push(event.clone()),
             Ok(_) => {}

@@ -1,10 +1,16 @@
 //! Decisions that a warm handler keeps.
 
-use std::{num::NonZeroUsize, sync::Mutex};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, OnceLock};
 
 use lru::LruCache;
 
-use crate::{DcbSlice, LogError, Place, Plan, Query, Reads, Seen, SequencedEvent};
+use crate::{
+    Catalog, CommandRecord, DcbSlice, EventRef, LogError, Place, Plan, Query, Reads, Seen,
+    SequencedEvent,
+    once::{Keys, events_are_record},
+};
 
 /// A folded state with what was seen of the log: enough to append without reading. A wrong entry costs a
 /// conflict, never a wrong write, because the append is under the condition of what was seen.
@@ -13,6 +19,10 @@ pub(crate) struct Model<S: DcbSlice> {
     pub(crate) seen: Seen,
     /// The last event that was folded, in fold order.
     last: Option<Place>,
+    /// Of the slice's commands, those whose events were seen.
+    keys: Keys,
+    /// The events that an earlier run of the command under way has appended, by their times.
+    first_run: BTreeMap<u64, EventRef>,
 }
 
 /// An event that has to be folded before another one that was folded already.
@@ -20,12 +30,34 @@ pub(crate) struct OutOfOrder;
 
 impl<S: DcbSlice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
-        Self { state: S::State::default(), seen: Seen::nothing(plan), last: None }
+        let (state, seen) = (S::State::default(), Seen::nothing(plan));
+        Self { state, seen, last: None, keys: Keys::default(), first_run: BTreeMap::new() }
     }
 
-    /// Takes in the next event of a read, in fold order: counts it, and folds it if the query asks for it.
-    pub(crate) fn apply(mut self, plan: &Plan, event: &SequencedEvent) -> Result<Self, LogError> {
-        if self.seen.observe(plan, event) && plan.matches(event) {
+    /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
+    /// query asks for it. `record` is that of the command under way.
+    ///
+    /// # Errors
+    /// The event can't be decoded, or is of another command under the same key.
+    pub(crate) fn apply(
+        mut self,
+        plan: &Plan,
+        record: Option<&CommandRecord>,
+        event: &SequencedEvent,
+    ) -> Result<Self, LogError> {
+        if !self.seen.observe(plan, event) {
+            return Ok(self);
+        }
+        // What an index returns besides is no record: it may lack the metadata.
+        if self.seen.prefix(&event.partition).is_some() {
+            self.keys.note(S::NAME, event);
+            if let Some(record) = record
+                && record.wrote(|mark| event.metadata.text(mark))?
+            {
+                self.first_run.insert(event.at, event.into());
+            }
+        }
+        if plan.matches(event) {
             let read = S::Reads::decode(event).map_err(|source| LogError::Undecodable {
                 event: event.id(),
                 source: source.into(),
@@ -40,32 +72,54 @@ impl<S: DcbSlice> Model<S> {
     pub(crate) fn catch_up(
         self,
         plan: &Plan,
+        record: Option<&CommandRecord>,
         event: &SequencedEvent,
     ) -> Result<Result<Self, OutOfOrder>, LogError> {
         let late = self.last.as_ref().is_some_and(|last| event.place() < *last);
         if late && plan.matches(event) {
             return Ok(Err(OutOfOrder));
         }
-        self.apply(plan, event).map(Ok)
+        self.apply(plan, record, event).map(Ok)
+    }
+
+    /// The events that an earlier run of the command under way has appended, if there was one.
+    pub(crate) fn first_run(&self) -> Option<Vec<EventRef>> {
+        (!self.first_run.is_empty()).then(|| self.first_run.values().cloned().collect())
     }
 }
 
-/// The models of a slice's latest queries, a limited number. The least recently used goes first. An entry is
-/// taken out while a command uses it, so a conflict or an unknown outcome drops it.
-pub struct Decisions<S: DcbSlice>(Option<Mutex<LruCache<Query, Model<S>>>>);
+/// What a handler of a slice keeps: the models of its latest queries, a limited number. The least recently used
+/// goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
+pub struct Decisions<S: DcbSlice> {
+    models: Option<Mutex<LruCache<Query, Model<S>>>>,
+    events_are_record: OnceLock<bool>,
+}
 
 impl<S: DcbSlice> Decisions<S> {
     /// Keeps at most `entries` models; 0 keeps none.
     pub fn new(entries: usize) -> Self {
-        Self(NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries))))
+        let models = NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries)));
+        Self { models, events_are_record: OnceLock::new() }
     }
 
-    pub(crate) fn take(&self, query: &Query) -> Option<Model<S>> {
-        self.0.as_ref()?.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)
+    /// As [`events_are_record`]; a handler has one catalog.
+    pub(crate) fn events_are_record(&self, catalog: &Catalog) -> bool {
+        *self.events_are_record.get_or_init(|| events_are_record::<S>(catalog))
     }
 
-    pub(crate) fn put(&self, query: Query, model: Model<S>) {
-        if let Some(models) = &self.0 {
+    /// The model of a query, unless it has read events of the command with this key: they are the answer, and
+    /// have to be read.
+    pub(crate) fn take(&self, query: &Query, record: Option<&CommandRecord>) -> Option<Model<S>> {
+        let models = self.models.as_ref()?;
+        let model = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
+        record.is_none_or(|record| !model.keys.may_have(&record.key)).then_some(model)
+    }
+
+    /// Keeps a model; `now_ms` is the time, in milliseconds since 1970.
+    pub(crate) fn put(&self, query: Query, mut model: Model<S>, now_ms: u64) {
+        if let Some(models) = &self.models {
+            model.first_run.clear();
+            model.keys.forget(now_ms);
             models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, model);
         }
     }

@@ -233,12 +233,23 @@ impl Catalog {
         Ok(filing)
     }
 
+    fn known(&self, event_type: &str) -> Result<&EventSchema, FilingError> {
+        self.schema(event_type).ok_or_else(|| FilingError::UnknownType(event_type.to_owned()))
+    }
+
+    /// The partition of an event of this type with these tags.
+    pub(crate) fn partition(
+        &self,
+        event_type: &str,
+        tags: &[Tag],
+    ) -> Result<BoundaryId, FilingError> {
+        partition(self.known(event_type)?, tags)
+    }
+
     /// Where `event` is filed, which is the same for decisions and imports.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
-        let schema = self
-            .schema(&event.event_type)
-            .ok_or_else(|| FilingError::UnknownType(event.event_type.to_string()))?;
-        let partition = partition(schema, event)?;
+        let schema = self.known(&event.event_type)?;
+        let partition = partition(schema, &event.tags)?;
         let in_scope = |scope| {
             let mut tags: Vec<Tag> = event.tags.clone();
             tags.retain(|tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope));
@@ -279,10 +290,10 @@ pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
     Err(FilingError::BoundaryTooLong { key: key.collect::<Vec<_>>().join(" and "), bytes })
 }
 
-fn partition(schema: &EventSchema, event: &NewEvent) -> Result<BoundaryId, FilingError> {
+fn partition(schema: &EventSchema, tags: &[Tag]) -> Result<BoundaryId, FilingError> {
     let mut parts = Vec::new();
     for tag in schema.tags.iter().filter(|tag| tag.partition) {
-        let value = event.tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
+        let value = tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
         let value = value.ok_or_else(|| FilingError::NoPartitionValue {
             event_type: schema.name.clone(),
             key: tag.key.clone(),

@@ -15,15 +15,28 @@ pub struct Envelope {
     pub metadata: Metadata,
     /// With a key, the command takes effect once, however often it is sent.
     pub idempotency_key: Option<String>,
-    /// With a key: whether only a command that appends events leaves a record. A repeat then decides a
-    /// refusal or an answer without events anew, and a record shows that events were appended.
-    pub records_effects_only: bool,
     /// When the event was recorded that caused the command, in milliseconds since 1970: the command's
     /// events are later.
     pub cause_ms: Option<u64>,
     /// When to give up, in milliseconds since 1970; `None` leaves it to the log's own bounds.
     pub deadline_ms: Option<u64>,
 }
+
+impl Envelope {
+    /// The same for a command whose events are its record: they carry its marks.
+    #[must_use]
+    pub fn marked(&self, record: &CommandRecord) -> Self {
+        let mut marked = self.clone();
+        for (mark, value) in record.marks() {
+            marked.metadata.insert(mark, value).expect("a mark is no key of the log's own");
+        }
+        marked
+    }
+}
+
+/// How long a repeat of a command is recognized at least, in seconds: longer than a queue keeps a message (14
+/// days), so that a message taken from a dead-letter queue is.
+pub const KEY_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
 
 /// Identifies a command that takes effect once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,38 +71,33 @@ impl CommandRecord {
         sha256(&self.command)
     }
 
-    /// The marks in the metadata of the command's events, which are its only record in a log of single
-    /// streams. [`CommandRecord::wrote`] knows the events by their marks.
+    /// The marks in the metadata of the command's events, where these are its record.
+    /// [`CommandRecord::wrote`] knows the events by their marks.
     #[must_use]
     pub fn marks(&self) -> [(&'static str, String); 3] {
-        [
-            (COMMAND_ID, self.key.clone()),
-            (SLICE, self.slice.to_string()),
-            (COMMAND_SHA256, self.sha256()),
-        ]
+        let values = [self.key.clone(), self.slice.to_string(), self.sha256()];
+        std::array::from_fn(|n| (Self::MARKS[n], values[n].clone()))
     }
 
-    /// Whether an event with this metadata is the command's.
+    /// The names of the marks: the caller's key; the slice, for equal keys of different slices are different
+    /// keys; the hash of the command.
+    pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
+
+    /// Whether an event is the command's whose metadata has these texts.
     ///
     /// # Errors
     /// The event is another command's of the slice, under the same key.
-    pub fn wrote(&self, metadata: &Value) -> Result<bool, KeyReused> {
-        let is = |mark, value: &str| metadata.get(mark).and_then(Value::as_str) == Some(value);
-        if !is(COMMAND_ID, &self.key) || !is(SLICE, &self.slice) {
+    pub fn wrote<'m>(&self, text: impl Fn(&str) -> Option<&'m str>) -> Result<bool, KeyReused> {
+        let [key, slice, sha256] = Self::MARKS.map(text);
+        if key != Some(&self.key) || slice != Some(&self.slice) {
             return Ok(false);
         }
-        match is(COMMAND_SHA256, &self.sha256()) {
+        match sha256 == Some(&self.sha256()) {
             true => Ok(true),
             false => Err(KeyReused { key: self.key.clone() }),
         }
     }
 }
-
-/// The caller's key.
-const COMMAND_ID: &str = "commandId";
-/// Equal keys of different slices are different keys.
-const SLICE: &str = "slice";
-const COMMAND_SHA256: &str = "commandSha256";
 
 /// The key of the command about this thing to which the event with this id leads. Its length is the same
 /// for all ids and things. It has a `/`, which keys of callers can't have.
@@ -146,17 +154,14 @@ mod tests {
             |slice: &'static str, key, n: u32| CommandRecord::new(slice, key, &json!({ "n": n }));
         let mine = record("rename", "k", 1);
         let check = |other: CommandRecord, expected| {
-            let metadata: Value =
-                other.marks().into_iter().map(|(mark, value)| (mark.to_owned(), value)).collect();
-            assert_eq!(mine.wrote(&metadata), expected, "{other:?}");
+            let metadata = Envelope::default().marked(&other).metadata;
+            assert_eq!(mine.wrote(|mark| metadata.text(mark)), expected, "{other:?}");
         };
         check(mine.clone(), Ok(true));
         check(record("rename", "l", 1), Ok(false));
         check(record("register", "k", 1), Ok(false));
         check(record("rename", "k", 2), Err(KeyReused { key: "k".to_owned() }));
-        for without in [json!({}), json!(null), json!({ "commandId": "k" })] {
-            assert_eq!(mine.wrote(&without), Ok(false), "{without}");
-        }
+        assert_eq!(mine.wrote(|mark| (mark == "commandId").then_some("k")), Ok(false));
     }
 
     #[test]

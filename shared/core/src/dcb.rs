@@ -188,7 +188,7 @@ fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(
 const OMITTED_SETS_MAX: usize = 6;
 
 /// The sets of tags, by their places, for which a command of this shape may lack values.
-fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
+pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
     if optional.len() > OMITTED_SETS_MAX {
         let each = optional.iter().map(|n| vec![*n]);
@@ -220,16 +220,21 @@ pub(crate) fn plan<S: DcbSlice>(
     }
 }
 
-/// The plan of a made-up command of this shape without some of its options and lists. Of the values, routes
-/// depend only on whether two values of a key differ.
-fn made_up<S: DcbSlice>(
+/// The plan of a made-up command of this shape without some of its options and lists.
+pub(crate) fn made_up<S: DcbSlice>(
     shape: &[TagSchema],
     omitted: &[usize],
     catalog: &Catalog,
 ) -> Result<Plan, PlanError> {
-    let left = (0..shape.len()).filter(|n| !omitted.contains(n));
-    let tags = left.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect();
+    let tags = tags(shape, |n| !omitted.contains(&n));
     plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
+}
+
+/// The tags of a made-up command of this shape, as far as it `has` the places of the shape. Of the values,
+/// routes depend only on whether two values of a key differ.
+pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag> {
+    let places = (0..shape.len()).filter(|n| has(*n));
+    places.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect()
 }
 
 /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without

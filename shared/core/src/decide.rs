@@ -6,9 +6,10 @@ use futures::TryStreamExt;
 use serde_json::Value;
 
 use crate::{
-    Append, Appended, Catalog, Change, CommandContext, CommandRecord, Conflict, Consistency,
-    DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent, LimitExceeded,
-    LimitKind, LogError, NewEvent, Outcome, Plan, PlanError, Seen, Settled, StoreError, Writes,
+    Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
+    Consistency, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
+    LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Seen, StoreError,
+    Writes,
     cache::{Model, OutOfOrder},
     dcb::plan,
     limits::ACTIONS_MAX,
@@ -28,7 +29,7 @@ pub struct Handled {
     pub outcome: Outcome,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
-    /// Whether the outcome was recorded before, by an earlier command with the same key.
+    /// Whether it took effect before, under the same key; the events are those of then.
     pub repeated: bool,
 }
 
@@ -41,6 +42,19 @@ pub enum HandleError {
     /// The slice decided on an event that can't be read back; nothing is written.
     #[error(transparent)]
     Event(#[from] EventError),
+    /// With an idempotency key, the slice decided on an event that a repeat would not find; nothing is written.
+    #[error(
+        "{slice} writes {event_type} to {partition}, which it does not read, so a repeat under an idempotency \
+         key would not find it: give the command a tag that names the partition, or read it in `query`"
+    )]
+    Unread {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: Name,
+        /// The partition.
+        partition: BoundaryId,
+    },
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -54,10 +68,10 @@ impl From<StoreError> for HandleError {
 
 /// Runs `command` through its slice on `log`.
 ///
-/// A refusal is answered only after a snapshot shows that nothing was added to what was seen (rule 6);
-/// with an idempotency key no answer leaves before it is recorded (rule 10). After a conflict the events
-/// that were missed are folded and the command is decided again: where they do not concern it, it
-/// decides the same, for `decide` is pure.
+/// An answer that appends nothing is given only after a snapshot shows that nothing was added to what was seen
+/// (rule 6). With an idempotency key that is also the answer to a repeat: the events of the first run (rule
+/// 10). After a conflict the events that were missed are folded and the command is decided again: where they do
+/// not concern it, it decides the same, for `decide` is pure.
 pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     log: &L,
     catalog: &Catalog,
@@ -67,11 +81,17 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
 ) -> Result<Handled, HandleError> {
     let (query, plan) = plan::<S>(command.shape(), command.tags(), catalog)?;
     let key = envelope.idempotency_key.as_deref();
-    check_size(&plan, key.is_some())?;
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
-    let attempt = Attempt { log, plan: &plan, command, envelope, record: record.as_ref() };
+    let (marks, item) = match record.is_some() && decisions.events_are_record(catalog) {
+        true => (record.as_ref(), None),
+        false => (None, record.as_ref()),
+    };
+    check_size(&plan, item.is_some())?;
+    let marked = marks.map(|record| envelope.marked(record));
+    let envelope = marked.as_ref().unwrap_or(envelope);
+    let attempt = Attempt { log, catalog, plan: &plan, command, envelope, marks, item };
 
-    let mut model = match decisions.take(&query) {
+    let mut model = match decisions.take(&query, marks) {
         Some(model) => model,
         None => attempt.model(S::CONSISTENCY).await?,
     };
@@ -85,7 +105,7 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
         let (conflict, stale) = match decided {
             Ok(Decided { outcome, model, repeated }) => {
                 if let Some(model) = model {
-                    decisions.put(query, model);
+                    decisions.put(query, model, envelope.context.now_ms);
                 }
                 return Ok(Handled { outcome, attempts, repeated });
             }
@@ -139,10 +159,14 @@ fn lags(conflict: &Conflict, seen: &Seen) -> bool {
 /// What stays the same over the attempts of one command.
 struct Attempt<'a, S, L: ?Sized> {
     log: &'a L,
+    catalog: &'a Catalog,
     plan: &'a Plan,
     command: &'a S,
     envelope: &'a Envelope,
-    record: Option<&'a CommandRecord>,
+    /// With a key: the record, if it is in the events.
+    marks: Option<&'a CommandRecord>,
+    /// With a key: the record, if it is an item.
+    item: Option<&'a CommandRecord>,
 }
 
 struct Decided<S: DcbSlice> {
@@ -165,7 +189,9 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
             .read(self.plan, consistency, self.envelope)
-            .try_fold(Model::empty(self.plan), async |model, event| model.apply(self.plan, &event))
+            .try_fold(Model::empty(self.plan), async |model, event| {
+                model.apply(self.plan, self.marks, &event)
+            })
             .await
     }
 
@@ -182,7 +208,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             let tails = self.plan.tails(&model.seen, &partitions);
             let missed = self.log.read(&tails, Consistency::Strong, self.envelope);
             let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
-                let folded = model.catch_up(self.plan, &event).map_err(Missed::Log)?;
+                let folded = model.catch_up(self.plan, self.marks, &event).map_err(Missed::Log)?;
                 folded.map_err(|OutOfOrder| Missed::OutOfOrder)
             });
             match caught_up.await {
@@ -202,56 +228,68 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
+        let mut before = model.first_run();
         let context = self.context(&model.seen);
-        let outcome = match self.command.decide(&model.state, &context) {
-            Ok(events) if !events.is_empty() => {
+        let outcome = match before.is_none().then(|| self.command.decide(&model.state, &context)) {
+            Some(Ok(events)) if !events.is_empty() => {
                 let events = events.iter().map(Writes::to_event);
                 let events = events.collect::<Result<_, _>>()?;
-                return Ok(self.append(model, events).await?);
+                return self.append(model, events).await;
             }
-            Ok(_) => Outcome::Accepted(Vec::new()),
-            Err(rejection) => Outcome::Rejected {
+            Some(Err(rejection)) => Outcome::Rejected {
                 message: rejection.to_string(),
                 rejection: serde_json::to_value(&rejection).unwrap_or(Value::Null),
             },
+            Some(Ok(_)) | None => Outcome::Accepted(Vec::new()),
         };
+        // What a repeat answers is whole only if everything was seen.
         if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
             return Ok(Err((conflict, model)));
         }
-        let settled = match self.record.filter(|_| !self.envelope.records_effects_only) {
-            None => Settled::Now,
-            Some(record) => self.log.settle(record, &outcome, self.envelope).await?,
-        };
-        Ok(Ok(match settled {
-            Settled::Now => Decided { outcome, model: Some(model), repeated: false },
-            Settled::Repeated(outcome) => Decided { outcome, model: Some(model), repeated: true },
-        }))
+        if let Some(record) = self.item {
+            before = self.log.recorded(record, self.envelope).await?;
+        }
+        let repeated = before.is_some();
+        let outcome = before.map_or(outcome, Outcome::Accepted);
+        Ok(Ok(Decided { outcome, model: Some(model), repeated }))
     }
 
     async fn append(
         &self,
         model: Model<S>,
         events: Vec<NewEvent>,
-    ) -> Result<Result<Decided<S>, Stale<S>>, LogError> {
-        let append = Append {
-            events,
-            seen: Some(&model.seen),
-            record: self.record,
-            envelope: self.envelope,
-        };
+    ) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
+        if self.marks.is_some() {
+            events.iter().try_for_each(|event| self.check_read(event))?;
+        }
+        let append =
+            Append { events, seen: Some(&model.seen), record: self.item, envelope: self.envelope };
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
                 let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
                 // Committed is committed: a slice that can't fold what it wrote loses its warm
                 // model here, and hears of it at its next read.
-                let model = events.iter().try_fold(model, |model, e| model.apply(self.plan, e));
-                Ok(Ok(Decided { outcome, model: model.ok(), repeated: false }))
+                let apply = |model: Model<S>, event| model.apply(self.plan, None, event);
+                let model = events.iter().try_fold(model, apply).ok();
+                Ok(Ok(Decided { outcome, model, repeated: false }))
             }
-            Ok(Appended::Repeated(outcome)) => {
+            Ok(Appended::Repeated(events)) => {
+                let outcome = Outcome::Accepted(events);
                 Ok(Ok(Decided { outcome, model: None, repeated: true }))
             }
             Err(LogError::Conflict(conflict)) => Ok(Err((conflict, model))),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Refuses an event that is to be a record where no repeat of the command looks.
+    fn check_read(&self, event: &NewEvent) -> Result<(), HandleError> {
+        let NewEvent { event_type, tags, .. } = event;
+        let partition = self.catalog.partition(event_type, tags).map_err(LogError::from)?;
+        if self.plan.shows(&partition, event_type) {
+            return Ok(());
+        }
+        let event_type = event_type.clone();
+        Err(HandleError::Unread { slice: S::NAME, event_type, partition })
     }
 }

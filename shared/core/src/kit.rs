@@ -6,7 +6,8 @@
 //! In memory, a case of the DCB log also has to be decided alike in other orders of its facts: those that
 //! keep the order within every boundary, up to 100 of them. No log promises the order of events of
 //! different boundaries ([`DcbSlice::evolve`](crate::DcbSlice::evolve) says what a fold can rest on). A
-//! case that waits between two facts keeps their order.
+//! case that waits between two facts keeps their order. And its command is run twice under an idempotency
+//! key: what it appends the first time is the answer to the second.
 
 mod dcb;
 
@@ -116,7 +117,7 @@ impl<E> Given<E> {
 }
 
 /// Members of the problem document that answers a rejection.
-const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "repeated"];
+const PROBLEM_MEMBERS: [&str; 5] = ["type", "title", "status", "detail", "instance"];
 
 /// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
 /// has no `code`, or when a field meets such a member.

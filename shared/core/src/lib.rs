@@ -110,6 +110,7 @@ pub mod limits;
 mod log;
 mod memory;
 mod metadata;
+mod once;
 mod place;
 mod plan;
 mod query;
@@ -124,7 +125,9 @@ mod value;
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
-pub use command::{CommandRecord, Envelope, KeyReused, canonical_json, reaction_key};
+pub use command::{
+    CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json, reaction_key,
+};
 pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
@@ -132,10 +135,11 @@ pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEve
 pub use limits::{ACTIONS_MAX, EVENT_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use log::{
     Append, Appended, Change, Conflict, Consistency, EventLog, LimitExceeded, LimitKind, LogError,
-    Outcome, Settled, StoreError,
+    Outcome, StoreError,
 };
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
+pub use once::events_are_record;
 pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
 pub use query::{Query, QueryItem};

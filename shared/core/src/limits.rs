@@ -15,8 +15,6 @@ pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
 /// event fits a page of the feed.
 pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
-/// Any item, in bytes.
-const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// A partition key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 2_048;
 
@@ -48,16 +46,6 @@ const TRANSACTION: &str = "the command's transaction";
 pub fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "keep large payloads elsewhere and refer to them";
     LimitExceeded::check(LimitKind::Event, event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
-}
-
-/// The bytes of the item that records a command's outcome.
-///
-/// # Errors
-/// They are above the limit.
-pub fn record(bytes: usize) -> Result<(), LimitExceeded> {
-    let advice = "refuse in fewer words, or send the command without an idempotency key";
-    let subject = "the record of the command's outcome";
-    LimitExceeded::check(LimitKind::Record, subject, "bytes", bytes, ITEM_BYTES_MAX, advice)
 }
 
 /// The partition key of an item that is not an event: its id.
@@ -137,10 +125,6 @@ mod tests {
         assert_eq!(
             (kind(event("E", 358_400)), kind(event("E", 358_401))),
             (Ok(()), Err(LimitKind::Event))
-        );
-        assert_eq!(
-            (kind(record(409_600)), kind(record(409_601))),
-            (Ok(()), Err(LimitKind::Record))
         );
         assert_eq!(
             (kind(key("k", &id(2_048))), kind(key("k", &id(2_049)))),

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::{TryStreamExt, future::BoxFuture, stream::BoxStream};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -28,7 +27,7 @@ pub struct Append<'a> {
     pub events: Vec<NewEvent>,
     /// What the decision has read; `None` appends unconditionally (import, seeding).
     pub seen: Option<&'a Seen>,
-    /// With a record the append takes effect once.
+    /// With a record, the append puts a command item, and takes effect once.
     pub record: Option<&'a CommandRecord>,
     /// Metadata, cause and deadline.
     pub envelope: &'a Envelope,
@@ -39,22 +38,12 @@ pub struct Append<'a> {
 pub enum Appended {
     /// The events as they are in the log now.
     Committed(Vec<SequencedEvent>),
-    /// The command was settled before; this is its recorded outcome.
-    Repeated(Outcome),
+    /// The command took effect before; these are its events.
+    Repeated(Vec<EventRef>),
 }
 
-/// What became of the record of a refusal.
+/// The outcome of a command, as it is answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
-    /// The outcome is recorded.
-    Now,
-    /// The command was settled before; this is its recorded outcome.
-    Repeated(Outcome),
-}
-
-/// The outcome of a command, as it is recorded and answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// Accepted; these are its events, none when what was asked for was already so.
     Accepted(Vec<EventRef>),
@@ -111,13 +100,15 @@ pub trait EventLog: Send + Sync {
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>>;
 
-    /// Records the outcome of a command that appends nothing, unless it was settled before.
-    fn settle<'a>(
+    /// The events that the item of a command names, if it took effect before the call.
+    ///
+    /// # Errors
+    /// The key is another command's, or the item can't be read.
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>>;
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>>;
 
     /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
@@ -150,13 +141,12 @@ macro_rules! forward {
                 (**self).verify(seen, envelope)
             }
 
-            fn settle<'a>(
+            fn recorded<'a>(
                 &'a self,
                 record: &'a CommandRecord,
-                outcome: &'a Outcome,
                 envelope: &'a Envelope,
-            ) -> BoxFuture<'a, Result<Settled, LogError>> {
-                (**self).settle(record, outcome, envelope)
+            ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+                (**self).recorded(record, envelope)
             }
 
             fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
@@ -213,8 +203,6 @@ pub enum LimitKind {
     Append,
     /// The condition on one boundary.
     Condition,
-    /// The record of a command's outcome.
-    Record,
     /// The versions of one stream.
     Version,
     /// The item that holds a stream's latest events and unfolds.
@@ -270,7 +258,7 @@ pub enum LogError {
     /// The condition does not hold.
     #[error("conflict: {0}")]
     Conflict(Conflict),
-    /// Another command was settled under the idempotency key.
+    /// Another command took effect under the idempotency key.
     #[error(transparent)]
     KeyReused(#[from] KeyReused),
     /// Too large; nothing is written.

@@ -1,5 +1,5 @@
 //! The log in memory, with the semantics of the DynamoDB log: the same filing, slots, fences, order,
-//! records and limits. For tests, and for trying a slice without any table.
+//! command items and limits. For tests, and for trying a slice without any table.
 
 use std::{
     collections::BTreeMap,
@@ -12,12 +12,10 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use serde_json::json;
-
 use crate::{
     Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Outcome,
-    Page, Plan, Read, Reading, Seen, SequencedEvent, Settled, limits, storable,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Page,
+    Plan, Read, Reading, Seen, SequencedEvent, limits, storable,
 };
 
 /// An event log in memory.
@@ -32,8 +30,8 @@ struct State {
     /// By partition, the places of its events in `events`, in the order of slots.
     partitions: BTreeMap<BoundaryId, Vec<usize>>,
     fences: BTreeMap<BoundaryId, Counts>,
-    /// By id, the command and what became of it.
-    records: BTreeMap<String, (String, Outcome)>,
+    /// By the id of its item, a command and its events.
+    records: BTreeMap<String, (String, Vec<EventRef>)>,
     last_ms: u64,
 }
 
@@ -69,30 +67,19 @@ impl MemoryLog {
         check(&events, &effect)?;
         let record = record.map(|record| Ok::<_, LogError>((record.id()?, record))).transpose()?;
         if let Some((id, record)) = &record
-            && let Some(outcome) = state.recorded(id, record)?
+            && let Some(events) = state.recorded(id, record)?
         {
-            return Ok(Appended::Repeated(outcome));
+            return Ok(Appended::Repeated(events));
         }
         if let Some(conflict) = state.added(&effect) {
             return Err(LogError::Conflict(conflict));
         }
         state.put(&effect, &events);
         if let Some((id, record)) = record {
-            let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
-            state.records.insert(id, (record.command.clone(), outcome));
+            let events = events.iter().map(EventRef::from).collect();
+            state.records.insert(id, (record.command.clone(), events));
         }
         Ok(Appended::Committed(events))
-    }
-
-    fn settle_now(&self, record: &CommandRecord, outcome: &Outcome) -> Result<Settled, LogError> {
-        let id = record.id()?;
-        storable::check("outcome", &json!(outcome))?;
-        let mut state = self.state();
-        if let Some(outcome) = state.recorded(&id, record)? {
-            return Ok(Settled::Repeated(outcome));
-        }
-        state.records.insert(id, (record.command.clone(), outcome.clone()));
-        Ok(Settled::Now)
     }
 }
 
@@ -112,10 +99,14 @@ fn check(events: &[SequencedEvent], effect: &Effect) -> Result<(), LogError> {
 }
 
 impl State {
-    fn recorded(&self, id: &str, record: &CommandRecord) -> Result<Option<Outcome>, LogError> {
+    fn recorded(
+        &self,
+        id: &str,
+        record: &CommandRecord,
+    ) -> Result<Option<Vec<EventRef>>, LogError> {
         match self.records.get(id) {
             None => Ok(None),
-            Some((command, outcome)) if *command == record.command => Ok(Some(outcome.clone())),
+            Some((command, events)) if *command == record.command => Ok(Some(events.clone())),
             Some(_) => Err(KeyReused { key: record.key.clone() }.into()),
         }
     }
@@ -217,13 +208,13 @@ impl EventLog for MemoryLog {
         ready(effect.map(|effect| self.state().added(&effect))).boxed()
     }
 
-    fn settle<'a>(
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         _envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        ready(self.settle_now(record, outcome)).boxed()
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        let id = record.id().map_err(LogError::from);
+        ready(id.and_then(|id| self.state().recorded(&id, record))).boxed()
     }
 
     fn pause<'a>(&'a self, _attempt: u32, _envelope: &'a Envelope) -> BoxFuture<'a, bool> {

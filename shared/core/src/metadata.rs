@@ -34,7 +34,7 @@ const RESERVED: [&str; 19] = [
     "indexOf",
     "partition",
     "commandHash",
-    "outcome",
+    "events",
     "expiresAt",
     "eventId",
 ];

@@ -174,6 +174,16 @@ impl Plan {
         self.reads.iter().any(|read| read.types.contains(event_type))
     }
 
+    /// Whether a decision that has seen everything has seen each event of the type in the partition: it reads
+    /// the partition, and what it depends on changes with such an event.
+    pub(crate) fn shows(&self, partition: &BoundaryId, event_type: &str) -> bool {
+        self.reads.iter().any(|read| {
+            read.access == Access::Partition
+                && read.boundary == *partition
+                && (!read.fenced || read.types.contains(event_type))
+        })
+    }
+
     /// The reads of the tails of those partitions among `boundaries` that the plan reads, each after the
     /// last slot seen.
     pub(crate) fn tails(&self, seen: &Seen, boundaries: &BTreeSet<BoundaryId>) -> Self {

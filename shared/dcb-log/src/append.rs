@@ -23,7 +23,7 @@ const MINTS_MAX: u32 = 16;
 pub(crate) enum End {
     /// It is in the log.
     Committed(Vec<SequencedEvent>),
-    /// The command was settled before, by this item.
+    /// The command took effect before, as this item says.
     Recorded(Item),
     /// The imported event was in the log before.
     Imported,
@@ -36,9 +36,7 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
     let draft = Draft { table, catalog, effect, seen, record, metadata, event_id: None };
     match (commit(log, &draft, envelope).await?, record) {
         (End::Committed(events), _) => Ok(Appended::Committed(events)),
-        (End::Recorded(item), Some(record)) => {
-            record::recorded(record, item).map(Appended::Repeated)
-        }
+        (End::Recorded(item), Some(record)) => record::events(record, item).map(Appended::Repeated),
         (End::Recorded(_), None) | (End::Imported, _) => {
             unreachable!("the transaction has no such action")
         }

@@ -3,8 +3,8 @@
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use ringfence::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, LogError, Outcome,
-    Plan, Seen, SequencedEvent, Settled,
+    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef, LogError,
+    Plan, Seen, SequencedEvent,
 };
 
 use crate::log::DcbLog;
@@ -32,13 +32,12 @@ impl EventLog for DcbLog {
         Box::pin(unchanged::verify(self, seen, envelope))
     }
 
-    fn settle<'a>(
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        Box::pin(record::settle(self, record, outcome, envelope))
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        Box::pin(record::find(self, record, envelope))
     }
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

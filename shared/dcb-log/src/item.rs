@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    BoundaryId, Catalog, Filing, LogError, Metadata, MetadataError, Place, SequencedEvent,
-    StoreError, Tag,
+    BoundaryId, Catalog, CommandRecord, Filing, LogError, Metadata, MetadataError, Place,
+    SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
@@ -173,8 +173,15 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     Ok(SequencedEvent { partition, slot, at, rest, event_type, context, tags, data, metadata })
 }
 
-/// An event that only takes its slot: nothing of it is decoded but where and when it is.
+/// An event that only takes its slot: nothing of it is decoded but where and when it is, and the marks of its
+/// command.
 pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> {
+    let mut metadata = Metadata::default();
+    for mark in CommandRecord::MARKS {
+        if let Ok(text) = take_text(&mut item, mark) {
+            metadata.insert(mark, text)?;
+        }
+    }
     Ok(SequencedEvent {
         partition: BoundaryId::stored(take_text(&mut item, ID)?),
         slot: slot(&item).ok_or(DecodeError::Attribute(POSITION))?,
@@ -184,7 +191,7 @@ pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> 
         context: String::new(),
         tags: Vec::new(),
         data: serde_json::Value::Null,
-        metadata: Metadata::default(),
+        metadata,
     })
 }
 

@@ -55,5 +55,4 @@ pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use layout::table_layout;
 pub use log::DcbLog;
-pub use record::COMMAND_KEPT_SECONDS;
 pub use report::{Options, Report, Stage};

@@ -15,7 +15,7 @@ pub(crate) enum Verdict {
     Committed,
     /// The imported event is in the log already.
     Imported,
-    /// The command is settled already, by this item.
+    /// The command took effect already, as this item says.
     Recorded(Item),
     /// Something was added to what the decision saw.
     Conflict(Conflict),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn found() -> Reason {
-        Reason::Condition(Some(Item::from([("outcome".to_owned(), text("x"))])))
+        Reason::Condition(Some(Item::from([("events".to_owned(), text("x"))])))
     }
 
     fn fence(count: u64, head: u64) -> Reason {

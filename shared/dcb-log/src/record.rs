@@ -1,44 +1,43 @@
-//! The command item: what makes a command with an idempotency key take effect once.
+//! The command item: what makes a command with an idempotency key take effect once, whose events can't be its
+//! record.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure};
 use ringfence::{
-    CommandRecord, Envelope, KeyReused, LogError, Outcome, Settled, StoreError, limits, rfc3339,
+    CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, KeyReused, LogError, SequencedEvent,
+    StoreError, rfc3339,
 };
-use ringfence_dynamo::{Failure, GaveUp, Item, from_attribute, item_bytes, to_attribute};
+use ringfence_dynamo::{Item, from_attribute, to_attribute};
 use serde_json::json;
 
-use crate::item::{ID, RECORDED_AT, key, number, text};
+use crate::item::{ID, RECORDED_AT, key, number, text, whole};
 use crate::log::DcbLog;
-
-/// How long the outcome of a command is kept: longer than a queue keeps a message (14 days), so
-/// that a message taken from a dead-letter queue meets it.
-pub const COMMAND_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
 
 /// SHA-256 of the command in canonical JSON, in hexadecimal.
 const COMMAND_HASH: &str = "commandHash";
-const OUTCOME: &str = "outcome";
+/// The command's events, as they are answered.
+const EVENTS: &str = "events";
 /// Seconds since 1970; the table's TTL attribute, on command items only.
 pub(crate) const EXPIRES_AT: &str = "expiresAt";
 /// TTL deletes late, so an item that is past its time counts as deleted.
 const CONDITION: &str = "attribute_not_exists(#id) OR #expiresAt < :now";
-const OPERATION: &str = "recording the outcome of a command";
+const OPERATION: &str = "reading the record of a command";
 
-/// The action that records `outcome`, unless the command is settled.
+/// The action that records the events of a command, unless it took effect before.
 pub(crate) fn put(
     table: &str,
     record: &CommandRecord,
-    outcome: &Outcome,
+    events: &[SequencedEvent],
     now_ms: u64,
 ) -> Result<Put, LogError> {
     let mut item = key(record.id()?, 0);
     let now = now_ms / 1_000;
+    let events: Vec<EventRef> = events.iter().map(EventRef::from).collect();
     item.extend([
         (COMMAND_HASH.to_owned(), text(record.sha256())),
-        (OUTCOME.to_owned(), to_attribute(OUTCOME, &json!(outcome))?),
+        (EVENTS.to_owned(), to_attribute(EVENTS, &json!(events))?),
         (RECORDED_AT.to_owned(), text(rfc3339(now_ms))),
-        (EXPIRES_AT.to_owned(), number(now + COMMAND_KEPT_SECONDS)),
+        (EXPIRES_AT.to_owned(), number(now + KEY_KEPT_SECONDS)),
     ]);
-    limits::record(item_bytes(&item))?;
     let put = Put::builder()
         .table_name(table)
         .set_item(Some(item))
@@ -51,39 +50,30 @@ pub(crate) fn put(
     Ok(put.expect("table and item are set"))
 }
 
-/// The outcome that an earlier command with the same key left behind.
-pub(crate) fn recorded(record: &CommandRecord, mut item: Item) -> Result<Outcome, LogError> {
+/// The events that a command's item names.
+///
+/// # Errors
+/// The item is another command's.
+pub(crate) fn events(record: &CommandRecord, mut item: Item) -> Result<Vec<EventRef>, LogError> {
     if item.get(COMMAND_HASH) != Some(&text(record.sha256())) {
         return Err(KeyReused { key: record.key.clone() }.into());
     }
-    let outcome = item.remove(OUTCOME).unwrap_or(AttributeValue::Null(true));
-    let undecodable =
-        |source| StoreError::Failed { operation: "reading a recorded outcome", source };
-    let outcome = from_attribute(OUTCOME, outcome).map_err(|error| undecodable(error.into()))?;
-    Ok(serde_json::from_value(outcome).map_err(|error| undecodable(error.into()))?)
+    let events = item.remove(EVENTS).unwrap_or(AttributeValue::Null(true));
+    let undecodable = |source| StoreError::Failed { operation: OPERATION, source };
+    let events = from_attribute(EVENTS, events).map_err(|error| undecodable(error.into()))?;
+    Ok(serde_json::from_value(events).map_err(|error| undecodable(error.into()))?)
 }
 
-/// Records an outcome that comes with no append.
-pub(crate) async fn settle(
+/// The events of a command that took effect before the call, by its item.
+pub(crate) async fn find(
     log: &DcbLog,
     record: &CommandRecord,
-    outcome: &Outcome,
     envelope: &Envelope,
-) -> Result<Settled, LogError> {
-    let put = put(log.table.name(), record, outcome, log.clock.now_ms())?;
-    // A single write is half the price of a transaction of one.
-    let sent = log.retry(envelope).run(|| log.table.put(put.clone())).await;
-    let Err(gave_up) = sent else { return Ok(Settled::Now) };
-    match gave_up {
-        // An earlier send, whose answer was lost, did it.
-        GaveUp { failure: Failure::Condition(Some(item)), unknown: Some(_), .. }
-            if item == put.item =>
-        {
-            Ok(Settled::Now)
-        }
-        GaveUp { failure: Failure::Condition(Some(item)), .. } => {
-            recorded(record, item).map(Settled::Repeated)
-        }
-        gave_up => Err(gave_up.writing(OPERATION).into()),
-    }
+) -> Result<Option<Vec<EventRef>>, LogError> {
+    let key = key(record.id()?, 0);
+    let item = log.retry(envelope).run(|| log.table.get(key.clone(), true)).await;
+    let item = item.map_err(|gave_up| gave_up.during(OPERATION))?;
+    let now = log.clock.now_ms() / 1_000;
+    let item = item.filter(|item| whole(item, EXPIRES_AT).is_none_or(|expires| expires >= now));
+    item.map(|item| events(record, item)).transpose()
 }

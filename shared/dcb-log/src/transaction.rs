@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use ringfence::{
-    BoundaryId, Catalog, CommandRecord, Counts, Effect, EventRef, FenceEffect, Filing, LogError,
-    Metadata, NewEvent, Outcome, Seen, SequencedEvent, limits,
+    BoundaryId, Catalog, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Metadata,
+    NewEvent, Seen, SequencedEvent, limits,
 };
 use ringfence_dynamo::{Item, item_bytes};
 use uuid::Uuid;
@@ -112,8 +112,7 @@ impl Draft<'_> {
             items.push(put_new(self.table, key(id, 0)));
         }
         if let Some(record) = self.record {
-            let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
-            let put = record::put(self.table, record, &outcome, mint.now_ms)?;
+            let put = record::put(self.table, record, &events, mint.now_ms)?;
             bytes += item_bytes(&put.item);
             actions.push(Action::Command);
             items.push(TransactWriteItem::builder().put(put).build());

@@ -164,11 +164,8 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         if !self.access.keeps_events() {
             return Err(DocumentError::KeyWithoutEvents { category: D::NAME });
         }
-        let mut envelope = envelope.clone();
-        for (mark, value) in record.marks() {
-            envelope.metadata.insert(mark, value).expect("a mark is no key of the log's own");
-        }
-        self.settle(id, load, &envelope, Some(Search::new(record)), decide).await
+        let (marked, search) = (envelope.marked(record), Search::new(record));
+        self.settle(id, load, &marked, Some(search), decide).await
     }
 
     async fn settle<R>(

@@ -101,7 +101,8 @@ impl<'a> Search<'a> {
                 event_type: event.event_type.clone(),
                 source,
             })?;
-            if self.record.wrote(&meta.unwrap_or(Value::Null))? {
+            let meta = meta.unwrap_or(Value::Null);
+            if self.record.wrote(|mark| meta.get(mark)?.as_str())? {
                 found.push(Recorded { index, event: event.clone() });
             }
         }

@@ -102,7 +102,7 @@ impl Explain for Unsettled {
             // A command that needs an existing aggregate is refused without it.
             error @ AggregateError::NotFound(_) => {
                 let code = json!({ "code": "AggregateNotFound" });
-                Problem::rejected(error.to_string(), code, false)
+                Problem::rejected(error.to_string(), code)
             }
             AggregateError::Unstorable { source, .. } => {
                 Problem::malformed(&source.path, &source.problem)

@@ -15,9 +15,7 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
             }
             Ok(answer)
         }
-        Outcome::Rejected { message, rejection } => {
-            Err(Problem::rejected(message, rejection, handled.repeated))
-        }
+        Outcome::Rejected { message, rejection } => Err(Problem::rejected(message, rejection)),
     }
 }
 

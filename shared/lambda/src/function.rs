@@ -164,7 +164,6 @@ impl<H: Handler> Function<H> {
             };
             let mut envelope = self.envelope(surroundings, lambda);
             envelope.cause_ms = ms_of_rfc3339(&event.recorded_at);
-            envelope.records_effects_only = true;
             match self.command(&command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
@@ -203,7 +202,6 @@ impl<H: Handler> Function<H> {
             context: CommandContext { now_ms, command_id, principal },
             metadata,
             idempotency_key,
-            records_effects_only: false,
             cause_ms: None,
             // Emulators of the runtime send deadlines that are long past; these do not count.
             deadline_ms: Some(lambda.deadline)

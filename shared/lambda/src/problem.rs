@@ -73,14 +73,8 @@ impl Problem {
 
     /// 422: the domain refuses. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
-    pub(crate) fn rejected(message: String, mut rejection: Value, repeated: bool) -> Self {
-        if repeated && rejection.is_object() {
-            rejection["repeated"] = true.into();
-        }
-        Self {
-            extension: rejection,
-            ..Self::new(422, "rejected", "The command is rejected", message)
-        }
+    pub(crate) fn rejected(message: String, rejection: Value) -> Self {
+        Self::new(422, "rejected", "The command is rejected", message).with(rejection)
     }
 
     /// 500: the caller does not learn what went wrong.

@@ -182,33 +182,26 @@ impl Run<'_> {
             Outcome::Accepted(_) => Decision::Nothing,
             Outcome::Rejected { rejection, .. } => Decision::Rejected(rejection.clone()),
         };
-        if effect.is_some() {
+        if handled.repeated {
+            return wrong(format!("{refused:?} is answered as a repeat"));
+        }
+        // It is the serial decision at the snapshot that it was checked with.
+        let Some(&snapshot) = self.history.snapshots.get(&(end.job, end.copy)) else {
+            return wrong(format!("answered {refused:?} without a look at what it rests on"));
+        };
+        // Another copy may take effect later.
+        if effect.is_some_and(|effect| effect < snapshot) {
             return wrong(format!("answered {refused:?}, and yet effect {effect:?}"));
         }
-        self.refusal(end, handled, refused).await
-    }
-
-    /// A refusal is the serial decision at the snapshot that it was checked with; a
-    /// repeated one at the snapshot of one of its copies.
-    async fn refusal(&self, end: &End, handled: &Handled, refused: Decision) -> Result<(), String> {
-        let snapshots =
-            self.history.snapshots.iter().filter(|((job, copy), _)| {
-                *job == end.job && (handled.repeated || *copy == end.copy)
-            });
         let job = self.world.jobs.iter().find(|job| job.number == end.job).expect("it was sent");
-        let mut serial = Vec::new();
-        for (_, snapshot) in snapshots {
-            let decision = self.serial(job, *snapshot).await?;
-            if decision == refused {
-                return Ok(());
-            }
-            serial.push((*snapshot, decision));
+        let serial = self.serial(job, snapshot).await?;
+        match serial == refused {
+            true => Ok(()),
+            false => wrong(format!(
+                "{:?}: answered {refused:?}; after {snapshot} effects a serial run decides {serial:?}",
+                job.command
+            )),
         }
-        Err(format!(
-            "command {}.{}, {:?}: answered {refused:?}; a serial run decides, after so many \
-             effects: {serial:?}",
-            end.job, end.copy, job.command
-        ))
     }
 
     /// What the command comes to after the first `commits` effects.

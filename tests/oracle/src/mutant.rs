@@ -1,11 +1,10 @@
 //! Ways in which a log can be wrong. Each must be noticed, or the oracle sees nothing.
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
     Append, Appended, BoundaryId, Change, CommandRecord, Conflict, Consistency, Envelope, EventLog,
-    LogError, Outcome, Plan, Seen, SequencedEvent, Settled, StoreError,
+    EventRef, LogError, Metadata, Plan, Seen, SequencedEvent, StoreError,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -26,21 +25,27 @@ pub enum Mutant {
     NoVerify,
     /// Decides again after a lost answer instead of sending again.
     DecidesAgain,
-    /// Appends without recording the command.
-    NoRecord,
+    /// Appends without an item of the command.
+    NoItem,
+    /// Refuses a command without looking for its item.
+    ItemUnread,
+    /// Takes no notice of the keys in events.
+    MarksUnread,
     /// Appends wherever the heads of the fences are.
     NoHeadGuard,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
         Self::NoVerify,
         Self::DecidesAgain,
-        Self::NoRecord,
+        Self::NoItem,
+        Self::ItemUnread,
+        Self::MarksUnread,
         Self::NoHeadGuard,
     ];
 
@@ -97,13 +102,17 @@ impl<L: EventLog> EventLog for Broken<L> {
         consistency: Consistency,
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        self.log.read(plan, consistency, envelope)
+        let read = self.log.read(plan, consistency, envelope);
+        if !self.is(Mutant::MarksUnread) {
+            return read;
+        }
+        read.map_ok(|event| SequencedEvent { metadata: Metadata::default(), ..event }).boxed()
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
         async move {
             let seen = append.seen.filter(|_| !self.is(Mutant::NoCondition));
-            let record = append.record.filter(|_| !self.is(Mutant::NoRecord));
+            let record = append.record.filter(|_| !self.is(Mutant::NoItem));
             // Enough for one attempt, seldom for two.
             let soon = self.clock.now_ms() + 2 * LATENCY_MAX_MS;
             let hurried = Envelope { deadline_ms: Some(soon), ..append.envelope.clone() };
@@ -134,13 +143,16 @@ impl<L: EventLog> EventLog for Broken<L> {
         .boxed()
     }
 
-    fn settle<'a>(
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        self.log.settle(record, outcome, envelope)
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        async move {
+            let recorded = self.log.recorded(record, envelope).await;
+            if self.is(Mutant::ItemUnread) { recorded.map(|_| None) } else { recorded }
+        }
+        .boxed()
     }
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
-use ringfence::{Catalog, DcbContext, Envelope, HandleError, Handled, Metadata, Outcome};
+use ringfence::{Catalog, DcbContext, Envelope, EventRef, HandleError, Handled, Metadata, Outcome};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Random, seed_thread};
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::commands::{Caches, Delivery, Job, WRITERS};
 use crate::mutant::Broken;
-use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
+use crate::weather::{CALLER, History, STRAY_MAX_MS, Weather};
 use crate::{Kind, Mutant, Schedule, Tally, check};
 
 pub(crate) const TABLE: &str = "events";
@@ -91,7 +91,10 @@ impl World {
             let checked = match check::check(&world, &history, &ends).await {
                 Ok(reordered) => {
                     tally.reordered = reordered;
-                    world.lone_writer().await
+                    match world.repeats(&history).await {
+                        Ok(()) => world.lone_writer().await,
+                        doubled => doubled,
+                    }
                 }
                 Err(difference) => Err(difference),
             };
@@ -175,6 +178,31 @@ impl World {
         self.weather.note(format!("{caller:?} ends: {result:?}"));
         let late_ms = deadline_ms.map_or(0, |ms| writer.clock.now_ms().saturating_sub(ms));
         End { job: job.number, copy, cause_ms, late_ms, result }
+    }
+
+    /// A writer that knows nothing sends each command with a key once more. If the command took effect, it
+    /// gets the events of then.
+    async fn repeats(&self, history: &History) -> Result<(), String> {
+        let clock = Clock::fixed(NOW_MS + STRAY_MAX_MS);
+        let log = self.log(&clock);
+        for job in self.jobs.iter().filter(|job| job.keyed) {
+            let Some(effect) = history.commits.iter().find(|commit| commit.command == job.id())
+            else {
+                continue;
+            };
+            let (caches, key) = (Caches::new(0), Some(job.id()));
+            let envelope = Envelope { idempotency_key: key, ..Envelope::default() };
+            let again = job.command.handle(&log, &self.catalog, &caches, &envelope).await;
+            let events = match &again {
+                Ok(Handled { outcome: Outcome::Accepted(events), repeated: true, .. }) => events,
+                _ => return Err(format!("{:?} is repeated and ends with {again:?}", job.command)),
+            };
+            let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
+            if !events.iter().map(id).eq(effect.events.iter().cloned()) {
+                return Err(format!("{effect:?} is repeated with {events:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.

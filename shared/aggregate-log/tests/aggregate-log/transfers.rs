@@ -88,7 +88,7 @@ async fn transfers_of_many_writers_take_effect_once_and_keep_the_sum_of_points()
         let Some(metadata) = &event.metadata else { continue };
         let wrote = |(n, command): &(usize, &Transfer)| {
             let record = CommandRecord::new(Transfer::NAME, &n.to_string(), command);
-            record.wrote(metadata).unwrap_or(false).then_some(*n)
+            record.wrote(|mark| metadata.get(mark)?.as_str()).unwrap_or(false).then_some(*n)
         };
         let number = numbered.iter().find_map(wrote).expect("a command wrote it");
         *effects.entry(number).or_default() += 1;

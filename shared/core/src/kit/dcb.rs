@@ -1,5 +1,6 @@
 //! Cases on the DCB log.
 
+mod once;
 mod orders;
 
 use std::sync::Mutex;
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use super::{Case, CaseLog, Fact, InMemory};
 use crate::{
     Append, Appended, CommandContext, CommandRecord, Conflict, Consistency, Dcb, DcbContext,
-    DcbSlice, Decisions, Envelope, EventLog, LogError, MemoryLog, NewEvent, Outcome, Plan, Seen,
-    SequencedEvent, Settled, Writes, handle,
+    DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent, Outcome,
+    Plan, Seen, SequencedEvent, Writes, handle,
 };
 
 /// A DCB log for cases, with what sets its clock to milliseconds since 1970.
@@ -81,6 +82,7 @@ impl<S: DcbSlice> InMemory<S> for Dcb {
         // The log in memory takes the time from the envelope.
         case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
         orders::check(case, &catalog, log.events());
+        once::check(case, &catalog).await;
     }
 
     fn check_slice() {
@@ -125,13 +127,12 @@ impl<L: EventLog> EventLog for Spy<'_, L> {
         self.log.verify(seen, envelope)
     }
 
-    fn settle<'a>(
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        self.log.settle(record, outcome, envelope)
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        self.log.recorded(record, envelope)
     }
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

@@ -5,14 +5,14 @@ use std::{collections::VecDeque, future::ready, sync::Mutex};
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
     ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
-    EventLog, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read, Seen,
-    SequencedEvent, Settled, StoreError, events, handle, prelude::*,
+    EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read,
+    Seen, SequencedEvent, StoreError, events, handle, prelude::*,
 };
 
 use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
 
 /// What a read that lags does not show yet.
-type Hidden = fn(&SequencedEvent) -> bool;
+pub(crate) type Hidden = fn(&SequencedEvent) -> bool;
 
 /// A memory log whose next reads miss events, and before whose next appends and snapshots others append.
 pub(crate) struct Faulty {
@@ -33,13 +33,13 @@ impl Faulty {
     }
 
     /// The next reads miss these.
-    fn lagging<const N: usize>(self, hidden: [Hidden; N]) -> Self {
+    pub(crate) fn lagging<const N: usize>(self, hidden: [Hidden; N]) -> Self {
         self.lags.lock().unwrap().extend(hidden);
         self
     }
 
     /// Others append these, one before each append and each snapshot.
-    fn meeting(self, intruders: impl IntoIterator<Item = NewEvent>) -> Self {
+    pub(crate) fn meeting(self, intruders: impl IntoIterator<Item = NewEvent>) -> Self {
         self.intruders.lock().unwrap().extend(intruders);
         self
     }
@@ -104,14 +104,13 @@ impl EventLog for Faulty {
         self.log.verify(seen, envelope)
     }
 
-    fn settle<'a>(
+    fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
-        outcome: &'a Outcome,
         envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Settled, LogError>> {
-        self.note("settle");
-        self.log.settle(record, outcome, envelope)
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        self.note("recorded");
+        self.log.recorded(record, envelope)
     }
 
     fn pause<'a>(&'a self, _: u32, _: &'a Envelope) -> BoxFuture<'a, bool> {
@@ -120,11 +119,15 @@ impl EventLog for Faulty {
     }
 }
 
-fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
+pub(crate) fn run<S: DcbSlice>(
+    log: &Faulty,
+    command: &S,
+    key: Option<&str>,
+) -> Result<Handled, HandleError> {
     run_warm(log, command, key, &Decisions::new(0))
 }
 
-fn run_warm<S: DcbSlice>(
+pub(crate) fn run_warm<S: DcbSlice>(
     log: &Faulty,
     command: &S,
     key: Option<&str>,
@@ -134,7 +137,7 @@ fn run_warm<S: DcbSlice>(
     block_on(handle(log, &catalog().unwrap(), decisions, command, &envelope))
 }
 
-fn code(handled: &Handled) -> &str {
+pub(crate) fn code(handled: &Handled) -> &str {
     match &handled.outcome {
         Outcome::Accepted(events) if events.is_empty() => "nothing",
         Outcome::Accepted(_) => "accepted",
@@ -150,9 +153,9 @@ fn check_booking(log: &Faulty, expected: (&str, u32), calls: &str) {
     assert_eq!(log.calls(), calls);
 }
 
-const ALL: Hidden = |_| true;
+pub(crate) const ALL: Hidden = |_| true;
 
-fn is_of_r1(event: &SequencedEvent) -> bool {
+pub(crate) fn is_of_r1(event: &SequencedEvent) -> bool {
     event.partition.as_str() == "roomId:r1"
 }
 
@@ -238,30 +241,30 @@ fn who_always_loses_gives_up_and_names_what_changed() {
 
 /// Notes that a room was cleaned, as often as it is told.
 #[derive(Clone, Debug, PartialEq, Command)]
-struct Note {
+pub(crate) struct Note {
     #[tag(partition)]
-    room_id: RoomId,
+    pub(crate) room_id: RoomId,
 }
 
 /// Opens a house unless the room is closed, which it reads and does not write.
 #[derive(Clone, Debug, PartialEq, Command)]
-struct Invite {
-    room_id: RoomId,
+pub(crate) struct Invite {
+    pub(crate) room_id: RoomId,
 }
 
 #[derive(Reads)]
-enum Cleanings {
+pub(crate) enum Cleanings {
     Cleaned,
 }
 
 #[derive(Reads)]
-enum Closings {
+pub(crate) enum Closings {
     Closed,
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, thiserror::Error)]
 #[serde(tag = "code")]
-enum Refusal {
+pub(crate) enum Refusal {
     #[error("closed")]
     Closed,
 }
@@ -351,20 +354,4 @@ fn a_partition_read_by_fenced_types_alone_changes_with_them_alone() {
     let log = Faulty::new(events![closed("r1"), closed("r1")])
         .lagging([|event: &SequencedEvent| event.slot == 1]);
     invite(&log, ("Closed", 2), "read append pause read!(roomId:r1) verify");
-}
-
-#[test]
-fn one_key_has_one_effect_and_one_answer() {
-    let log = Faulty::new([]);
-    let first = run(&log, &book("r1", "g1"), Some("k1")).unwrap();
-    let second = run(&log, &book("r1", "g1"), Some("k1")).unwrap();
-    assert_eq!((&first.outcome, second.repeated), (&second.outcome, true));
-    assert_eq!(log.log.events().len(), 1);
-    // A refusal is recorded as well: it stays the answer although the room is free for others.
-    let refused = run(&log, &book("r1", "g2"), Some("k2")).unwrap();
-    assert_eq!((code(&refused), refused.repeated), ("Taken", false));
-    let refused = run(&log, &book("r1", "g2"), Some("k2")).unwrap();
-    assert_eq!((code(&refused), refused.repeated), ("Taken", true));
-    let reused = run(&log, &book("r2", "g2"), Some("k1")).unwrap_err();
-    assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
 }

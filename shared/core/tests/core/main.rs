@@ -7,6 +7,7 @@ mod effect;
 mod filtered;
 mod items;
 mod memory;
+mod once;
 mod orders;
 mod plan;
 mod pointers;

@@ -3,9 +3,9 @@
 use futures::executor::block_on;
 use ringfence::{
     Append, Appended, CommandRecord, Consistency, Envelope, EventLog, EventRef, LogError,
-    MemoryLog, Outcome, Plan, Query, QueryItem, Seen, SequencedEvent, Settled, Tag, prelude::*,
+    MemoryLog, Plan, Query, QueryItem, Seen, SequencedEvent, Tag, prelude::*,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::shop::{Opened, booked, catalog, cleaned, closed};
 
@@ -127,10 +127,14 @@ fn an_append_with_a_record_takes_effect_once() {
         }))
     };
     let Appended::Committed(events) = append(&record(1)).unwrap() else { panic!("a repeat") };
-    let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
-    assert_eq!(append(&record(1)).unwrap(), Appended::Repeated(outcome));
+    let events: Vec<EventRef> = events.iter().map(EventRef::from).collect();
+    assert_eq!(append(&record(1)).unwrap(), Appended::Repeated(events.clone()));
     assert!(matches!(append(&record(2)), Err(LogError::KeyReused(_))));
     assert_eq!(log.events().len(), 1);
+    let recorded = |record: &CommandRecord| block_on(log.recorded(record, &envelope));
+    assert_eq!(recorded(&record(1)).unwrap(), Some(events));
+    assert!(matches!(recorded(&record(2)), Err(LogError::KeyReused(_))));
+    assert_eq!(recorded(&CommandRecord::new("clean", "other", &1)).unwrap(), None);
 }
 
 #[test]
@@ -166,18 +170,17 @@ fn what_the_log_on_dynamodb_refuses_is_refused_with_the_same_error() {
 }
 
 #[test]
-fn a_command_whose_record_can_not_be_stored_is_refused() {
+fn a_key_that_is_too_long_for_an_item_is_refused() {
     let (log, envelope) = (log(), Envelope::default());
-    let settle = |key: usize, rejection: Value| {
+    let append = |key: usize| {
         let record = CommandRecord::new("write", &"k".repeat(key), &json!({}));
-        let outcome = Outcome::Rejected { message: String::new(), rejection };
-        let settled = block_on(log.settle(&record, &outcome, &envelope));
-        settled.map_err(|error| error.to_string())
+        let (events, record) = (events![cleaned("r1", 1)], Some(&record));
+        let appended =
+            block_on(log.append(Append { events, seen: None, record, envelope: &envelope }));
+        appended.map(drop).map_err(|error| error.to_string())
     };
     let longest = 2_048 - "command#write#".len();
     let error = "the idempotency key: 2049 bytes, limit 2048; use a shorter one".to_owned();
-    assert_eq!(settle(longest + 1, json!({})), Err(error));
-    assert_eq!(settle(longest, json!({})), Ok(Settled::Now));
-    let error = settle(1, json!({ "code": 1e126 })).unwrap_err();
-    assert!(error.starts_with("outcome.rejected.rejection.code: the number is"), "{error}");
+    assert_eq!(append(longest + 1), Err(error));
+    assert_eq!(append(longest), Ok(()));
 }

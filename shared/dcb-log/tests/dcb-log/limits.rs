@@ -91,28 +91,6 @@ async fn bytes_of_an_idempotency_key() {
 }
 
 #[tokio::test]
-async fn bytes_of_the_record_of_a_refusal() {
-    let stack = Stack::start(catalog()).await;
-    let record = CommandRecord::new("write", "k", &json!({}));
-    let settle = async |bytes| {
-        let rejection = json!({ "code": "x".repeat(bytes) });
-        let outcome = Outcome::Rejected { message: String::new(), rejection };
-        stack.log().settle(&record, &outcome, &envelope()).await
-    };
-    let too_large = settle(410_000).await;
-    let Err(LogError::Limit(limit)) = too_large else { panic!("{too_large:?}") };
-    let at = 410_000 - usize::try_from(limit.found - limit.limit).expect("a few bytes");
-    let error = settle(at + 1).await.expect_err("above the limit");
-    assert_eq!(
-        error.to_string(),
-        "the record of the command's outcome: 409601 bytes, limit 409600; \
-         refuse in fewer words, or send the command without an idempotency key"
-    );
-    nothing_written(&stack);
-    assert_eq!(settle(at).await.expect("at the limit"), Settled::Now);
-}
-
-#[tokio::test]
 async fn bytes_of_an_event() {
     let stack = Stack::start(catalog()).await;
     stack.seed(events![written("p", 0)]).await;

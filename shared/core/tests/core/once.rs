@@ -1,0 +1,354 @@
+//! A command with an idempotency key takes effect once: its events are the record, or an item is.
+
+use futures::executor::block_on;
+use ringfence::{
+    Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError, Outcome,
+    SequencedEvent, events_are_record, handle, kit::check_in_memory, prelude::*,
+};
+
+use crate::decide::{ALL, Faulty, Invite, Note, append, code, run, run_warm};
+use crate::shop::{
+    Book, Cleaned, Closed, Priced, Rated, RoomId, Rooms, book, booked, catalog, cleaned, closed,
+};
+
+/// The ids of the events that the command has appended, now or before.
+fn ids(handled: &Handled) -> (Vec<String>, bool) {
+    let Outcome::Accepted(events) = &handled.outcome else { panic!("{handled:?}") };
+    let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
+    (events.iter().map(id).collect(), handled.repeated)
+}
+
+/// The result of [`ids`] for events of these rooms and slots.
+fn at(rooms: &[(&str, u64)], repeated: bool) -> (Vec<String>, bool) {
+    (rooms.iter().map(|(room, slot)| format!("roomId:{room}/{slot}")).collect(), repeated)
+}
+
+fn note(log: &Faulty, key: Option<&str>, decisions: &Decisions<Note>) -> (Vec<String>, bool) {
+    ids(&run_warm(log, &Note { room_id: id("r1") }, key, decisions).unwrap())
+}
+
+#[test]
+fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
+    let (log, cold) = (Faulty::new([]), || Decisions::new(0));
+    assert_eq!(note(&log, Some("k"), &cold()), at(&[("r1", 1)], false));
+    append(&log.log, cleaned("r1", 2).into());
+    let _ = log.calls();
+    assert_eq!(note(&log, Some("k"), &cold()), at(&[("r1", 1)], true));
+    assert_eq!(log.calls(), "read verify");
+    assert_eq!(note(&log, Some("other"), &cold()), at(&[("r1", 3)], false));
+    assert_eq!(log.log.events().len(), 3);
+}
+
+#[test]
+fn a_command_that_appended_nothing_is_decided_again() {
+    let log = Faulty::new(events![booked("r1", "g2")]);
+    for _ in 0..2 {
+        let refused = run(&log, &book("r1", "g1"), Some("k")).unwrap();
+        assert_eq!((code(&refused), refused.repeated), ("Taken", false));
+    }
+    let nothing = run(&log, &book("r1", "g2"), Some("k2")).unwrap();
+    assert_eq!((code(&nothing), nothing.repeated), ("nothing", false));
+    assert_eq!(log.log.events().len(), 1);
+}
+
+#[test]
+fn another_command_under_the_key_is_refused_where_it_reads_the_events_of_the_first() {
+    let log = Faulty::new([]);
+    run(&log, &book("r1", "g1"), Some("k")).unwrap();
+    let reused = run(&log, &book("r1", "g2"), Some("k")).unwrap_err();
+    assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
+    // A command of another slice is another one, and so is a command about another partition, even if the
+    // decision reads the first one's event by another tag.
+    assert_eq!(note(&log, Some("k"), &Decisions::new(0)), at(&[("r1", 2)], false));
+    let other = run(&log, &book("r2", "g1"), Some("k")).unwrap();
+    assert_eq!((code(&other), other.repeated), ("accepted", false));
+}
+
+#[test]
+fn a_stale_read_does_not_let_a_repeat_take_effect() {
+    let log = Faulty::new([]).lagging([|_| false, ALL, ALL]);
+    let handled = || run(&log, &Note { room_id: id("r1") }, Some("k")).unwrap();
+    assert_eq!(ids(&handled()), at(&[("r1", 1)], false));
+    let _ = log.calls();
+    // It is found in the tail, or the slot that it took refuses the append again.
+    assert_eq!(ids(&handled()), at(&[("r1", 1)], true));
+    let tail = "pause read!(roomId:r1)";
+    assert_eq!(log.calls(), format!("read append {tail} append {tail} verify"));
+}
+
+#[test]
+fn a_warm_handler_knows_the_keys_of_the_events_that_it_has_read() {
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    let noted = |key, expected: (Vec<String>, bool), calls: &str| {
+        assert_eq!(note(&log, key, &decisions), expected, "{key:?}");
+        assert_eq!(log.calls(), calls, "{key:?}");
+    };
+    noted(Some("k1"), at(&[("r1", 1)], false), "read append");
+    noted(Some("k2"), at(&[("r1", 2)], false), "append");
+    noted(Some("k1"), at(&[("r1", 1)], true), "read verify");
+    noted(Some("k2"), at(&[("r1", 2)], true), "read verify");
+    // Another handler appends, and a command without the key reads what it has appended.
+    note(&log, Some("k3"), &Decisions::new(0));
+    let _ = log.calls();
+    noted(None, at(&[("r1", 4)], false), "append pause read!(roomId:r1 after 2) append");
+    noted(Some("k3"), at(&[("r1", 3)], true), "read verify");
+    noted(Some("k4"), at(&[("r1", 5)], false), "append");
+    assert_eq!(log.log.events().len(), 5);
+}
+
+#[test]
+fn a_warm_handler_forgets_a_key_after_fifteen_days() {
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    let noted = |key: &str, now_ms| {
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let idempotency_key = Some(key.to_owned());
+        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
+        let (note, catalog) = (Note { room_id: id("r1") }, catalog().unwrap());
+        block_on(handle(&log, &catalog, &decisions, &note, &envelope)).unwrap().repeated
+    };
+    let last_ms = 1_000 + KEY_KEPT_SECONDS * 1_000;
+    let ends = [("k1", 1_000), ("k2", last_ms), ("k1", last_ms), ("k3", last_ms + 1)];
+    assert_eq!(ends.map(|(key, now_ms)| noted(key, now_ms)), [false, false, true, false]);
+    assert!(!noted("k1", last_ms + 1));
+}
+
+/// Cleans two rooms at once.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanBoth {
+    #[tag(key = "roomId", partition)]
+    first: RoomId,
+    #[tag(key = "roomId", partition)]
+    second: RoomId,
+}
+
+/// Cleans the room, or rather the one beside it, which the decision does not read.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanBeside {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+/// Notes a cleaning of a room that it reads by a fence which does not count cleanings.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanUnlessClosed {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Close {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanSome {
+    #[tag(skip)]
+    guest_id: String,
+    room_id: Option<RoomId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanAll {
+    room_ids: Vec<RoomId>,
+}
+
+/// A review of a room, which is read as a composite.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Rate {
+    #[tag(partition)]
+    room_id: RoomId,
+    review_id: String,
+}
+
+/// A price for a night: both are the partition.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct SetPrice {
+    #[tag(partition)]
+    room_id: RoomId,
+    #[tag(partition, key = "night")]
+    night: String,
+}
+
+/// Reads the reviews of a room and not the room.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct CleanByGuest {
+    #[tag(skip)]
+    room_id: RoomId,
+    #[tag(cross_partition)]
+    guest_id: String,
+}
+
+#[derive(Reads)]
+enum Cleanings {
+    Cleaned,
+}
+
+#[derive(Reads)]
+enum Closings {
+    Closed,
+}
+
+#[derive(Reads)]
+enum Reviews {
+    Rated,
+}
+
+#[derive(Reads)]
+enum Prices {
+    Priced,
+}
+
+#[derive(Reads)]
+enum Bookings {
+    Booked,
+}
+
+/// A slice whose state is the number of events.
+macro_rules! slice {
+    ($slice:ident reads $reads:ident, writes $writes:ident, decides $decide:expr) => {
+        impl Slice for $slice {
+            const NAME: &'static str = stringify!($slice);
+            type Context = Rooms;
+            type State = u32;
+            type Writes = $writes;
+            type Rejection = Never;
+
+            fn decide(&self, n: &u32, _: &CommandContext) -> Result<Vec<$writes>, Never> {
+                Ok($decide(self, *n))
+            }
+        }
+
+        impl DcbSlice for $slice {
+            type Reads = $reads;
+
+            fn evolve(n: u32, _: $reads) -> u32 {
+                n + 1
+            }
+        }
+    };
+}
+
+slice!(CleanBoth reads Cleanings, writes Cleaned, decides |it: &CleanBoth, n| {
+    let clean = |room: &RoomId| cleaned(&room.to_string(), n + 1);
+    vec![clean(&it.first), clean(&it.second)]
+});
+slice!(CleanUnlessClosed reads Closings, writes Cleaned, decides |_: &_, _| vec![]);
+slice!(Close reads Closings, writes Closed, decides |_: &_, _| vec![]);
+slice!(CleanSome reads Cleanings, writes Cleaned, decides |_: &_, _| vec![]);
+slice!(CleanAll reads Cleanings, writes Cleaned, decides |_: &_, _| vec![]);
+slice!(Rate reads Reviews, writes Rated, decides |_: &_, _| vec![]);
+slice!(SetPrice reads Prices, writes Priced, decides |_: &_, _| vec![]);
+slice!(CleanByGuest reads Bookings, writes Cleaned, decides |_: &_, _| vec![]);
+
+impl Slice for CleanBeside {
+    const NAME: &'static str = "clean-beside";
+    type Context = Rooms;
+    type State = ();
+    type Writes = Cleaned;
+    type Rejection = Never;
+
+    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
+        Ok(vec![cleaned(&format!("{}b", self.room_id), 1)])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        vec![given([]).when(CleanBeside { room_id: id("r1") }).then([cleaned("r1b", 1)])]
+    }
+}
+
+impl DcbSlice for CleanBeside {
+    type Reads = Cleanings;
+
+    fn evolve((): (), _: Cleanings) {}
+}
+
+#[test]
+fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
+    fn is<S: DcbSlice>() -> (&'static str, bool) {
+        S::check(&catalog().unwrap()).unwrap();
+        (S::NAME, events_are_record::<S>(&catalog().unwrap()))
+    }
+    let found = [
+        is::<Book>(),
+        is::<Note>(),
+        is::<SetPrice>(),
+        is::<Close>(),
+        is::<CleanBoth>(),
+        // The partition has other tags than the command, or not the tags of each command.
+        is::<Invite>(),
+        is::<CleanSome>(),
+        is::<CleanAll>(),
+        // The decision does not read it, or depends on a fence that does not count what it writes.
+        is::<Rate>(),
+        is::<CleanByGuest>(),
+        is::<CleanUnlessClosed>(),
+    ];
+    let expected = [
+        ("book", true),
+        ("Note", true),
+        ("SetPrice", true),
+        ("Close", true),
+        ("CleanBoth", true),
+        ("Invite", false),
+        ("CleanSome", false),
+        ("CleanAll", false),
+        ("Rate", false),
+        ("CleanByGuest", false),
+        ("CleanUnlessClosed", false),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_answer_to_a_repeat_has_all_events_although_a_read_shows_some() {
+    let is_of_r2 = |event: &SequencedEvent| event.partition.as_str() == "roomId:r2";
+    let log = Faulty::new([]).lagging([|_| false, is_of_r2]);
+    let clean = || run(&log, &CleanBoth { first: id("r2"), second: id("r1") }, Some("k")).unwrap();
+    let rooms = [("r2", 1), ("r1", 1)];
+    assert_eq!(ids(&clean()), at(&rooms, false));
+    let _ = log.calls();
+    assert_eq!(ids(&clean()), at(&rooms, true));
+    assert_eq!(
+        log.calls(),
+        "read verify pause read!(roomId:r2) read!(roomId:r1, roomId:r2) verify"
+    );
+}
+
+#[test]
+fn an_event_that_a_repeat_would_not_find_is_refused_with_a_key() {
+    let log = Faulty::new([]);
+    let clean = |key| run(&log, &CleanBeside { room_id: id("r1") }, key);
+    let error = clean(Some("k")).unwrap_err().to_string();
+    let expected = "clean-beside writes Cleaned to roomId:r1b, which it does not read, so a repeat under an \
+                    idempotency key would not find it: give the command a tag that names the partition, or \
+                    read it in `query`";
+    assert_eq!(error, expected);
+    assert!(log.log.events().is_empty());
+    assert_eq!(ids(&clean(None).unwrap()), at(&[("r1b", 1)], false));
+}
+
+#[test]
+#[should_panic(expected = "which it does not read")]
+fn the_kit_finds_a_slice_whose_repeats_would_not_be_found() {
+    check_in_memory::<CleanBeside>();
+}
+
+#[test]
+fn an_item_is_the_record_where_the_events_are_not() {
+    let log = Faulty::new([]);
+    let invite = |key, expected: (&str, bool), calls: &str| {
+        let handled = run(&log, &Invite { room_id: id("r1") }, Some(key)).unwrap();
+        assert_eq!((code(&handled), handled.repeated), expected);
+        assert_eq!(log.calls(), calls);
+    };
+    invite("k", ("accepted", false), "read append");
+    invite("k", ("accepted", true), "read append");
+    append(&log.log, closed("r1").into());
+    // A refusal is answered only where there is no record, and leaves none.
+    invite("k", ("accepted", true), "read verify recorded");
+    for _ in 0..2 {
+        invite("k2", ("Closed", false), "read verify recorded");
+    }
+    assert_eq!(log.log.events().len(), 2);
+}
