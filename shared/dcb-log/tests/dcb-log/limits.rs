@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{
     ACTIONS_MAX, Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, EVENT_BYTES_MAX,
-    Envelope, Event, EventLog, EventSchema, LogError, Name, NewEvent, Outcome, Plan, Query,
-    QueryItem, Settled, TRANSACTION_BYTES_MAX, Tag, events,
+    Envelope, Event, EventLog, EventSchema, LogError, Name, NewEvent, Plan, Query, QueryItem,
+    TRANSACTION_BYTES_MAX, Tag, events,
 };
 use ringfence_dynamo::item_bytes;
 use serde_json::{Value, json};

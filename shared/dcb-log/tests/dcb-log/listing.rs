@@ -113,3 +113,34 @@ impl DcbSlice for FindPair {
         true
     }
 }
+
+/// Stocks a product that exists: it reads the product and not what it writes.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct StockProduct {
+    #[tag(partition)]
+    pub(crate) product_id: ProductId,
+}
+
+impl Slice for StockProduct {
+    const NAME: &'static str = "stock-product";
+    type Context = Shop;
+    type State = bool;
+    type Writes = ProductStocked;
+    type Rejection = Rejection;
+
+    fn decide(&self, added: &bool, _: &CommandContext) -> Result<Vec<ProductStocked>, Rejection> {
+        let product_id = self.product_id.clone();
+        match added {
+            true => Ok(vec![ProductStocked { product_id }]),
+            false => Err(Rejection::ProductNotFound),
+        }
+    }
+}
+
+impl DcbSlice for StockProduct {
+    type Reads = Added;
+
+    fn evolve(_: bool, _: Added) -> bool {
+        true
+    }
+}

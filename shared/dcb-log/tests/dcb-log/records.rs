@@ -1,173 +1,297 @@
-//! Commands with an idempotency key take effect once; imported events enter once.
+//! Commands with an idempotency key take effect once, with a record in their events or with an item; imported
+//! events enter once.
+
+use std::time::Duration;
 
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
-    DcbContext, Envelope, FilingError, HandleError, Handled, LogError, NewEvent, Outcome,
+    DcbContext, DcbSlice, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS,
+    LogError, NewEvent, Outcome, events, handle,
 };
-use ringfence_dcb_log::{COMMAND_KEPT_SECONDS, Imported};
+use ringfence_dcb_log::Imported;
 use ringfence_dynamo::wire::Fault;
+use tokio::time::timeout;
 
+use crate::faults::{renamed, stale};
+use crate::listing::StockProduct;
 use crate::reads::{catalog, noted, plan, read};
-use crate::shop::{AddProduct, OrderProduct, Shop};
+use crate::shop::{AddProduct, ChangeProductName, RecordDemand, Shop};
 use crate::stack::{NOW_MS, Stack, code, envelope};
 
 async fn shop() -> Stack {
     Stack::start(Shop::catalog()).await
 }
 
+/// The events are the record: a product, of which its partition is read.
 fn add(product: &str) -> AddProduct {
     AddProduct { product_id: id(product), name: "Lamp".to_owned() }
 }
 
-async fn run(stack: &Stack, product: &str, key: &str) -> Result<Handled, HandleError> {
-    let envelope = Envelope { idempotency_key: Some(key.to_owned()), ..envelope() };
-    stack.run_with(&add(product), &envelope).await
+fn rename(name: &str) -> ChangeProductName {
+    ChangeProductName { product_id: id("p1"), name: name.to_owned() }
+}
+
+/// An item is the record: a pair, of which the partition of the product is not read.
+fn record(order: &str) -> RecordDemand {
+    RecordDemand::Record { product_id: id("p1"), order_id: id(order) }
+}
+
+fn revoke(order: &str) -> RecordDemand {
+    RecordDemand::Revoke { product_id: id("p1"), order_id: id(order) }
+}
+
+fn with_key(key: &str) -> Envelope {
+    Envelope { idempotency_key: Some(key.to_owned()), ..envelope() }
+}
+
+async fn run<S: DcbSlice>(stack: &Stack, command: &S, key: &str) -> Result<Handled, HandleError> {
+    stack.run_with(command, &with_key(key)).await
+}
+
+/// Runs a command that appends one event.
+async fn accept<S: DcbSlice>(stack: &Stack, command: &S, key: &str) -> Handled {
+    let handled = run(stack, command, key).await.expect("an answer");
+    let Outcome::Accepted(events) = &handled.outcome else { panic!("{handled:?}") };
+    assert_eq!(events.len(), 1);
+    handled
+}
+
+fn is_reused(end: Result<Handled, HandleError>) -> bool {
+    matches!(end, Err(HandleError::Log(LogError::KeyReused(reused))) if reused.key == "k")
 }
 
 #[tokio::test]
-async fn an_accepted_command_is_answered_again_as_it_was() {
+async fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
     let stack = shop().await;
-    let first = run(&stack, "p1", "k").await.expect("accepted");
+    let first = accept(&stack, &add("p1"), "k").await;
     assert!(!first.repeated);
-    assert!(matches!(&first.outcome, Outcome::Accepted(events) if events.len() == 1));
-    let again = run(&stack, "p1", "k").await.expect("accepted");
+    stack.accept(rename("Lantern")).await;
+    let again = accept(&stack, &add("p1"), "k").await;
     assert_eq!(again, Handled { repeated: true, ..first });
     assert_eq!(stack.count("ProductAdded").await, 1);
-    // Without the key the same command is refused.
     assert_eq!(code(&stack.run(&add("p1")).await), "ProductAlreadyExists");
+
+    let first = accept(&stack, &record("o1"), "k").await;
+    assert!(!first.repeated);
+    // Once the pair is recorded, the command alone would append nothing; once it is revoked, an event.
+    for _ in 0..2 {
+        let again = accept(&stack, &record("o1"), "k").await;
+        assert_eq!(again, Handled { repeated: true, ..first.clone() });
+        stack.accept(revoke("o1")).await;
+    }
+    assert_eq!(stack.count("DemandRecorded").await, 1);
+    stack.check_fences().await;
 }
 
 #[tokio::test]
-async fn a_refusal_is_answered_again_as_it_was() {
+async fn a_command_that_appended_nothing_is_decided_again() {
     let stack = shop().await;
+    assert_eq!(code(&run(&stack, &rename("Lantern"), "k").await), "ProductNotFound");
     stack.accept(add("p1")).await;
-    let first = run(&stack, "p1", "k").await;
-    assert_eq!(code(&first), "ProductAlreadyExists");
-    let again = run(&stack, "p1", "k").await.expect("rejected");
-    assert!(again.repeated);
-    assert_eq!(again.outcome, first.expect("rejected").outcome);
+    assert!(!accept(&stack, &rename("Lantern"), "k").await.repeated);
+
+    let nothing = run(&stack, &revoke("o1"), "k").await.expect("nothing to revoke");
+    assert_eq!((nothing.outcome, nothing.repeated), (Outcome::Accepted(vec![]), false));
+    stack.accept(record("o1")).await;
+    assert!(!accept(&stack, &revoke("o1"), "k").await.repeated);
 }
 
 #[tokio::test]
-async fn another_command_under_the_key_is_refused() {
+async fn another_command_under_the_key_is_refused_in_its_scope() {
     let stack = shop().await;
-    run(&stack, "p1", "k").await.expect("accepted");
-    let other = run(&stack, "p2", "k").await.expect_err("the key is taken");
-    assert!(matches!(other, HandleError::Log(LogError::KeyReused(reused)) if reused.key == "k"));
-    assert_eq!(stack.count("ProductAdded").await, 1);
+    accept(&stack, &add("p1"), "k").await;
+    assert!(is_reused(
+        run(&stack, &AddProduct { name: "Chair".to_owned(), ..add("p1") }, "k").await
+    ));
+    // The scope of a record in events is the partitions that the decision reads.
+    assert!(!accept(&stack, &add("p2"), "k").await.repeated);
+    assert_eq!(stack.count("ProductAdded").await, 2);
+
+    accept(&stack, &record("o1"), "k").await;
+    // The scope of an item is the slice: whether the command would append or not.
+    for other in [record("o2"), revoke("o2")] {
+        assert!(is_reused(run(&stack, &other, "k").await));
+    }
+    assert_eq!(stack.count("DemandRecorded").await, 1);
 }
 
 #[tokio::test]
 async fn keys_do_not_run_into_each_other() {
     let stack = shop().await;
     for (n, key) in ["a#b", "a", "a%23b", "a:b", "🦀\0"].into_iter().enumerate() {
-        let handled = run(&stack, &format!("p{n}"), key).await.expect("accepted");
-        assert!(!handled.repeated, "{key}");
+        assert!(!accept(&stack, &rename_after(&stack, n).await, key).await.repeated, "{key}");
+        assert!(!accept(&stack, &record(&format!("o{n}")), key).await.repeated, "{key}");
     }
 }
 
-#[tokio::test]
-async fn a_record_past_its_time_no_longer_counts() {
-    let stack = shop().await;
-    run(&stack, "p1", "k").await.expect("accepted");
-    stack.clock.set(NOW_MS + COMMAND_KEPT_SECONDS * 1_000);
-    assert!(run(&stack, "p1", "k").await.expect("accepted").repeated);
-    stack.clock.set(NOW_MS + (COMMAND_KEPT_SECONDS + 1) * 1_000);
-    assert_eq!(code(&run(&stack, "p1", "k").await), "ProductAlreadyExists");
+/// Another name for the product, which is there.
+async fn rename_after(stack: &Stack, n: usize) -> ChangeProductName {
+    if n == 0 {
+        stack.accept(add("p1")).await;
+    }
+    rename(&format!("Lamp {n}"))
 }
 
 #[tokio::test]
-async fn an_outcome_whose_answer_was_lost_is_recorded_once() {
+async fn an_item_past_its_time_no_longer_counts() {
+    const LAST_MS: u64 = NOW_MS + KEY_KEPT_SECONDS * 1_000;
+    let stack = shop().await;
+    accept(&stack, &record("o1"), "k").await;
+    stack.clock.set(LAST_MS);
+    assert!(accept(&stack, &record("o1"), "k").await.repeated);
+    stack.clock.set(LAST_MS + 1_000);
+    // To an answer that appends nothing, and to an append.
+    let nothing = run(&stack, &record("o1"), "k").await.expect("it is recorded");
+    assert_eq!((nothing.outcome, nothing.repeated), (Outcome::Accepted(vec![]), false));
+    stack.accept(revoke("o1")).await;
+    assert!(!accept(&stack, &record("o1"), "k").await.repeated);
+}
+
+#[tokio::test]
+async fn an_event_that_the_decision_does_not_consume_is_a_record_as_well() {
     let stack = shop().await;
     stack.accept(add("p1")).await;
-    stack.wire.inject("PutItem", 0, Fault::LostAfter);
-    let first = run(&stack, "p1", "k").await;
-    assert_eq!(code(&first), "ProductAlreadyExists");
-    assert!(!first.expect("rejected").repeated);
+    let stock = StockProduct { product_id: id("p1") };
+    let first = accept(&stack, &stock, "k").await;
+    assert_eq!(accept(&stack, &stock, "k").await, Handled { repeated: true, ..first });
+    // Also in a tail, and if the first read shows nothing.
+    stack.wire.inject("Query", 0, stale());
+    let late = run(&stack, &stock, "k").await.expect("an answer");
+    assert_eq!((late.repeated, late.attempts), (true, 2));
+    assert_eq!(stack.count("ProductStocked").await, 1);
+}
+
+/// Runs the commands with these keys on one handler that keeps its decisions, and then on another one: which
+/// are repeats.
+async fn warm<S: DcbSlice>(stack: &Stack, commands: &[(&S, Option<&str>)]) -> Vec<bool> {
+    let (log, decisions) = (stack.log(), Decisions::new(10));
+    let mut repeated = Vec::new();
+    for (command, key) in commands {
+        let envelope = key.map_or_else(envelope, with_key);
+        let handled = handle(&log, &stack.catalog, &decisions, *command, &envelope).await;
+        repeated.push(handled.expect("an answer").repeated);
+    }
+    repeated
+}
+
+#[tokio::test]
+async fn a_warm_handler_takes_no_repeat_for_a_new_command() {
+    let stack = shop().await;
+    stack.accept(add("p1")).await;
+    let (lamp, torch, stock) =
+        (rename("Lantern"), rename("Torch"), StockProduct { product_id: id("p1") });
+    let (one, two) = (Some("k1"), Some("k2"));
+    let renames = [(&lamp, one), (&torch, two), (&lamp, one), (&torch, None), (&torch, two)];
+    assert_eq!(warm(&stack, &renames).await, [false, false, true, false, true]);
+    assert_eq!(stack.count("ProductNameChanged").await, 2);
+    // What another handler has appended is read after a conflict.
+    let stocks = [(&stock, one), (&stock, two), (&stock, None), (&stock, one), (&stock, two)];
+    assert_eq!(warm(&stack, &stocks[..1]).await, [false]);
+    assert_eq!(warm(&stack, &stocks).await, [true, false, false, true, true]);
+    let (first, second) = (record("o1"), record("o2"));
+    let records = [(&first, one), (&second, two), (&first, one), (&second, None), (&second, two)];
+    assert_eq!(warm(&stack, &records).await, [false, false, true, false, true]);
+    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_the_tail() {
+    let stack = shop().await;
+    stack.accept(add("p1")).await;
+    let (log, decisions) = (stack.log(), Decisions::new(10));
+    let rename = async |name: &str, envelope: &Envelope| {
+        let handled = handle(&log, &stack.catalog, &decisions, &rename(name), envelope).await;
+        handled.expect("an answer")
+    };
+    rename("Torch", &envelope()).await;
+    let first = accept(&stack, &self::rename("Lantern"), "k").await;
+    let again = rename("Lantern", &with_key("k")).await;
+    assert_eq!(again, Handled { repeated: true, attempts: 2, ..first });
+    // So it does where the command would have nothing to change.
+    stack.seed(events![renamed("Torch")]).await;
+    rename("Torch", &envelope()).await;
+    let first = accept(&stack, &self::rename("Lamp"), "k2").await;
+    stack.seed(events![renamed("Torch")]).await;
+    let again = rename("Lamp", &with_key("k2")).await;
+    assert_eq!(again.outcome, first.outcome);
+    assert!(again.repeated);
+}
+
+/// All copies at once: they get one answer, and one of them takes effect.
+async fn race<S: DcbSlice>(stack: &Stack, command: &S, copies: usize, event_type: &str) {
+    let ends = join_all((0..copies).map(|_| run(stack, command, "k"))).await;
+    let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
+    assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
+    assert_eq!(ends.iter().filter(|end| !end.repeated).count(), 1, "{ends:?}");
+    assert!(stack.wire.is_spent());
+    assert_eq!(stack.count(event_type).await, 1);
+    stack.check_fences().await;
 }
 
 #[tokio::test]
 async fn one_of_sixteen_copies_takes_effect_and_all_get_its_answer() {
     let stack = shop().await;
-    let ends = join_all((0..16).map(|_| run(&stack, "p1", "k"))).await;
-    let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
-    assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
-    assert_eq!(ends.iter().filter(|end| !end.repeated).count(), 1, "{ends:?}");
-    assert_eq!(stack.count("ProductAdded").await, 1);
+    race(&stack, &add("p1"), 16, "ProductAdded").await;
+    race(&stack, &record("o1"), 16, "DemandRecorded").await;
 }
 
 #[tokio::test]
 async fn eight_copies_with_lost_answers_take_effect_once_and_all_get_its_answer() {
-    let stack = shop().await;
-    // Whoever sends these transactions hears nothing of them, and three of them take effect.
-    for (pass, fault) in [(0, Fault::LostAfter), (2, Fault::LostBefore), (3, Fault::LostAfter)] {
-        stack.wire.inject("TransactWriteItems", pass, fault);
+    for operation in ["PutItem", "TransactWriteItems"] {
+        let stack = shop().await;
+        // Whoever sends these hears nothing of them, and some of them take effect.
+        for (pass, fault) in [(0, Fault::LostAfter), (2, Fault::LostBefore), (3, Fault::LostAfter)]
+        {
+            stack.wire.inject(operation, pass, fault);
+        }
+        match operation {
+            "PutItem" => race(&stack, &add("p1"), 8, "ProductAdded").await,
+            _ => race(&stack, &record("o1"), 8, "DemandRecorded").await,
+        }
     }
-    let ends = join_all((0..8).map(|_| run(&stack, "p1", "k"))).await;
-    let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
-    assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
-    assert_eq!(ends.iter().filter(|end| !end.repeated).count(), 1, "{ends:?}");
-    assert!(stack.wire.is_spent());
-    assert_eq!(stack.count("ProductAdded").await, 1);
-    stack.check_fences().await;
+}
+
+#[tokio::test]
+async fn a_repeat_after_a_crash_finds_what_took_effect() {
+    let stack = shop().await;
+    for operation in ["PutItem", "TransactWriteItems"] {
+        // It takes effect, and the process ends before the answer arrives.
+        stack.wire.inject(operation, 0, Fault::Late(Duration::from_secs(60)));
+        let soon = Duration::from_millis(300);
+        match operation {
+            "PutItem" => {
+                timeout(soon, run(&stack, &add("p1"), "k")).await.expect_err("it crashes");
+                assert!(accept(&stack, &add("p1"), "k").await.repeated);
+            }
+            _ => {
+                timeout(soon, run(&stack, &record("o1"), "k")).await.expect_err("it crashes");
+                assert!(accept(&stack, &record("o1"), "k").await.repeated);
+            }
+        }
+    }
+    let counts = (stack.count("ProductAdded").await, stack.count("DemandRecorded").await);
+    assert_eq!(counts, (1, 1));
 }
 
 #[tokio::test]
 async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
     const LATER_MS: u64 = NOW_MS + 11 * 60_000;
     let stack = shop().await;
-    // The same transaction again, whose token the store no longer knows.
+    // The same requests again; of the transaction the store no longer knows the token.
+    stack.wire.inject("PutItem", 0, Fault::LostAfter);
+    let added = accept(&stack, &add("p1"), "k").await;
     stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
     stack.wire.inject("TransactWriteItems", 0, Fault::without_token());
-    let first = run(&stack, "p1", "k").await.expect("accepted");
-    assert!(stack.wire.is_spent() && !first.repeated);
-    assert_eq!(stack.count("ProductAdded").await, 1);
-    // The same command again, by a writer that knows nothing of the first.
+    let recorded = accept(&stack, &record("o1"), "k").await;
+    assert!(stack.wire.is_spent() && !added.repeated && !recorded.repeated);
+    // The same commands again, by writers that know nothing of the first.
     stack.clock.set(LATER_MS);
-    let again = run(&stack, "p1", "k").await.expect("accepted");
-    assert_eq!(again, Handled { repeated: true, ..first });
-    // And without a record, the answer lost again: the event's `appendId` tells that it is there.
-    stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
-    stack.wire.inject("TransactWriteItems", 0, Fault::without_token());
-    let (order_id, customer_id, product_id) = (id("o"), id("c"), id("p1"));
-    let order = OrderProduct { order_id, customer_id, product_id, quantity: 1 };
-    assert_eq!(stack.accept(order).await.attempts, 1);
-    assert!(stack.wire.is_spent());
-    assert_eq!(stack.count("ProductOrdered").await, 1);
+    assert_eq!(accept(&stack, &add("p1"), "k").await, Handled { repeated: true, ..added });
+    assert_eq!(accept(&stack, &record("o1"), "k").await, Handled { repeated: true, ..recorded });
+    let counts = (stack.count("ProductAdded").await, stack.count("DemandRecorded").await);
+    assert_eq!(counts, (1, 1));
     stack.check_fences().await;
-}
-
-#[tokio::test]
-async fn a_key_refuses_another_payload_also_when_the_first_was_refused() {
-    let stack = shop().await;
-    stack.accept(add("p1")).await;
-    assert_eq!(code(&run(&stack, "p1", "k").await), "ProductAlreadyExists");
-    for product in ["p1", "p2"] {
-        let other = AddProduct { name: "Chair".to_owned(), ..add(product) };
-        let envelope = Envelope { idempotency_key: Some("k".to_owned()), ..envelope() };
-        let other = stack.run_with(&other, &envelope).await.expect_err("the key is taken");
-        assert!(
-            matches!(other, HandleError::Log(LogError::KeyReused(reused)) if reused.key == "k")
-        );
-    }
-    assert_eq!(stack.count("ProductAdded").await, 1);
-}
-
-#[tokio::test]
-async fn a_record_makes_a_put_a_transaction_of_four_units_and_a_refusal_a_put_of_one() {
-    let stack = shop().await;
-    for (extra, product) in [(4.0, "p1"), (1.0, "p1")] {
-        let log = stack.log();
-        let key = Some(format!("k{extra}"));
-        let envelope = Envelope { idempotency_key: key, ..envelope() };
-        let decisions = ringfence::Decisions::new(0);
-        let command = add(product);
-        let end = ringfence::handle(&log, &stack.catalog, &decisions, &command, &envelope).await;
-        end.expect("an outcome");
-        let usage = log.meter().snapshot();
-        assert!((usage.tables.write - extra).abs() < f64::EPSILON, "{usage:?}");
-    }
 }
 
 #[tokio::test]
