@@ -141,6 +141,12 @@ pub fn few() -> Vec<Command> {
     small().into_iter().step_by(2).collect()
 }
 
+/// 6 commands whose records are in one event, in two of a partition, in two of two partitions, in a fenced
+/// event, in an item because of a fence, and in an item because a partition is not read.
+pub fn keyed() -> Vec<Command> {
+    [(1, 2), (3, 6), (5, 7), (10, 8), (10, 3), (4, 3)].map(|(r, w)| decides(r, w)).into()
+}
+
 /// All scenarios of `writers` writers with one command each: as multisets, for writers are equal.
 /// They start from each of `befores`.
 pub fn scenarios(commands: &[Command], writers: usize, befores: &[&'static [u8]]) -> Vec<Scenario> {

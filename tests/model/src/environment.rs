@@ -132,6 +132,13 @@ pub const LOST_SUBSETS: Environment = Environment {
     ..LOST
 };
 
+/// [`CRASHED`] with snapshots: a warm handler gets the repeat.
+pub const CRASHED_SNAPSHOTS: Environment = Environment {
+    name: "late commits, answers lost, writers crash, commands with keys, snapshots",
+    snapshots: true,
+    ..CRASHED
+};
+
 /// [`CRASHED`], and every read returns any subset.
 pub const CRASHED_SUBSETS: Environment = Environment {
     name: "late commits, every read any subset, answers lost, writers crash, commands with keys",

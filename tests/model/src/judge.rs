@@ -2,7 +2,7 @@
 
 use crate::{
     catalogue::{SHAPES, Scenario},
-    environment::{Answers, Clocks, Environment, View},
+    environment::{Clocks, Environment, View},
     property::{Broken, Property},
     protocol::{Condition, Guard, Protocol},
     state::{Event, Events, Seen, State, Transaction},
@@ -115,11 +115,10 @@ impl<'a> Model<'a> {
         if already && protocol.own_put_first {
             return Verdict::Already;
         }
-        let has_item = self.environment.answers == Answers::LostOrCrashed && protocol.command_item;
-        if has_item && state.effects & State::effect(transaction) != 0 {
+        let command = self.command(usize::from(transaction.writer), transaction.command);
+        if self.has_item(command) && state.effects & State::effect(transaction) != 0 {
             return Verdict::Recorded;
         }
-        let command = self.command(usize::from(transaction.writer), transaction.command);
         let own = self.own(command);
         let seen = &transaction.seen;
         let taken = own & self.taken(state, seen);

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::{
-    catalogue::{Scenario, few, reactions, scenarios, sequences, small, warm},
-    environment::{ENVIRONMENTS, Environment},
+    catalogue::{Scenario, few, keyed, reactions, scenarios, sequences, small, warm},
+    environment::{CRASHED_SNAPSHOTS, CRASHED_SUBSETS, ENVIRONMENTS, Environment},
     explore::{States, explore, numbered},
     judge::Model,
     property::Property,
-    protocol::{Condition, Guard, Learn, Prefix, Protocol, Snapshot, Validation},
+    protocol::{
+        Condition, Guard, InEvents, Learn, Prefix, Protocol, Searched, Snapshot, Validation,
+    },
 };
 
 /// A protocol that is wrong in one place.
@@ -29,7 +31,7 @@ const fn mutant(name: &'static str, breaks: Property, protocol: Protocol) -> Mut
 }
 
 /// All mutants. Those that break a property of order or progress break no safety.
-pub const MUTANTS: [Mutant; 33] = [
+pub const MUTANTS: [Mutant; 39] = [
     mutant(
         "the largest slot taken for what was seen",
         Property::NoLostUpdate,
@@ -141,6 +143,36 @@ pub const MUTANTS: [Mutant; 33] = [
         Protocol { own_put_first: false, ..RIGHT },
     ),
     mutant("no command item", Property::NoDoubleEffect, Protocol { command_item: false, ..RIGHT }),
+    mutant(
+        "a key that is not looked for in what a warm handler has read before",
+        Property::NoDoubleEffect,
+        Protocol { searched: Searched::NotRecalled, ..RIGHT },
+    ),
+    mutant(
+        "a key that is not looked for in a tail",
+        Property::NoDoubleEffect,
+        Protocol { searched: Searched::NotTails, ..RIGHT },
+    ),
+    mutant(
+        "events taken for the record although their partition is not read",
+        Property::NoDoubleEffect,
+        Protocol { in_events: InEvents::Written, ..RIGHT },
+    ),
+    mutant(
+        "events taken for the record although the fence in place of their slot does not count them",
+        Property::OneAnswer,
+        Protocol { in_events: InEvents::Read, ..RIGHT },
+    ),
+    mutant(
+        "a repeat answered with the events that its reads show, without validation",
+        Property::OneAnswer,
+        Protocol { validates_repeats: false, ..RIGHT },
+    ),
+    mutant(
+        "a repeat refused without a look at the command item",
+        Property::OneAnswer,
+        Protocol { item_before_refusal: false, ..RIGHT },
+    ),
     mutant("no head guard", Property::Order, Protocol { guard: Guard::None, ..RIGHT }),
     mutant(
         "no head guard on the fence of a partition",
@@ -203,7 +235,9 @@ fn hunting_ground(mutant: &Mutant) -> Vec<Scenario> {
     let commands = small();
     match (mutant.breaks, mutant.protocol.snapshot) {
         (Property::CauseFirst, _) => reactions(&commands),
-        (Property::NoDoubleEffect, _) => scenarios(&few(), 2, &[&[]]),
+        (Property::NoDoubleEffect | Property::OneAnswer, _) => {
+            scenarios(&[few(), keyed()].concat(), 2, &[&[]])
+        }
         (Property::NoPermanentConflict, _) => sequences(&commands, 1),
         (_, Snapshot::OwnLast) => warm(&[commands[0], commands[7]]),
         _ if !mutant.protocol.snapshot_in_order => {
@@ -220,7 +254,7 @@ pub fn hunt(mutant: &Mutant) -> Option<Caught> {
     let ground = hunting_ground(mutant);
     let enough = mutant.breaks.when(true);
     let (mut states, mut visited) = (0, States::default());
-    for environment in ENVIRONMENTS {
+    for environment in ENVIRONMENTS.into_iter().chain([CRASHED_SNAPSHOTS, CRASHED_SUBSETS]) {
         let mut shortest: Option<(Scenario, Vec<String>)> = None;
         for scenario in &ground {
             let explored =

@@ -9,6 +9,8 @@ pub enum Property {
     NoStaleRefusal,
     /// One command has two effects.
     NoDoubleEffect,
+    /// A command that took effect is answered with nothing, or with a part of its events.
+    OneAnswer,
     /// The slots of a partition are 1, 2, 3, … in commit order.
     Dense,
     /// In each partition and under each fence, commit order is the order of `at`.
@@ -34,10 +36,11 @@ pub type Broken = u16;
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoLostUpdate,
         Self::NoStaleRefusal,
         Self::NoDoubleEffect,
+        Self::OneAnswer,
         Self::Dense,
         Self::Order,
         Self::OrderAcross,
@@ -65,6 +68,7 @@ impl Property {
             Self::NoLostUpdate => "no lost update (safety)",
             Self::NoStaleRefusal => "no stale refusal (safety)",
             Self::NoDoubleEffect => "no double effect (safety)",
+            Self::OneAnswer => "a repeat gets the events of the first run (safety)",
             Self::Dense => "slots without gaps (safety)",
             Self::Order => "commit order is the order of `at` (order)",
             Self::OrderAcross => "what comes later folds later (not promised)",

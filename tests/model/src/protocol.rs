@@ -71,6 +71,29 @@ pub enum Snapshot {
     OwnLast,
 }
 
+/// Which commands with keys have their record in their events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InEvents {
+    /// Those that read each partition that they write, and of which a condition fails if what they write there
+    /// was not seen.
+    Shown,
+    /// Those that read each partition that they write.
+    Read,
+    /// Those that read anything.
+    Written,
+}
+
+/// Which of the events that a decision knows are searched for those of an earlier run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// All of them.
+    All,
+    /// All but those that a warm handler has read before.
+    NotRecalled,
+    /// All but those that were learned from a tail.
+    NotTails,
+}
+
 /// All that can be chosen about the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
@@ -120,8 +143,16 @@ pub struct Protocol {
     pub resend_unknown: bool,
     /// Outcome: TransactionConflict judges nothing.
     pub transaction_conflict_judges: bool,
-    /// Once: the append's transaction puts a command item.
+    /// Once: the append's transaction puts a command item, unless the record is in the events.
     pub command_item: bool,
+    /// Once: who has the record in the events.
+    pub in_events: InEvents,
+    /// Once: where the events of an earlier run are looked for.
+    pub searched: Searched,
+    /// Once: the answer to a repeat is validated.
+    pub validates_repeats: bool,
+    /// Once: an answer that appends nothing is given after a look at the command item.
+    pub item_before_refusal: bool,
 }
 
 impl Protocol {
@@ -151,5 +182,9 @@ impl Protocol {
         resend_unknown: true,
         transaction_conflict_judges: false,
         command_item: true,
+        in_events: InEvents::Shown,
+        searched: Searched::All,
+        validates_repeats: true,
+        item_before_refusal: true,
     };
 }

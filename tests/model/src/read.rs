@@ -7,7 +7,7 @@ use crate::{
     explore::Next,
     judge::{Model, low},
     property::Property,
-    protocol::{Learn, Prefix, Snapshot},
+    protocol::{Learn, Prefix, Searched, Snapshot},
     state::{Event, Events, Place, Seen, State},
     step::{Step, Steps, Then},
     world::{Clause, Command, Partition, Partitions, Source, TYPES},
@@ -57,6 +57,9 @@ impl Model<'_> {
             self.merge(state, command, &mut it.seen);
             let known = it.seen.known();
             it.recalled = self.folded(state, command, &it.seen);
+            if self.protocol.searched == Searched::NotRecalled {
+                it.unsearched = known;
+            }
             next.push(Next::fine(Step::Recall { writer: number, known }, after));
         }
     }
@@ -91,7 +94,7 @@ impl Model<'_> {
             }
             if then == Then::ReadAgain {
                 // Without the snapshot.
-                it.seen = Seen::default();
+                (it.seen, it.unsearched) = (Seen::default(), 0);
                 it.place = Place::READ;
             }
             let broken = Property::FoldOrder.when(then == Then::OutOfOrder);
@@ -202,6 +205,9 @@ impl Model<'_> {
             self.take(state, &mut it.seen, n, partition, got);
             self.merge(state, command, &mut it.seen);
             let learned = it.seen.known() & !seen.known();
+            if self.protocol.searched == Searched::NotTails {
+                it.unsearched |= learned;
+            }
             it.seen.passed_over |= match self.protocol.learn {
                 Learn::Matching => 0,
                 Learn::OneClause => learned & !self.matching(state, clause),

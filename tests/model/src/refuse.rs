@@ -59,7 +59,7 @@ impl Model<'_> {
     }
 
     /// What has changed since the decision has `seen` this, as far as its validation shows.
-    fn validate(&self, state: &State, command: &Command, seen: &Seen) -> Failed {
+    pub(crate) fn validate(&self, state: &State, command: &Command, seen: &Seen) -> Failed {
         let ends_within = |p| {
             let end = state.log.at_slot(p, seen.slot(p));
             let next = state.log.at_slot(p, seen.slot(p) + 1);

@@ -10,10 +10,10 @@ use std::{
 };
 
 use crate::{
-    catalogue::{Scenario, every, few, reactions, scenarios, sequences, small, warm, whole},
+    catalogue::{Scenario, every, few, keyed, reactions, scenarios, sequences, small, warm, whole},
     environment::{
-        Answers, CRASHED_SUBSETS, ENVIRONMENTS, Environment, FUSED, LOST, LOST_SUBSETS, PER_ITEM,
-        SKEWED, SNAPSHOTS, SUBSETS, WIDE,
+        Answers, CRASHED_SNAPSHOTS, CRASHED_SUBSETS, ENVIRONMENTS, Environment, FUSED, LOST,
+        LOST_SUBSETS, PER_ITEM, SKEWED, SNAPSHOTS, SUBSETS, WIDE,
     },
     explore::{States, explore},
     judge::Model,
@@ -63,6 +63,7 @@ pub fn small_runs() -> Vec<Run> {
             _ => run("2 writers, 13 commands", e, scenarios(&few, 2, &[&[]])),
         })
         .collect();
+    runs.push(run("2 writers, 6 commands", CRASHED_SNAPSHOTS, scenarios(&keyed(), 2, &[&[]])));
     runs.push(run("a writer and an effect, 25 commands", SKEWED, reactions(&commands)));
     runs.push(run("a writer of 2 commands and a writer, 6 commands", SNAPSHOTS, warm(&few[..6])));
     runs.push(run("3 writers, 13 commands", FUSED, scenarios(&few, 3, &[&[]])));
@@ -85,7 +86,10 @@ pub fn full_runs(longer: bool) -> Vec<Run> {
         })
         .collect();
     runs.push(run("2 writers, 112 commands", LOST_SUBSETS, scenarios(&every(2), 2, &[&[]])));
-    runs.push(run("2 writers, 13 commands", CRASHED_SUBSETS, scenarios(&few, 2, &[&[]])));
+    for environment in [CRASHED_SUBSETS, CRASHED_SNAPSHOTS] {
+        runs.push(run("2 writers, 13 commands", environment, scenarios(&few, 2, &[&[]])));
+        runs.push(run("2 writers, 6 commands", environment, scenarios(&keyed(), 2, &[&[]])));
+    }
     let retries = Environment { conflicts_max: 3, ..SUBSETS };
     let name = "2 writers, 223 commands, 3 retries";
     runs.push(run(name, retries, scenarios(&whole, 2, &[&[]])));

@@ -185,6 +185,8 @@ pub(crate) struct Writer {
     pub seen: Seen,
     /// While it reads: the events that were folded into its snapshot.
     pub recalled: Events,
+    /// Events that it knows and does not search for those of an earlier run.
+    pub unsearched: Events,
     /// Clauses of a refusal that were validated one by one, a bit each.
     pub validated: u8,
     /// What the next mint must not be below: after its own last, and after what refused it.

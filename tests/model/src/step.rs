@@ -35,6 +35,10 @@ pub(crate) enum Step {
     Answer { writer: u8, failed: Failed },
     /// One clause of a refusal is validated.
     Validate { writer: u8, clause: u8 },
+    /// A repeat finds the events of the first run, and is validated.
+    Repeat { writer: u8, failed: Failed },
+    /// A repeat comes to nothing, and is validated; then its item may be found.
+    Decline { writer: u8, failed: Failed, recorded: bool },
 }
 
 /// What follows a tail, of a partition or after a snapshot.
@@ -122,8 +126,17 @@ impl Model<'_> {
             Place::Read { .. } if !command.is_conditional() => self.ready(state, writer, next),
             Place::Read { clause } => self.read(state, writer, clause, next),
             Place::Ready if command.is_refusal() => self.answer(state, writer, next),
-            Place::Ready => self.ready(state, writer, next),
-            Place::Again => self.mint_from(state, writer, next),
+            Place::Ready | Place::Again if self.found(state, writer) != 0 => {
+                self.repeat(state, writer, next);
+            }
+            Place::Ready => {
+                self.ready(state, writer, next);
+                self.decline(state, writer, next);
+            }
+            Place::Again => {
+                self.mint_from(state, writer, next);
+                self.decline(state, writer, next);
+            }
             Place::Minted { at } => self.send(state, writer, at, next),
             Place::Tail { partitions } => self.tail(state, writer, partitions, next),
             Place::Done | Place::GaveUp => {}
@@ -137,7 +150,7 @@ impl Model<'_> {
         let it = &mut state.writers[writer];
         let recalls = self.environment.snapshots && it.conflicts == 0 && command.is_conditional();
         it.seen = Seen::default();
-        it.validated = 0;
+        (it.validated, it.unsearched) = (0, 0);
         it.place = if recalls { Place::Start } else { Place::READ };
         if command.is_refusal() && it.conflicts == 0 {
             it.since = low(u16::BITS - shown.leading_zeros());

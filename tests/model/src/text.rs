@@ -91,6 +91,22 @@ impl Machine for Model<'_> {
             Step::Answer { writer, failed } => {
                 format!("W{} validates its refusal: {}", writer + 1, changed(failed))
             }
+            Step::Repeat { writer, failed } if failed == Failed::default() => {
+                let found = self.found(before, usize::from(writer));
+                format!("W{} answers with its events, {}", writer + 1, listed(&before.log, found))
+            }
+            Step::Repeat { writer, failed } => {
+                format!("W{} finds its events, and validates: {}", writer + 1, changed(failed))
+            }
+            Step::Decline { writer, recorded: true, .. } => {
+                format!("W{} comes to nothing: its command is recorded already", writer + 1)
+            }
+            Step::Decline { writer, failed, .. } if failed == Failed::default() => {
+                format!("W{} comes to nothing, and answers so", writer + 1)
+            }
+            Step::Decline { writer, failed, .. } => {
+                format!("W{} comes to nothing, and validates: {}", writer + 1, changed(failed))
+            }
             Step::Validate { writer, clause } => {
                 let clause = &command(writer).reads[usize::from(clause)];
                 format!("W{} validates {clause}", writer + 1)

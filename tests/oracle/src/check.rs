@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::TryStreamExt;
 use ringfence::{
-    Append, BoundaryId, Envelope, EventLog, EventRef, HandleError, Handled, LogError, MemoryLog,
-    NewEvent, Outcome, SequencedEvent, StoreError, Tag,
+    Append, BoundaryId, Envelope, EventLog, EventRef, HandleError, LogError, MemoryLog, NewEvent,
+    Outcome, SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::Clock;
 use serde_json::Value;
