@@ -48,7 +48,7 @@ impl<S: DcbSlice> Model<S> {
         if !self.seen.observe(plan, event) {
             return Ok(self);
         }
-        // What an index returns besides is no record: it may lack the metadata.
+        // What an index returns of other partitions is no record: it may lack the metadata.
         if self.seen.prefix(&event.partition).is_some() {
             self.keys.note(S::NAME, event);
             if let Some(record) = record

@@ -58,8 +58,8 @@ pub enum Outcome {
 
 /// A log with dynamic consistency boundaries.
 pub trait EventLog: Send + Sync {
-    /// Every event of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once, and
-    /// of a partition only those before its first gap. All reads run in parallel; a read that fails, or
+    /// Every event of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
+    /// of a partition that the plan reads come from that read alone, before its first gap. All reads run in parallel; a read that fails, or
     /// can't be repeated before the deadline, fails the stream.
     fn read<'a>(
         &'a self,

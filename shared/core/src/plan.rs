@@ -174,6 +174,13 @@ impl Plan {
         self.reads.iter().any(|read| read.types.contains(event_type))
     }
 
+    /// Whether one of the reads is of the partition.
+    #[must_use]
+    pub fn reads_partition(&self, partition: &BoundaryId) -> bool {
+        let mut reads = self.reads.iter();
+        reads.any(|read| read.access == Access::Partition && read.boundary == *partition)
+    }
+
     /// Whether a decision that has seen everything has seen each event of the type in the partition: it reads
     /// the partition, and what it depends on changes with such an event.
     pub(crate) fn shows(&self, partition: &BoundaryId, event_type: &str) -> bool {

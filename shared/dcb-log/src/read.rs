@@ -55,6 +55,7 @@ fn sources<'a>(
         retry,
         page,
         strong,
+        dense,
         wanted: (dense && read.access == Access::Partition).then_some(read.after + 1),
         events: VecDeque::new(),
         keys: VecDeque::new(),
@@ -108,6 +109,8 @@ struct Source<'a> {
     retry: Retry,
     page: &'a Page,
     strong: bool,
+    /// Whether a decision rests on it.
+    dense: bool,
     /// The next slot of a partition on which a decision rests.
     wanted: Option<u64>,
     events: VecDeque<SequencedEvent>,
@@ -244,6 +247,12 @@ impl Source<'_> {
                 false if self.wanted.is_some() => slot_only(item)?,
                 false => continue,
             };
+            // An index may project less than an event has, such as the key of its command. So the events of a
+            // partition that is read come from that read alone.
+            let is_copy = self.read.access != Access::Partition;
+            if self.dense && is_copy && self.plan.reads_partition(&event.partition) {
+                continue;
+            }
             if self.wanted.is_some_and(|wanted| event.slot != wanted) {
                 self.next = Next::End;
                 break;

@@ -78,9 +78,13 @@ impl Model<'_> {
             match asked.source {
                 Source::Partition(p) => self.take(state, &mut it.seen, n, p, got),
                 Source::Fence(_) => {
-                    // A snapshot's tail.
-                    let tail = state.log.select(|event| Some(event.at) > recalled);
-                    it.seen.by_clause[n] |= got & tail;
+                    // A snapshot's tail. Of a partition that is read, only its own read counts.
+                    let partitions = command.read_partitions();
+                    let new = state.log.select(|event| {
+                        let is_read = partitions & event.shape().partition.bit() != 0;
+                        Some(event.at) > recalled && !is_read
+                    });
+                    it.seen.by_clause[n] |= got & new;
                 }
             }
             it.place = Place::Read { clause: clause + 1 };
@@ -167,8 +171,7 @@ impl Model<'_> {
         (seen.slot(p)..).find(|slot| !known(slot + 1)).unwrap_or(u8::MAX)
     }
 
-    /// After all reads: an event of a partition that is read counts only if it is in the prefix,
-    /// whichever read returned it.
+    /// After all reads: an event of a partition that is read counts only if it is in the prefix.
     pub(crate) fn merge(&self, state: &State, command: &Command, seen: &mut Seen) {
         if self.protocol.prefix != Prefix::Dense {
             return;
