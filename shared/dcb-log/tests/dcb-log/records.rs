@@ -13,7 +13,7 @@ use ringfence_dcb_log::Imported;
 use ringfence_dynamo::wire::Fault;
 use tokio::time::timeout;
 
-use crate::faults::{renamed, stale};
+use crate::faults::{order, renamed, stale};
 use crate::listing::StockProduct;
 use crate::reads::{catalog, noted, plan, read};
 use crate::shop::{AddProduct, ChangeProductName, RecordDemand, Shop};
@@ -160,6 +160,16 @@ async fn an_event_that_the_decision_does_not_consume_is_a_record_as_well() {
     let late = run(&stack, &stock, "k").await.expect("an answer");
     assert_eq!((late.repeated, late.attempts), (true, 2));
     assert_eq!(stack.count("ProductStocked").await, 1);
+}
+
+#[tokio::test]
+async fn an_index_that_shows_an_event_without_its_key_hides_no_record() {
+    let stack = shop().await;
+    let first = accept(&stack, &order("o1"), "k").await;
+    // The partition lags behind the index of the customer.
+    stack.wire.inject("Query", 0, stale());
+    let again = accept(&stack, &order("o1"), "k").await;
+    assert_eq!(again, Handled { repeated: true, attempts: 2, ..first });
 }
 
 /// Runs the commands with these keys on one handler that keeps its decisions, and then on another one: which

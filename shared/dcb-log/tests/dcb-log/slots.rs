@@ -94,10 +94,10 @@ async fn seen_through(faults: Vec<Fault>) -> (u64, u64, usize) {
 
 #[tokio::test]
 async fn nothing_beyond_a_gap_is_seen() {
-    // Of a stale read of the partition, the reader's index fills the gap.
-    assert_eq!(seen_through(vec![without(2)]).await, (3, 3, 3));
-    assert_eq!(seen_through(vec![until(1)]).await, (3, 3, 3));
-    // What neither shows is a gap, and the index's event beyond it counts for nothing.
+    // What a stale read of the partition does not show is a gap, although the reader's index shows it, and an event
+    // beyond it counts for nothing.
+    assert_eq!(seen_through(vec![without(2)]).await, (1, 1, 1));
+    assert_eq!(seen_through(vec![until(1)]).await, (0, 0, 0));
     assert_eq!(seen_through(vec![without(2), without(2)]).await, (1, 1, 1));
     assert_eq!(seen_through(vec![stale(), without(1)]).await, (0, 0, 0));
     assert_eq!(seen_through(vec![until(2), without(2)]).await, (1, 1, 1));
