@@ -40,6 +40,10 @@ pub trait Writes {
 }
 
 /// A slice on the DCB log. `evolve` is pure.
+///
+/// Where the decision reads the partitions that the slice writes, the events of a command are the record of its
+/// idempotency key ([`events_are_record`](crate::events_are_record)). Such a slice may write to no partition
+/// that its command does not read.
 pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// The consistency of the first read. An eventually consistent read has half the price and is just as
     /// safe. A strong one is for a slice whose retries cost more than that.

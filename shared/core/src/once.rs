@@ -40,9 +40,9 @@ pub(crate) struct Keys(VecDeque<(u64, u64)>);
 impl Keys {
     /// Remembers the key of an event of this slice.
     pub(crate) fn note(&mut self, slice: &str, event: &SequencedEvent) {
-        let [key, of, sha256] = CommandRecord::MARKS.map(|mark| event.metadata.text(mark));
-        if let (Some(key), Some(_)) = (key, sha256)
-            && of == Some(slice)
+        let [key, of, _] = CommandRecord::MARKS;
+        if event.metadata.text(of) == Some(slice)
+            && let Some(key) = event.metadata.text(key)
         {
             self.0.push_back((event.at, hash(key)));
         }
