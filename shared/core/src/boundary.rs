@@ -2,6 +2,8 @@
 
 use std::{fmt, fmt::Write as _, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Tag, limits::KEY_BYTES_MAX, tag::is_key};
 
 /// Longest boundary id, in bytes after escaping: with `fence#` before it, or `$Progress-0#` in the
@@ -25,7 +27,8 @@ const SEPARATORS: &[char] = &['/', '|', '~', ','];
 /// | composite tag | `orderId:ord-1#productId:p-1`, sorted by key |
 /// | events without tags | `dcb` |
 /// | all events of a type | `$type:InvoiceCreated` |
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct BoundaryId(Arc<str>);
 
 impl BoundaryId {
@@ -105,6 +108,18 @@ impl BoundaryId {
     /// The id as text, escaped.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for BoundaryId {
+    fn from(id: String) -> Self {
+        Self::stored(id)
+    }
+}
+
+impl From<BoundaryId> for String {
+    fn from(id: BoundaryId) -> Self {
+        id.as_str().to_owned()
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    Catalog, CommandRecord, DcbSlice, EventRef, LogError, Place, Plan, Query, Reads, Seen,
-    SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, DcbSlice, EventRef, LogError, Place, Plan, Query, Reads,
+    Seen, SequencedEvent, Snapshots,
     once::{Keys, events_are_record},
 };
 
@@ -21,8 +21,22 @@ pub(crate) struct Model<S: DcbSlice> {
     last: Option<Place>,
     /// Of the slice's commands, those whose events were seen.
     keys: Keys,
+    /// Whether it may have taken in events of the command with this key.
+    fn may_have(&self, record: Option<&CommandRecord>) -> bool {
+        record.is_some_and(|record| self.keys.may_have(&record.key))
+    }
+
+    /// Forgets the command under way, and keys that no repeat can have any more. `now_ms` is the time, in
+    /// milliseconds since 1970.
+    pub(crate) fn settle(&mut self, now_ms: u64) {
+        self.first_run.clear();
+        self.keys.forget(now_ms);
+    }
+
     /// The events that an earlier run of the command under way has appended, by their times.
     first_run: BTreeMap<u64, EventRef>,
+    /// How many events were taken in since the last snapshot.
+    taken: u64,
 }
 
 /// An event that has to be folded before another one that was folded already.
@@ -30,8 +44,11 @@ pub(crate) struct OutOfOrder;
 
 impl<S: DcbSlice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
-        let (state, seen) = (S::State::default(), Seen::nothing(plan));
-        Self { state, seen, last: None, keys: Keys::default(), first_run: BTreeMap::new() }
+        Self::of(S::State::default(), Seen::nothing(plan), None, Keys::default())
+    }
+
+    fn of(state: S::State, seen: Seen, last: Option<Place>, keys: Keys) -> Self {
+        Self { state, seen, last, keys, first_run: BTreeMap::new(), taken: 0 }
     }
 
     /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
@@ -48,6 +65,7 @@ impl<S: DcbSlice> Model<S> {
         if !self.seen.observe(plan, event) {
             return Ok(self);
         }
+        self.taken += 1;
         // What an index returns of other partitions is no record: it may lack the metadata.
         if self.seen.prefix(&event.partition).is_some() {
             self.keys.note(S::NAME, event);
@@ -68,6 +86,16 @@ impl<S: DcbSlice> Model<S> {
         Ok(self)
     }
 
+    /// The text of the next snapshot, if it is due.
+    pub(crate) fn snapshot(&mut self, snapshots: &Snapshots<S::State>) -> Option<String> {
+        if !snapshots.is_due(self.taken) {
+            return None;
+        }
+        self.taken = 0;
+        let Self { state, seen, last, keys, .. } = self;
+        snapshots.text(state, seen, last.as_ref(), keys)
+    }
+
     /// Takes in an event that was missed. Only one that follows on everything folded can be folded now.
     pub(crate) fn catch_up(
         self,
@@ -85,6 +113,56 @@ impl<S: DcbSlice> Model<S> {
     /// The events that an earlier run of the command under way has appended, if there was one.
     pub(crate) fn first_run(&self) -> Option<Vec<EventRef>> {
         (!self.first_run.is_empty()).then(|| self.first_run.values().cloned().collect())
+    }
+}
+
+/// A model from a snapshot, while the events after it are read.
+pub(crate) struct Recalled<S: DcbSlice> {
+    model: Model<S>,
+    /// The boundaries whose last event of the snapshot was not read yet, each with its time.
+    missing: BTreeMap<BoundaryId, u64>,
+}
+
+impl<S: DcbSlice> Recalled<S> {
+    /// The snapshot in `text`, if this version of the slice can read it, and no event of the command with this
+    /// key is in it.
+    pub(crate) fn of(
+        snapshots: &Snapshots<S::State>,
+        text: &str,
+        record: Option<&CommandRecord>,
+    ) -> Option<Self> {
+        let (state, seen, last, keys) = snapshots.read(text)?;
+        let missing = seen.lasts().into_iter().map(|(id, at)| (id.clone(), at)).collect();
+        let model = Model::of(state, seen, last, keys);
+        (!model.may_have(record)).then_some(Self { model, missing })
+    }
+
+    /// What the snapshot has seen.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.model.seen
+    }
+
+    /// Takes in the next event of [`Plan::rest`].
+    pub(crate) fn apply(
+        mut self,
+        plan: &Plan,
+        record: Option<&CommandRecord>,
+        event: &SequencedEvent,
+    ) -> Result<Result<Self, OutOfOrder>, LogError> {
+        let holds = |boundary: &BoundaryId| {
+            plan.reads.iter().any(|read| read.boundary == *boundary && read.holds(event))
+        };
+        self.missing.retain(|boundary, at| *at != event.at || !holds(boundary));
+        if self.model.seen.holds(plan, event) {
+            return Ok(Ok(self));
+        }
+        let Self { model, missing } = self;
+        Ok(model.catch_up(plan, record, event)?.map(|model| Self { model, missing }))
+    }
+
+    /// The model, unless the log lacks an event of the snapshot: the read may be stale, or the table restored.
+    pub(crate) fn model(self) -> Option<Model<S>> {
+        self.missing.is_empty().then_some(self.model)
     }
 }
 
@@ -112,14 +190,11 @@ impl<S: DcbSlice> Decisions<S> {
     pub(crate) fn take(&self, query: &Query, record: Option<&CommandRecord>) -> Option<Model<S>> {
         let models = self.models.as_ref()?;
         let model = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
-        record.is_none_or(|record| !model.keys.may_have(&record.key)).then_some(model)
+        (!model.may_have(record)).then_some(model)
     }
 
-    /// Keeps a model; `now_ms` is the time, in milliseconds since 1970.
-    pub(crate) fn put(&self, query: Query, mut model: Model<S>, now_ms: u64) {
+    pub(crate) fn put(&self, query: Query, model: Model<S>) {
         if let Some(models) = &self.models {
-            model.first_run.clear();
-            model.keys.forget(now_ms);
             models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, model);
         }
     }

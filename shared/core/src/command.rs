@@ -108,7 +108,7 @@ pub fn reaction_key(event_id: &str, about: &str) -> String {
     format!("reaction/{}", sha256(&pair))
 }
 
-fn sha256(text: &str) -> String {
+pub(crate) fn sha256(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Catalog, CatalogError, Consistency, Context, EventError, EventSchema, Name, NewEvent, Plan,
-    PlanError, Query, SequencedEvent, Slice, Tag, TagSchema,
+    PlanError, Query, SequencedEvent, Slice, Snapshots, Tag, TagSchema,
 };
 
 /// Names the DCB log as the log of a context.
@@ -48,6 +48,9 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// The consistency of the first read. An eventually consistent read has half the price and is just as
     /// safe. A strong one is for a slice whose retries cost more than that.
     const CONSISTENCY: Consistency = Consistency::Eventual;
+
+    /// How its states are kept in the log; `None` keeps them only as long as the handler is warm.
+    const SNAPSHOTS: Option<Snapshots<Self::State>> = None;
 
     /// The events that it reads.
     type Reads: Reads;

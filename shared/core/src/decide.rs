@@ -10,7 +10,7 @@ use crate::{
     Consistency, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
     LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Seen, StoreError,
     Writes,
-    cache::{Model, OutOfOrder},
+    cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
     limits::ACTIONS_MAX,
 };
@@ -93,7 +93,7 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
 
     let mut model = match decisions.take(&query, marks) {
         Some(model) => model,
-        None => attempt.model(S::CONSISTENCY).await?,
+        None => attempt.begin().await?,
     };
     let mut behind: Option<Conflict> = None;
     for attempts in 1..=ATTEMPTS_MAX {
@@ -104,8 +104,10 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
         };
         let (conflict, stale) = match decided {
             Ok(Decided { outcome, model, repeated }) => {
-                if let Some(model) = model {
-                    decisions.put(query, model, envelope.context.now_ms);
+                if let Some(mut model) = model {
+                    model.settle(envelope.context.now_ms);
+                    attempt.keep(&mut model);
+                    decisions.put(query, model);
                 }
                 return Ok(Handled { outcome, attempts, repeated });
             }
@@ -186,6 +188,44 @@ enum Missed {
 }
 
 impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
+    /// The model of a handler that is not warm.
+    async fn begin(&self) -> Result<Model<S>, LogError> {
+        match self.recall().await? {
+            Some(model) => Ok(model),
+            None => self.model(S::CONSISTENCY).await,
+        }
+    }
+
+    /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or none that
+    /// can be used.
+    async fn recall(&self) -> Result<Option<Model<S>>, LogError> {
+        let Some(snapshots) = S::SNAPSHOTS else { return Ok(None) };
+        let id = snapshots.id(S::NAME, self.plan);
+        let kept = self.log.snapshot(&id, self.envelope).await?;
+        let recalled = kept.and_then(|text| Recalled::<S>::of(&snapshots, &text, self.marks));
+        let Some(recalled) = recalled else { return Ok(None) };
+        let rest = self.plan.rest(recalled.seen());
+        let events = self.log.read(&rest, S::CONSISTENCY, self.envelope).map_err(Missed::Log);
+        let read = events.try_fold(recalled, async |recalled, event| {
+            let taken = recalled.apply(self.plan, self.marks, &event).map_err(Missed::Log)?;
+            taken.map_err(|OutOfOrder| Missed::OutOfOrder)
+        });
+        match read.await {
+            Ok(recalled) => Ok(recalled.model()),
+            Err(Missed::OutOfOrder) => Ok(None),
+            Err(Missed::Log(error)) => Err(error),
+        }
+    }
+
+    /// Keeps a snapshot of a model that holds as of its commit, or as of its answer, if one is due.
+    fn keep(&self, model: &mut Model<S>) {
+        if let Some(snapshots) = S::SNAPSHOTS
+            && let Some(text) = model.snapshot(&snapshots)
+        {
+            self.log.keep_snapshot(snapshots.id(S::NAME, self.plan), text);
+        }
+    }
+
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         self.log
             .read(self.plan, consistency, self.envelope)

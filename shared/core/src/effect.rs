@@ -84,7 +84,7 @@ impl Effect {
                 }
                 None => drop(self.checks.insert(boundary.clone(), prefix.slot)),
             },
-            (Extent::Fence { counts, slot }, target) => {
+            (Extent::Fence { counts, slot, .. }, target) => {
                 target.into_iter().for_each(|target| target.hint = *slot);
                 self.fences.entry(boundary.clone()).or_default().requires = counts.clone();
             }

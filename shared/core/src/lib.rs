@@ -117,6 +117,7 @@ mod query;
 mod reading;
 mod seen;
 mod slice;
+mod snapshot;
 pub mod storable;
 mod stream;
 mod tag;
@@ -149,6 +150,7 @@ pub use seen::{Counts, Extent, Prefix, Seen};
 pub use slice::{
     Cause, Command, CommandContext, Context, EventOf, LogOf, Never, Rejection, Slice, TopicEvent,
 };
+pub use snapshot::Snapshots;
 pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};

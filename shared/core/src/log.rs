@@ -4,7 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use futures::{TryStreamExt, future::BoxFuture, stream::BoxStream};
+use futures::{
+    TryStreamExt,
+    future::{BoxFuture, ready},
+    stream::BoxStream,
+};
 use serde_json::Value;
 
 use crate::{
@@ -110,6 +114,19 @@ pub trait EventLog: Send + Sync {
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>>;
 
+    /// The last snapshot that was kept under `id`. A log may have none, or an older one.
+    fn snapshot<'a>(
+        &'a self,
+        _id: &'a str,
+        _envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    /// Keeps a snapshot in place of the one before. The caller does not wait for it and does not hear if it
+    /// fails.
+    fn keep_snapshot(&self, _id: String, _snapshot: String) {}
+
     /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
 }
@@ -147,6 +164,18 @@ macro_rules! forward {
                 envelope: &'a Envelope,
             ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
                 (**self).recorded(record, envelope)
+            }
+
+            fn snapshot<'a>(
+                &'a self,
+                id: &'a str,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+                (**self).snapshot(id, envelope)
+            }
+
+            fn keep_snapshot(&self, id: String, snapshot: String) {
+                (**self).keep_snapshot(id, snapshot);
             }
 
             fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

@@ -32,6 +32,7 @@ struct State {
     fences: BTreeMap<BoundaryId, Counts>,
     /// By the id of its item, a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
+    snapshots: BTreeMap<String, String>,
     last_ms: u64,
 }
 
@@ -186,7 +187,10 @@ impl EventLog for MemoryLog {
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
         let held = |event: &&SequencedEvent| {
             let holds = |read: &Read| {
-                let is_after = read.access != Access::Partition || event.slot > read.after;
+                let is_after = match read.access {
+                    Access::Partition => event.slot > read.after,
+                    _ => event.at > read.after,
+                };
                 is_after && read.holds(event)
             };
             plan.reads.iter().any(holds)
@@ -215,6 +219,18 @@ impl EventLog for MemoryLog {
     ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
         let id = record.id().map_err(LogError::from);
         ready(id.and_then(|id| self.state().recorded(&id, record))).boxed()
+    }
+
+    fn snapshot<'a>(
+        &'a self,
+        id: &'a str,
+        _envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        ready(Ok(self.state().snapshots.get(id).cloned())).boxed()
+    }
+
+    fn keep_snapshot(&self, id: String, snapshot: String) {
+        self.state().snapshots.insert(id, snapshot);
     }
 
     fn pause<'a>(&'a self, _attempt: u32, _envelope: &'a Envelope) -> BoxFuture<'a, bool> {

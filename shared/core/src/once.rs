@@ -5,11 +5,13 @@
 //! commands leave an item.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Catalog, CommandRecord, DcbSlice, KEY_KEPT_SECONDS, SequencedEvent, Writes,
     dcb::{made_up, omissions, tags},
+    place::hash,
 };
 
 /// Whether the events of a command of the slice are its record: whatever the command looks like, and whichever
@@ -34,7 +36,7 @@ pub fn events_are_record<S: DcbSlice>(catalog: &Catalog) -> bool {
 
 /// The keys of a slice's commands whose events were read. A key is remembered for as long as a repeat has to be
 /// recognized.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Keys(VecDeque<(u64, u64)>);
 
 impl Keys {
@@ -44,13 +46,13 @@ impl Keys {
         if event.metadata.text(of) == Some(slice)
             && let Some(key) = event.metadata.text(key)
         {
-            self.0.push_back((event.at, hash(key)));
+            self.0.push_back((event.at, hash(key.bytes())));
         }
     }
 
     /// Whether an event of the key may have been read. Two keys can have the same hash.
     pub(crate) fn may_have(&self, key: &str) -> bool {
-        let key = hash(key);
+        let key = hash(key.bytes());
         self.0.iter().any(|(_, known)| *known == key)
     }
 
@@ -60,10 +62,4 @@ impl Keys {
             |(at, _): &mut (u64, u64)| at.saturating_add(KEY_KEPT_SECONDS * 1_000) < now_ms;
         while self.0.pop_front_if(is_old).is_some() {}
     }
-}
-
-fn hash(key: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
 }

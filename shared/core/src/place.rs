@@ -57,13 +57,16 @@ impl Place {
     #[must_use]
     pub fn index_position(&self) -> String {
         let bytes = self.partition.as_str().bytes().chain([b'/']).chain(self.slot.to_be_bytes());
-        // FNV-1a: every version of every writer has to compute the same.
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
         // No zero at the end, which the store would leave out.
-        format!("{}.{hash:020}1", self.at)
+        format!("{}.{:020}1", self.at, hash(bytes))
     }
+}
+
+/// FNV-1a: every version of every program computes the same.
+pub(crate) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl fmt::Display for Place {

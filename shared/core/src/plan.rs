@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use crate::{
-    BoundaryId, Catalog, EventSchema, FilingError, Name, Query, QueryItem, Scope, Seen,
+    BoundaryId, Catalog, EventSchema, Extent, FilingError, Name, Query, QueryItem, Scope, Seen,
     SequencedEvent, Tag,
     catalog::{check_length, has_composite, has_many},
 };
 
 /// A query with its reads. The route of each (clause, type) follows from the catalog and the
 /// clause's keys alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The query, each clause narrowed to the types that a read can return.
     pub clauses: Vec<Clause>,
@@ -19,7 +21,7 @@ pub struct Plan {
 }
 
 /// An AND of tags and the types that can match it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Clause {
     /// Tags that a matching event carries.
     pub tags: Vec<Tag>,
@@ -28,7 +30,7 @@ pub struct Clause {
 }
 
 /// One physical read: all events of one boundary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Read {
     /// The boundary: a partition, or one whose fence counts exactly the events that the read can return.
     pub boundary: BoundaryId,
@@ -39,12 +41,13 @@ pub struct Read {
     /// Whether the boundary is a partition and each of the types is declared `fenced`: a decision that
     /// writes elsewhere then depends on the counts of the partition's fence.
     pub fenced: bool,
-    /// Only the partition's slots after this one are read; 0 reads all.
+    /// Only what comes after this is read: of a partition the slots, of another boundary the events by their
+    /// times in milliseconds since 1970. 0 reads all.
     pub after: u64,
 }
 
 /// How a boundary is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Access {
     /// Query of the table by its partition.
     Partition,
@@ -200,6 +203,19 @@ impl Plan {
             Read { after, ..read.clone() }
         };
         Self { clauses: self.clauses.clone(), reads: changed.map(tail).collect() }
+    }
+
+    /// The same reads, each from the last event seen on, so that a read shows whether it is still there.
+    pub(crate) fn rest(&self, seen: &Seen) -> Self {
+        let rest = |read: &Read| {
+            let last = match seen.of(&read.boundary) {
+                Some(Extent::Prefix(prefix)) => prefix.slot,
+                Some(Extent::Fence { at, .. }) => *at,
+                None => 0,
+            };
+            Read { after: last.saturating_sub(1), ..read.clone() }
+        };
+        Self { clauses: self.clauses.clone(), reads: self.reads.iter().map(rest).collect() }
     }
 
     /// Whether the query asks for `event`; a read can return more than that.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Access, BoundaryId, Name, Plan, SequencedEvent};
 
 /// How many events of each type.
@@ -11,14 +13,14 @@ pub type Counts = BTreeMap<Name, u64>;
 /// deleted. A partition's are numbered without gaps, so one that was seen up to its slot m was seen whole
 /// if there is no event at slot m + 1. A fence counts each event in the event's own transaction, so equal
 /// counts mean that everything was seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,
     newest_ms: u64,
 }
 
 /// What was seen of one boundary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Extent {
     /// Of a partition.
     Prefix(Prefix),
@@ -29,14 +31,18 @@ pub enum Extent {
         /// The largest slot that was seen of the partition of the same name. It is where a writer tries
         /// first, and says nothing of what was seen.
         slot: u64,
+        /// The time of the last event, in milliseconds since 1970; 0 before the first.
+        at: u64,
     },
 }
 
 /// The first events of a partition, without gaps.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefix {
     /// The last slot; 0 before the first event.
     pub slot: u64,
+    /// The time of the last event, in milliseconds since 1970; 0 before the first.
+    pub at: u64,
     /// How many events of the last one's append follow, which a read in the middle of it does not show.
     pub rest: u64,
     /// If the decision reads only types of the partition that are declared `fenced`, how many of each.
@@ -53,7 +59,7 @@ impl Seen {
                 Access::Partition => {
                     Extent::Prefix(Prefix { fenced: read.fenced.then(counts), ..Prefix::default() })
                 }
-                _ => Extent::Fence { counts: counts(), slot: 0 },
+                _ => Extent::Fence { counts: counts(), slot: 0, at: 0 },
             };
             (read.boundary.clone(), extent)
         });
@@ -68,16 +74,17 @@ impl Seen {
             if event.slot != prefix.slot + 1 {
                 return false;
             }
-            (prefix.slot, prefix.rest) = (event.slot, event.rest);
+            (prefix.slot, prefix.at, prefix.rest) = (event.slot, event.at, event.rest);
             if let Some(counts) = &mut prefix.fenced {
                 count(counts, event);
             }
         }
         for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
-            if let Some(Extent::Fence { counts, slot }) = self.boundaries.get_mut(&read.boundary)
+            if let Some(Extent::Fence { counts, slot, at }) = self.boundaries.get_mut(&read.boundary)
                 && read.holds(event)
             {
                 count(counts, event);
+                *at = event.at.max(*at);
                 if event.partition == read.boundary {
                     *slot = event.slot.max(*slot);
                 }
@@ -85,6 +92,24 @@ impl Seen {
         }
         self.newest_ms = self.newest_ms.max(event.at);
         true
+    }
+
+    /// Whether the event is among those that were seen, by its place.
+    pub(crate) fn holds(&self, plan: &Plan, event: &SequencedEvent) -> bool {
+        match self.prefix(&event.partition) {
+            Some(prefix) => event.slot <= prefix.slot,
+            None => plan.reads.iter().filter(|read| read.holds(event)).any(|read| {
+                matches!(self.of(&read.boundary), Some(Extent::Fence { at, .. }) if event.at <= *at)
+            }),
+        }
+    }
+
+    /// The boundaries of which events were seen, each with the time of the last one.
+    pub(crate) fn lasts(&self) -> BTreeMap<&BoundaryId, u64> {
+        let last = |(id, extent): (_, &Extent)| match extent {
+            Extent::Prefix(Prefix { at, .. }) | Extent::Fence { at, .. } => (id, *at),
+        };
+        self.iter().map(last).filter(|(_, at)| *at > 0).collect()
     }
 
     /// What was seen of each boundary.

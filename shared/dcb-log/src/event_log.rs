@@ -8,7 +8,7 @@ use ringfence::{
 };
 
 use crate::log::DcbLog;
-use crate::{append, read, record, unchanged};
+use crate::{append, read, record, snapshot, unchanged};
 
 impl EventLog for DcbLog {
     fn read<'a>(
@@ -38,6 +38,18 @@ impl EventLog for DcbLog {
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
         Box::pin(record::find(self, record, envelope))
+    }
+
+    fn snapshot<'a>(
+        &'a self,
+        id: &'a str,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        Box::pin(snapshot::read(self, id, envelope))
+    }
+
+    fn keep_snapshot(&self, id: String, snapshot: String) {
+        snapshot::keep(self, id, snapshot);
     }
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

@@ -45,6 +45,7 @@ mod read;
 mod record;
 mod report;
 mod scan;
+mod snapshot;
 mod transaction;
 mod unchanged;
 mod unindexed;

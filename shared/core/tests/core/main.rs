@@ -14,4 +14,5 @@ mod pointers;
 mod queries;
 mod seen;
 mod shop;
+mod snapshots;
 mod written;

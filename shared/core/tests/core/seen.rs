@@ -50,7 +50,7 @@ fn prefix(slots: &[u64]) -> u64 {
 /// How many bookings of the guest were seen, and the largest slot of a partition of that name.
 fn guest(seen: &Seen) -> (u64, u64) {
     match seen.of(&BoundaryId::tag("guestId", "g1")) {
-        Some(Extent::Fence { counts, slot }) => (counts["Booked"], *slot),
+        Some(Extent::Fence { counts, slot, .. }) => (counts["Booked"], *slot),
         other => panic!("{other:?}"),
     }
 }
@@ -120,8 +120,8 @@ fn fenced_types_are_counted_up_to_the_gap_where_a_partition_is_read_by_them_alon
         seen.prefix(&room).unwrap().clone()
     };
     let fenced = Some([("Closed".into(), 1)].into());
-    assert_eq!(observed(&["Closed"]), Prefix { slot: 2, rest: 0, fenced });
-    assert_eq!(observed(&["Closed", "Cleaned"]), Prefix { slot: 2, rest: 0, fenced: None });
+    assert_eq!(observed(&["Closed"]), Prefix { slot: 2, at: 2, rest: 0, fenced });
+    assert_eq!(observed(&["Closed", "Cleaned"]), Prefix { slot: 2, at: 2, rest: 0, fenced: None });
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn nothing_seen_conditions_on_every_boundary() {
     let plan = plan(&[item("roomId", "r1", &["Closed"]), item("guestId", "g1", &["Booked"])]);
     let seen = Seen::nothing(&plan);
     let counts = |name: &'static str| [(name.into(), 0)].into();
-    let guest = Extent::Fence { counts: counts("Booked"), slot: 0 };
-    let room = Extent::Prefix(Prefix { slot: 0, rest: 0, fenced: Some(counts("Closed")) });
+    let guest = Extent::Fence { counts: counts("Booked"), slot: 0, at: 0 };
+    let room = Extent::Prefix(Prefix { slot: 0, at: 0, rest: 0, fenced: Some(counts("Closed")) });
     let all: Vec<_> = seen.iter().map(|(id, extent)| (id.as_str(), extent)).collect();
     assert_eq!(all, [("guestId:g1", &guest), ("roomId:r1", &room)]);
     assert_eq!(seen.newest_ms(), 0);
@@ -157,6 +157,6 @@ fn of_a_fence_with_the_name_of_a_partition_the_largest_slot_is_kept_as_a_hint() 
         assert!(seen.observe(&plan, &SequencedEvent { partition, event_type, tags, data, ..base }));
     }
     let counts = [("Joined".into(), 3)].into();
-    assert_eq!(seen.of(&partition), Some(&Extent::Fence { counts, slot: 5 }));
+    assert_eq!(seen.of(&partition), Some(&Extent::Fence { counts, slot: 5, at: 5 }));
     assert_eq!(seen.prefix(&partition), None);
 }

@@ -35,9 +35,9 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     let facts = case.given.iter().zip(events).filter(|(_, event)| plan.matches(event));
     let facts: Vec<_> = facts.map(|(fact, event)| folded(catalog, fact, event)).collect();
     let orders = orders(&facts);
-    let first = decide(case, &facts, &orders[0]);
+    let first = decide(case, &facts, &orders[0], |state| state);
     for order in &orders[1..] {
-        let other = decide(case, &facts, order);
+        let other = decide(case, &facts, order, |state| state);
         assert!(
             other == first,
             "case at {}: the decision depends on the order of events of different boundaries, which no \
@@ -50,6 +50,21 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
             text(&other),
         );
     }
+    if let Some(snapshots) = S::SNAPSHOTS {
+        let again = |state| {
+            let again = snapshots.again(&state);
+            again.unwrap_or_else(|error| panic!("case at {}: the state's JSON: {error}", case.at))
+        };
+        let other = decide(case, &facts, &orders[0], again);
+        assert!(
+            other == first,
+            "case at {}: the state is another one after a snapshot. Write all of it with serde.\n\
+             Without: {}\nWith: {}",
+            case.at,
+            text(&first),
+            text(&other),
+        );
+    }
 }
 
 fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Folded {
@@ -58,15 +73,17 @@ fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Fo
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// What is decided on the facts in this order: the events, or the rejection.
+/// What is decided on the facts in this order: the events, or the rejection. `kept` is done to the state
+/// before and after each fact.
 fn decide<S: DcbSlice>(
     case: &Case<S>,
     facts: &[Folded],
     order: &[usize],
+    kept: impl Fn(S::State) -> S::State,
 ) -> Result<Vec<Value>, Value> {
-    let state = order.iter().fold(S::State::default(), |state, n| {
+    let state = order.iter().fold(kept(S::State::default()), |state, n| {
         let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
-        S::evolve(state, read)
+        kept(S::evolve(state, read))
     });
     let (context, newest_ms) = (case.context.clone(), facts.last().map_or(0, |fact| fact.event.at));
     let context = CommandContext { now_ms: context.now_ms.max(newest_ms), ..context };

@@ -1,0 +1,257 @@
+//! Snapshots: a decision from a kept state and the events after it is the decision from all events.
+
+use std::sync::Mutex;
+
+use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
+use ringfence::{
+    Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog, EventRef, Handled,
+    LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Seen, SequencedEvent,
+    Snapshots, Tag, events, handle, prelude::*,
+};
+use serde_json::{Value, json};
+
+use crate::decide::append;
+use crate::shop::{Cleaned, GuestId, RoomId, Rooms, booked, catalog, cleaned};
+
+/// Notes in a room which events it knows of the room and of a guest.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Survey {
+    #[tag(partition)]
+    room_id: RoomId,
+    #[tag(cross_partition)]
+    guest_id: GuestId,
+}
+
+#[derive(Reads)]
+enum Consumed {
+    Booked { room_id: RoomId, guest_id: GuestId },
+    Cleaned { shift_id: Option<u32> },
+}
+
+impl Slice for Survey {
+    const NAME: &'static str = "survey";
+    type Context = Rooms;
+    type State = Vec<String>;
+    type Writes = Cleaned;
+    type Rejection = Never;
+
+    fn decide(&self, known: &Vec<String>, _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
+        let room_id = self.room_id.clone();
+        Ok(vec![Cleaned { room_id, helper_ids: known.clone(), shift_id: None }])
+    }
+}
+
+impl DcbSlice for Survey {
+    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(1));
+    type Reads = Consumed;
+
+    fn evolve(mut known: Vec<String>, event: Consumed) -> Vec<String> {
+        known.push(match event {
+            Consumed::Booked { room_id, guest_id } => format!("{room_id} by {guest_id}"),
+            Consumed::Cleaned { shift_id } => format!("{shift_id:?}"),
+        });
+        known
+    }
+
+    // Cleanings are of the room alone.
+    fn query(_: &[ringfence::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+        let of = |tag: &Tag, types: &[&'static str]| QueryItem {
+            tags: vec![tag.clone()],
+            types: types.iter().map(|name| (*name).into()).collect(),
+        };
+        Query { items: vec![of(&tags[0], &["Booked", "Cleaned"]), of(&tags[1], &["Booked"])] }
+    }
+}
+
+/// What becomes of the text of a snapshot on its way to a reader.
+type Tamper = fn(&str) -> Option<String>;
+
+/// A log in memory that counts the events of its reads, and tampers with snapshots.
+struct Watched {
+    log: MemoryLog,
+    tamper: Tamper,
+    read: Mutex<usize>,
+    kept: Mutex<Vec<String>>,
+}
+
+impl Watched {
+    fn new(given: impl IntoIterator<Item = NewEvent>) -> Self {
+        let log = MemoryLog::new(catalog().unwrap());
+        given.into_iter().for_each(|event| append(&log, event));
+        let tamper: Tamper = |text| Some(text.to_owned());
+        Self { log, tamper, read: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// Surveys room r1 and guest g1; how many events that has read, and how often it decided.
+    #[track_caller]
+    fn survey(&self, decisions: &Decisions<Survey>) -> (usize, u32) {
+        let expected = self.known();
+        let command = Survey { room_id: id("r1"), guest_id: id("g1") };
+        let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
+        let handled = handle(self, &catalog, decisions, &command, &envelope);
+        let Handled { outcome, attempts, .. } = block_on(handled).unwrap();
+        assert!(matches!(outcome, Outcome::Accepted(_)));
+        let noted = self.log.events().last().unwrap().data["helperIds"].clone();
+        assert_eq!(noted, json!(expected));
+        (std::mem::take(&mut *self.read.lock().unwrap()), attempts)
+    }
+
+    /// What a survey has to know, in fold order.
+    fn known(&self) -> Vec<String> {
+        let is_of = |event: &SequencedEvent, key, value: &str| {
+            event.tags.contains(&Tag::new(key, value.to_owned()))
+        };
+        let name = |event: SequencedEvent| match &*event.event_type {
+            "Booked" if is_of(&event, "roomId", "r1") || is_of(&event, "guestId", "g1") => {
+                let text = |field: &str| event.data[field].as_str().unwrap().to_owned();
+                Some(format!("{} by {}", text("roomId"), text("guestId")))
+            }
+            "Cleaned" if is_of(&event, "roomId", "r1") => {
+                Some(format!("{:?}", event.data["shiftId"].as_u64()))
+            }
+            _ => None,
+        };
+        self.log.events().into_iter().filter_map(name).collect()
+    }
+}
+
+impl EventLog for Watched {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        let read = self.log.read(plan, consistency, envelope);
+        read.inspect(|_| *self.read.lock().unwrap() += 1).boxed()
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        self.log.append(append)
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        self.log.verify(seen, envelope)
+    }
+
+    fn recorded<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        self.log.recorded(record, envelope)
+    }
+
+    fn snapshot<'a>(
+        &'a self,
+        id: &'a str,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        let kept = self.log.snapshot(id, envelope);
+        kept.map(|text| Ok(text?.as_deref().and_then(self.tamper))).boxed()
+    }
+
+    fn keep_snapshot(&self, id: String, snapshot: String) {
+        self.kept.lock().unwrap().push(snapshot.clone());
+        self.log.keep_snapshot(id, snapshot);
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        self.log.pause(attempt, envelope)
+    }
+}
+
+fn cold() -> Decisions<Survey> {
+    Decisions::new(0)
+}
+
+/// Four events of room r1 and two of guest g1.
+fn given() -> Vec<NewEvent> {
+    let [shift, other] = [1, 2].map(|shift| cleaned("r1", shift));
+    events![shift, booked("r1", "g1"), booked("r2", "g1"), booked("r1", "g2"), other]
+}
+
+#[test]
+fn a_handler_that_starts_reads_the_last_event_of_each_boundary_and_what_follows() {
+    let log = Watched::new(given());
+    assert_eq!(log.survey(&cold()), (5, 1));
+    // The snapshot holds what the command has appended too. The last event of the room and of the guest.
+    assert_eq!(log.survey(&cold()), (2, 1));
+    // One event after a snapshot is not enough for the next one.
+    assert_eq!(log.kept.lock().unwrap().len(), 1);
+    append(&log.log, booked("r3", "g1").into());
+    append(&log.log, booked("r1", "g3").into());
+    assert_eq!(log.survey(&cold()), (2 + 3, 1));
+    assert_eq!(log.kept.lock().unwrap().len(), 2);
+    assert_eq!(log.survey(&cold()), (2, 1));
+}
+
+#[test]
+fn a_warm_handler_keeps_snapshots_of_what_it_appends() {
+    let (log, warm) = (Watched::new([]), Decisions::new(1));
+    for kept in [0, 1, 1, 2, 2, 3] {
+        log.survey(&warm);
+        assert_eq!(log.kept.lock().unwrap().len(), kept);
+    }
+}
+
+/// In every order of events of others and commands of cold and warm handlers.
+#[test]
+fn a_command_knows_all_events_whatever_the_snapshot_holds() {
+    const STEPS: u32 = 4;
+    for n in 0..7_u32.pow(STEPS) {
+        let (log, warm) = (Watched::new([]), Decisions::new(1));
+        for step in 0..STEPS {
+            match n / 7_u32.pow(step) % 7 {
+                0 => append(&log.log, booked("r1", "g1").into()),
+                1 => append(&log.log, booked("r1", "g2").into()),
+                2 => append(&log.log, booked("r2", "g1").into()),
+                3 => append(&log.log, cleaned("r1", step).into()),
+                4 => append(&log.log, cleaned("r2", step).into()),
+                5 => drop(log.survey(&warm)),
+                _ => assert_eq!(log.survey(&cold()).1, 1, "{n}"),
+            }
+        }
+    }
+}
+
+/// The snapshot with `change` made to what was seen of the guest.
+fn of_guest(text: &str, change: impl FnOnce(&mut Value)) -> Option<String> {
+    let mut snapshot: Value = serde_json::from_str(text).unwrap();
+    change(snapshot.pointer_mut("/seen/boundaries/guestId:g1/Fence").unwrap());
+    Some(snapshot.to_string())
+}
+
+#[test]
+fn a_snapshot_that_is_wrong_costs_a_full_read_and_is_replaced() {
+    let all = 6;
+    let cases: [(&str, Tamper, (usize, u32)); 5] = [
+        ("lost", |_| None, (all, 1)),
+        ("no snapshot", |_| Some("[".to_owned()), (all, 1)),
+        ("another state", |text| Some(text.replace("\"state\":[", "\"state\":[7,")), (all, 1)),
+        // The log ends before the snapshot, as after a restore: its last event is not there.
+        (
+            "ahead of the log",
+            |text| of_guest(text, |guest| guest["at"] = json!(1_000)),
+            (0 + 1 + all, 1),
+        ),
+        // It counts an event less than it has seen, so the append finds one that seems new.
+        (
+            "torn",
+            |text| of_guest(text, |guest| guest["counts"]["Booked"] = json!(1)),
+            (2 + all, 2),
+        ),
+    ];
+    for (name, tamper, expected) in cases {
+        let mut log = Watched::new(given());
+        log.survey(&cold());
+        log.tamper = tamper;
+        assert_eq!(log.survey(&cold()), expected, "{name}");
+        log.tamper = |text| Some(text.to_owned());
+        assert_eq!(log.survey(&cold()), (2, 1), "{name}");
+    }
+}
