@@ -21,6 +21,7 @@ mod repair;
 mod seats;
 mod shop;
 mod slots;
+mod snapshots;
 mod stack;
 mod stale;
 mod unindexed;

@@ -1,0 +1,200 @@
+//! Snapshots in the table: what they cost and save, and what is read where they can't be used.
+
+use std::time::Duration;
+
+use ringfence::kit::id;
+use ringfence::{DcbContext, Handled, Snapshots, prelude::*};
+use ringfence_dynamo::Clock;
+use ringfence_dynamo::wire::Fault;
+use serde::Serialize;
+
+use crate::prices::{computed, cost};
+use crate::shop::{ChangeProductName, Named, ProductAdded, ProductId, ProductNameChanged, Shop};
+use crate::stack::{NOW_MS, Stack, code};
+
+/// Tells the names that products have had, in fold order.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct TellNames {
+    product_ids: Vec<ProductId>,
+}
+
+#[derive(Debug, Serialize, thiserror::Error)]
+#[error("{code}")]
+struct Told {
+    code: String,
+}
+
+impl Slice for TellNames {
+    const NAME: &'static str = "tell-names";
+    type Context = Shop;
+    type State = Vec<String>;
+    type Writes = ProductNameChanged;
+    type Rejection = Told;
+
+    fn decide(
+        &self,
+        names: &Vec<String>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductNameChanged>, Told> {
+        Err(Told { code: names.join(" ") })
+    }
+}
+
+impl DcbSlice for TellNames {
+    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(3));
+    type Reads = Named;
+
+    fn evolve(mut names: Vec<String>, event: Named) -> Vec<String> {
+        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
+        names.push(name);
+        names
+    }
+}
+
+/// Gives a product of many names another one.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Rename {
+    #[tag(partition)]
+    product_id: ProductId,
+    name: String,
+}
+
+impl Slice for Rename {
+    const NAME: &'static str = "rename";
+    type Context = Shop;
+    type State = u32;
+    type Writes = ProductNameChanged;
+    type Rejection = Never;
+
+    fn decide(&self, _: &u32, _: &CommandContext) -> Result<Vec<ProductNameChanged>, Never> {
+        let Self { product_id, name } = self.clone();
+        Ok(vec![ProductNameChanged { product_id, name }])
+    }
+}
+
+impl DcbSlice for Rename {
+    const SNAPSHOTS: Option<Snapshots<u32>> = Some(Snapshots::every(100));
+    type Reads = Named;
+
+    fn evolve(names: u32, _: Named) -> u32 {
+        names + 1
+    }
+}
+
+async fn name(stack: &Stack, product: &str, names: &[&str]) {
+    for (n, name) in names.iter().enumerate() {
+        let (product_id, name) = (id(product), (*name).to_owned());
+        let event: NewEvent = match n {
+            0 => ProductAdded { product_id, name }.into(),
+            _ => ProductNameChanged { product_id, name }.into(),
+        };
+        stack.seed(vec![event]).await;
+    }
+}
+
+fn tell() -> TellNames {
+    TellNames { product_ids: vec![id("p1"), id("p2")] }
+}
+
+/// The operations since the last look.
+fn operations(stack: &Stack) -> String {
+    let names = stack.wire.take().into_iter().map(|exchange| exchange.operation);
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until a snapshot that was sent has come.
+async fn kept(stack: &Stack) {
+    let is_snapshot = |id: &str| id.starts_with("snapshot#");
+    for _ in 0..10_000 {
+        let items = stack.items().await;
+        if items.iter().any(|item| item["id"].as_s().is_ok_and(|id| is_snapshot(id))) {
+            let _ = stack.wire.take();
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("no snapshot");
+}
+
+#[tokio::test]
+async fn an_append_to_a_hundred_events_costs_two_half_units_of_reading_with_a_snapshot() {
+    let stack = Stack::start(Shop::catalog()).await;
+    let pad = "x".repeat(350);
+    let names: Vec<String> = (0..101).map(|n| format!("{n}{pad}")).collect();
+    name(&stack, "p1", &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let rename = |name: &str| Rename { product_id: id("p1"), name: name.to_owned() };
+    let _ = stack.wire.take();
+    stack.accept(rename("Lamp")).await;
+    kept(&stack).await;
+    stack.accept(rename("Torch")).await;
+    let exchanges = stack.wire.take();
+    assert_eq!(computed(&stack, &exchanges).await, cost((2, 1.0), (1, 1.0)));
+    let read = exchanges.iter().map(|exchange| &*exchange.operation).collect::<Vec<_>>();
+    assert_eq!(read, ["GetItem", "Query", "PutItem"]);
+    // The same slice's snapshot of another product is another one.
+    name(&stack, "p2", &["Desk"]).await;
+    let _ = stack.wire.take();
+    stack.accept(Rename { product_id: id("p2"), name: "Table".to_owned() }).await;
+    assert_eq!(operations(&stack), "GetItem Query PutItem");
+}
+
+#[tokio::test]
+async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
+    let stack = Stack::start(Shop::catalog()).await;
+    name(&stack, "p1", &["a", "b"]).await;
+    stack.clock.set(NOW_MS + 10_000);
+    name(&stack, "p2", &["c", "d"]).await;
+    assert_eq!(code(&stack.run(&tell()).await), "a b c d");
+    kept(&stack).await;
+    assert_eq!(code(&stack.run(&tell()).await), "a b c d");
+    assert_eq!(operations(&stack), "GetItem Query Query TransactGetItems");
+    // A writer whose clock is behind: its event belongs before those of the other product.
+    let behind = stack.log_at(&Clock::fixed(NOW_MS + 5_000));
+    let rename = ChangeProductName { product_id: id("p1"), name: "e".to_owned() };
+    let (catalog, envelope) = (&stack.catalog, crate::stack::envelope());
+    let decisions = ringfence::Decisions::new(0);
+    let handled = ringfence::handle(&behind, catalog, &decisions, &rename, &envelope).await;
+    assert!(matches!(handled, Ok(Handled { attempts: 1, .. })), "{handled:?}");
+    let _ = stack.wire.take();
+    assert_eq!(code(&stack.run(&tell()).await), "a b e c d");
+    let again = "GetItem Query Query Query Query TransactGetItems";
+    assert_eq!(operations(&stack).trim_end_matches(" PutItem"), again);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_not_kept_is_missed_by_nobody() {
+    let stack = Stack::start(Shop::catalog()).await;
+    name(&stack, "p1", &["a", "b", "c", "d"]).await;
+    let _ = stack.wire.take();
+    stack.wire.inject("PutItem", 0, Fault::error("ValidationException"));
+    assert_eq!(code(&stack.run(&tell()).await), "a b c d");
+    while !stack.wire.is_spent() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let _ = stack.wire.take();
+    assert_eq!(code(&stack.run(&tell()).await), "a b c d");
+    let read = operations(&stack);
+    assert!(read.starts_with("GetItem Query Query TransactGetItems"), "{read}");
+    kept(&stack).await;
+}
+
+#[tokio::test]
+async fn where_the_log_lacks_the_last_event_of_a_snapshot_everything_is_read() {
+    let stack = Stack::start(Shop::catalog()).await;
+    name(&stack, "p1", &["a", "b", "c", "d"]).await;
+    assert_eq!(code(&stack.run(&tell()).await), "a b c d");
+    kept(&stack).await;
+    // A restore has lost the last event, and another one has its slot.
+    let last = stack.items().await.into_iter().find(|item| {
+        item.get("event").is_some() && item["position"].as_n().is_ok_and(|slot| slot == "4")
+    });
+    let key = last.expect("the last event").into_iter();
+    let key = key.filter(|(name, _)| name == "id" || name == "position").collect();
+    let delete = stack.client.delete_item().table_name(crate::stack::TABLE).set_key(Some(key));
+    delete.send().await.expect("it is deleted");
+    assert_eq!(code(&stack.run(&tell()).await), "a b c");
+    stack.clock.set(NOW_MS + 10_000);
+    stack.accept(ChangeProductName { product_id: id("p1"), name: "e".to_owned() }).await;
+    assert_eq!(code(&stack.run(&tell()).await), "a b c e");
+    stack.check_fences().await;
+}
