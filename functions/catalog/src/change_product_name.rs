@@ -2,7 +2,7 @@
 
 use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductName, ProductNameChanged};
 use ringfence::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Changes a product's name.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,7 +20,7 @@ pub enum Consumed {
 }
 
 /// The product's name, once it is in the catalog.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct State {
     name: Option<String>,
 }
@@ -77,6 +77,9 @@ impl Slice for ChangeProductName {
 }
 
 impl DcbSlice for ChangeProductName {
+    // Each order records its demand in the product's partition.
+    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(100));
+
     type Reads = Consumed;
 
     fn evolve(_state: State, event: Consumed) -> State {

@@ -2,7 +2,7 @@
 
 use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductPriceChanged};
 use ringfence::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Changes a product's price.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,7 +20,7 @@ pub enum Consumed {
 }
 
 /// The product's price, once it is in the catalog.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct State {
     price: Option<Money>,
 }
@@ -77,6 +77,9 @@ impl Slice for ChangeProductPrice {
 }
 
 impl DcbSlice for ChangeProductPrice {
+    // Each order records its demand in the product's partition.
+    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(100));
+
     type Reads = Consumed;
 
     fn evolve(_state: State, event: Consumed) -> State {

@@ -10,8 +10,10 @@ id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
 id_type!(SubmissionId, "names one sending of a form: a token that the form contains");
 
-/// A product of the catalog is copied to ordering, for the first time or after a change.
+/// A product of the catalog is copied to ordering, for the first time or after a change. Orders depend on it, and
+/// not on the other events of the product, of which each order adds one.
 #[derive(Clone, Debug, PartialEq, Event)]
+#[event(fenced)]
 pub struct CatalogProductSynced {
     #[tag(partition)]
     pub product_id: ProductId,

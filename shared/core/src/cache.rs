@@ -21,18 +21,6 @@ pub(crate) struct Model<S: DcbSlice> {
     last: Option<Place>,
     /// Of the slice's commands, those whose events were seen.
     keys: Keys,
-    /// Whether it may have taken in events of the command with this key.
-    fn may_have(&self, record: Option<&CommandRecord>) -> bool {
-        record.is_some_and(|record| self.keys.may_have(&record.key))
-    }
-
-    /// Forgets the command under way, and keys that no repeat can have any more. `now_ms` is the time, in
-    /// milliseconds since 1970.
-    pub(crate) fn settle(&mut self, now_ms: u64) {
-        self.first_run.clear();
-        self.keys.forget(now_ms);
-    }
-
     /// The events that an earlier run of the command under way has appended, by their times.
     first_run: BTreeMap<u64, EventRef>,
     /// How many events were taken in since the last snapshot.
@@ -108,6 +96,18 @@ impl<S: DcbSlice> Model<S> {
             return Ok(Err(OutOfOrder));
         }
         self.apply(plan, record, event).map(Ok)
+    }
+
+    /// Whether it may have taken in events of the command with this key.
+    fn may_have(&self, record: Option<&CommandRecord>) -> bool {
+        record.is_some_and(|record| self.keys.may_have(&record.key))
+    }
+
+    /// Forgets the command under way, and keys that no repeat can have any more. `now_ms` is the time, in
+    /// milliseconds since 1970.
+    pub(crate) fn settle(&mut self, now_ms: u64) {
+        self.first_run.clear();
+        self.keys.forget(now_ms);
     }
 
     /// The events that an earlier run of the command under way has appended, if there was one.

@@ -159,8 +159,8 @@ pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
 pub mod prelude {
     pub use crate::{
         Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, DcbSlice,
-        Event, Never, NewEvent, Reads, Slice, StreamContext, StreamSlice, TopicEvent, Writes,
-        events,
+        Event, Never, NewEvent, Reads, Slice, Snapshots, StreamContext, StreamSlice, TopicEvent,
+        Writes, events,
         kit::{Case, given, id},
     };
 }

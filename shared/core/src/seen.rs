@@ -80,7 +80,8 @@ impl Seen {
             }
         }
         for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
-            if let Some(Extent::Fence { counts, slot, at }) = self.boundaries.get_mut(&read.boundary)
+            if let Some(Extent::Fence { counts, slot, at }) =
+                self.boundaries.get_mut(&read.boundary)
                 && read.holds(event)
             {
                 count(counts, event);

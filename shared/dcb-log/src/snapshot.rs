@@ -28,10 +28,7 @@ pub(crate) async fn read(
 pub(crate) fn keep(log: &DcbLog, id: String, snapshot: String) {
     let mut item: Item = key(id, 0);
     let expires = log.clock.now_ms() / 1_000 + KEPT_SECONDS;
-    item.extend([
-        (SNAPSHOT.to_owned(), text(snapshot)),
-        (EXPIRES_AT.to_owned(), number(expires)),
-    ]);
+    item.extend([(SNAPSHOT.to_owned(), text(snapshot)), (EXPIRES_AT.to_owned(), number(expires))]);
     let table = log.table.clone();
     tokio::spawn(async move {
         let put = Put::builder().table_name(table.name()).set_item(Some(item)).build();

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog, EventRef, Handled,
-    LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Seen, SequencedEvent,
-    Snapshots, Tag, events, handle, prelude::*,
+    Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
+    EventRef, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Seen,
+    SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
 };
 use serde_json::{Value, json};
 
@@ -219,6 +219,22 @@ fn a_command_knows_all_events_whatever_the_snapshot_holds() {
     }
 }
 
+#[test]
+fn a_repeat_of_a_command_whose_events_a_snapshot_holds_takes_no_effect() {
+    let log = Watched::new(given());
+    let run = |key: &str| {
+        let envelope = Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() };
+        let command = Survey { room_id: id("r1"), guest_id: id("g1") };
+        block_on(handle(&log, &catalog().unwrap(), &cold(), &command, &envelope)).unwrap()
+    };
+    let first = run("k");
+    assert_eq!(log.kept.lock().unwrap().len(), 1);
+    let other = run("l");
+    assert!(!other.repeated && other.outcome != first.outcome);
+    assert_eq!(run("k"), Handled { repeated: true, ..first });
+    assert_eq!(run("l"), Handled { repeated: true, ..other });
+}
+
 /// The snapshot with `change` made to what was seen of the guest.
 fn of_guest(text: &str, change: impl FnOnce(&mut Value)) -> Option<String> {
     let mut snapshot: Value = serde_json::from_str(text).unwrap();
@@ -240,11 +256,7 @@ fn a_snapshot_that_is_wrong_costs_a_full_read_and_is_replaced() {
             (0 + 1 + all, 1),
         ),
         // It counts an event less than it has seen, so the append finds one that seems new.
-        (
-            "torn",
-            |text| of_guest(text, |guest| guest["counts"]["Booked"] = json!(1)),
-            (2 + all, 2),
-        ),
+        ("torn", |text| of_guest(text, |guest| guest["counts"]["Booked"] = json!(1)), (2 + all, 2)),
     ];
     for (name, tamper, expected) in cases {
         let mut log = Watched::new(given());
