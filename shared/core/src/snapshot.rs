@@ -1,4 +1,4 @@
-//! Snapshots: states that outlive the handler that folded them (rule 10).
+//! Snapshots: states that outlive the handler that folded them (rule 13).
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};

@@ -18,6 +18,9 @@ const OPERATION: &str = "appending";
 /// How often an append is minted. Of many writers to one boundary, of which none has read it, one gets through
 /// at a time.
 const MINTS_MAX: u32 = 16;
+/// How often an append is sent as it is. The waits between the first sends are shorter than the time for which a
+/// transaction holds its items, so of many that check one item the last few sends decide.
+const SENDS_MAX: u32 = 12;
 
 /// How a draft ended.
 pub(crate) enum End {
@@ -57,7 +60,7 @@ pub(crate) async fn commit(
     let mut place = Place::find(log, draft, envelope).await?;
     'mint: loop {
         let transaction = place.mint(log, draft, envelope)?;
-        let mut attempts = log.retry(envelope).start();
+        let mut attempts = log.retry(envelope).attempts_max(SENDS_MAX).start();
         // The last send that nobody answered.
         let mut lost = None;
         loop {

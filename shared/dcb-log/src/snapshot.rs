@@ -1,4 +1,4 @@
-//! Snapshot items: states that slices keep (rule 10).
+//! Snapshot items: states that slices keep (rule 13).
 
 use aws_sdk_dynamodb::types::Put;
 use ringfence::{Envelope, LogError};

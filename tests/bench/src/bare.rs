@@ -176,20 +176,21 @@ pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     let mut checks = Vec::new();
     for (product, items) in command.product_ids.iter().zip(pages) {
         let events: Vec<Read> = serde_dynamo::from_items(items).expect("events");
-        let synced = events.iter().any(|read| {
+        let slots = (1..).zip(&events).take_while(|(slot, read)| read.position == *slot);
+        let synced = slots.filter(|(_, read)| {
             read.event == "CatalogProductSynced" && read.data.product_id == product.to_string()
         });
-        let slots = (1..).zip(&events).take_while(|(slot, read)| read.position == *slot);
-        if !synced {
+        let synced = synced.count();
+        if synced == 0 {
             return String::new();
         }
-        let next = slots.count() + 1;
         let check = ConditionCheck::builder()
             .table_name(EVENTS)
-            .key("id", text(format!("productId:{product}")))
-            .key("position", AttributeValue::N(next.to_string()))
-            .condition_expression("attribute_not_exists(#id)")
-            .expression_attribute_names("#id", "id")
+            .key("id", text(format!("fence#productId:{product}")))
+            .key("position", AttributeValue::N("0".to_owned()))
+            .condition_expression("#c0 = :n0")
+            .expression_attribute_names("#c0", "cnt#CatalogProductSynced")
+            .expression_attribute_values(":n0", AttributeValue::N(synced.to_string()))
             .return_values_on_condition_check_failure(AllOld)
             .build()
             .expect("table, key and condition are set");
