@@ -251,14 +251,13 @@ impl Catalog {
         let schema = self.known(&event.event_type)?;
         let partition = partition(schema, &event.tags)?;
         let in_scope = |scope| {
-            let mut tags: Vec<Tag> = event.tags.clone();
-            tags.retain(|tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope));
-            tags
+            let is_in =
+                move |tag: &&Tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope);
+            event.tags.iter().filter(is_in)
         };
         let boundary = |tag: &Tag| BoundaryId::tag(&tag.key, &tag.value);
-        let indexed = in_scope(Scope::Index);
+        let indexed: Vec<Tag> = in_scope(Scope::Index).cloned().collect();
         let items: BTreeSet<BoundaryId> = in_scope(Scope::IndexItems)
-            .iter()
             .map(boundary)
             .chain(schema.read_by_type.then(|| BoundaryId::event_type(&schema.name)))
             .collect();

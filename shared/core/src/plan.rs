@@ -123,7 +123,7 @@ impl Plan {
     /// A clause on which no condition can rest: it is refused, never skipped.
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
         let mut clauses = Vec::with_capacity(query.items.len());
-        let mut reads: BTreeMap<BoundaryId, Read> = BTreeMap::new();
+        let mut reads: Vec<Read> = Vec::new();
         let mut missing: BTreeMap<Name, &QueryItem> = BTreeMap::new();
         for item in &query.items {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
@@ -157,13 +157,12 @@ impl Plan {
         for (event_type, item) in missing {
             // By a partition-scoped tag a clause asks for the events it partitions, and for no
             // other carrier: nothing to read, as long as another clause returns the type.
-            let read = reads.values().any(|read| read.types.contains(&event_type));
+            let read = reads.iter().any(|read| read.types.contains(&event_type));
             if !read || item.tags.len() > 1 {
                 let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
                 return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
             }
         }
-        let mut reads: Vec<Read> = reads.into_values().collect();
         for read in &mut reads {
             let is_fenced = |name: &Name| catalog.schema(name).is_some_and(|schema| schema.fenced);
             read.fenced = read.access == Access::Partition && read.types.iter().all(is_fenced);
@@ -251,16 +250,15 @@ fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
     single.find(|tag| contradicts(&tag.key)).map(|tag| tag.key.clone())
 }
 
-/// Adds `event_type` to the boundary's read.
-pub(crate) fn add(
-    reads: &mut BTreeMap<BoundaryId, Read>,
-    boundary: BoundaryId,
-    access: Access,
-    event_type: Name,
-) {
-    let (types, fenced, after) = (BTreeSet::new(), false, 0);
-    let read = Read { boundary: boundary.clone(), access, types, fenced, after };
-    reads.entry(boundary).or_insert(read).types.insert(event_type);
+/// Adds `event_type` to the boundary's read. The reads are sorted by their boundaries.
+pub(crate) fn add(reads: &mut Vec<Read>, boundary: BoundaryId, access: Access, event_type: Name) {
+    match reads.binary_search_by(|read| read.boundary.cmp(&boundary)) {
+        Ok(place) => drop(reads[place].types.insert(event_type)),
+        Err(place) => {
+            let types = BTreeSet::from([event_type]);
+            reads.insert(place, Read { boundary, access, types, fenced: false, after: 0 });
+        }
+    }
 }
 
 /// How the events of a type that carry all of `tags` are found, if they can be.

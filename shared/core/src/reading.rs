@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    BoundaryId, Catalog, Clause, Name, Place, Plan, PlanError, Query, Read, SequencedEvent,
+    Catalog, Clause, Name, Place, Plan, PlanError, Query, Read, SequencedEvent,
     catalog::check_length,
     plan::{add, route},
     query::can_carry,
@@ -38,7 +38,7 @@ impl Reading {
     /// # Errors
     /// A clause whose tags no type can be read by, an empty value, an unknown type.
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
-        let mut reads: BTreeMap<BoundaryId, Read> = BTreeMap::new();
+        let mut reads: Vec<Read> = Vec::new();
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut scan = query.items.is_empty();
         if scan {
@@ -78,7 +78,7 @@ impl Reading {
             }
             clauses.push(Clause { tags: item.tags.clone(), types });
         }
-        Ok(Self { plan: Plan { clauses, reads: reads.into_values().collect() }, scan })
+        Ok(Self { plan: Plan { clauses, reads }, scan })
     }
 }
 

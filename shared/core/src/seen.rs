@@ -31,7 +31,8 @@ pub enum Extent {
         /// The largest slot that was seen of the partition of the same name. It is where a writer tries
         /// first, and says nothing of what was seen.
         slot: u64,
-        /// The time of the last event, in milliseconds since 1970; 0 before the first.
+        /// The time of the last event that is in none of the partitions that are read, in milliseconds since
+        /// 1970; 0 before the first.
         at: u64,
     },
 }
@@ -70,7 +71,9 @@ impl Seen {
     /// lies after a gap of its partition, or was seen before: then it is not to be folded, and counts
     /// nowhere.
     pub fn observe(&mut self, plan: &Plan, event: &SequencedEvent) -> bool {
+        let mut is_elsewhere = true;
         if let Some(Extent::Prefix(prefix)) = self.boundaries.get_mut(&event.partition) {
+            is_elsewhere = false;
             if event.slot != prefix.slot + 1 {
                 return false;
             }
@@ -85,7 +88,9 @@ impl Seen {
                 && read.holds(event)
             {
                 count(counts, event);
-                *at = event.at.max(*at);
+                if is_elsewhere {
+                    *at = event.at.max(*at);
+                }
                 if event.partition == read.boundary {
                     *slot = event.slot.max(*slot);
                 }

@@ -4,7 +4,7 @@
 //! Sources: "Quotas in Amazon DynamoDB" and "DynamoDB item sizes and formats" in the Amazon DynamoDB Developer
 //! Guide.
 
-use std::fmt::Write;
+use std::fmt;
 
 use serde_json::{Number, Value};
 
@@ -80,40 +80,50 @@ impl From<CodecError> for LogError {
 /// # Errors
 /// It has a number, a depth or the name of a field that DynamoDB refuses.
 pub fn check(root: &str, value: &Value) -> Result<(), CodecError> {
-    walk(&mut root.to_owned(), value, 1)
+    walk(&Path::Root(root), value, 1)
 }
 
-/// Walks the value with one path that grows and shrinks, and stops at the limit of depth.
-fn walk(path: &mut String, value: &Value, level: usize) -> Result<(), CodecError> {
-    let refuse = |path: &str, problem| Err(CodecError { path: path.to_owned(), problem });
-    if level > LEVELS_MAX {
-        return refuse(path, Problem::Depth);
+/// Where a value is. Its text is needed for an error alone.
+enum Path<'a> {
+    Root(&'a str),
+    Field(&'a Self, &'a str),
+    Index(&'a Self, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Field(of, name) => write!(f, "{of}.{name}"),
+            Self::Index(of, index) => write!(f, "{of}[{index}]"),
+        }
     }
-    let here = path.len();
+}
+
+/// Walks the value down to the limit of depth.
+fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> {
+    let refuse = |problem| Err(CodecError { path: path.to_string(), problem });
+    if level > LEVELS_MAX {
+        return refuse(Problem::Depth);
+    }
     match value {
         Value::Number(number) => match number_problem(number) {
-            Some(problem) => return refuse(path, problem),
+            Some(problem) => return refuse(problem),
             None => return Ok(()),
         },
         Value::Array(values) => {
             for (index, value) in values.iter().enumerate() {
-                // Writing to a string cannot fail.
-                let _ = write!(path, "[{index}]");
-                walk(path, value, level + 1)?;
-                path.truncate(here);
+                walk(&Path::Index(path, index), value, level + 1)?;
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.len() {
-                    0 => return refuse(path, Problem::EmptyName),
+                    0 => return refuse(Problem::EmptyName),
                     1..=NAME_BYTES_MAX => {}
-                    bytes => return refuse(path, Problem::LongName(bytes)),
+                    bytes => return refuse(Problem::LongName(bytes)),
                 }
-                path.push('.');
-                path.push_str(name);
-                walk(path, value, level + 1)?;
-                path.truncate(here);
+                walk(&Path::Field(path, name), value, level + 1)?;
             }
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -122,6 +132,10 @@ fn walk(path: &mut String, value: &Value, level: usize) -> Result<(), CodecError
 }
 
 fn number_problem(number: &Number) -> Option<Problem> {
+    // A whole number of 64 bits has at most 20 digits.
+    if number.is_u64() || number.is_i64() {
+        return None;
+    }
     let text = number.to_string();
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

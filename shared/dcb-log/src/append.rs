@@ -59,12 +59,13 @@ pub(crate) async fn commit(
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
     let mut place = Place::find(log, draft, envelope).await?;
     'mint: loop {
-        let transaction = place.mint(log, draft, envelope)?;
+        let mint = place.mint(log, draft, envelope);
+        let mut transaction = draft.mint(&mint)?;
         let mut attempts = log.retry(envelope).attempts_max(SENDS_MAX).start();
         // The last send that nobody answered.
         let mut lost = None;
         loop {
-            let sent = attempts.run(|| send(log, &transaction)).await;
+            let sent = attempts.run(|| send(log, draft, &mint, &mut transaction)).await;
             let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
                 return Ok(End::Committed(transaction.events));
             };
@@ -92,11 +93,26 @@ pub(crate) async fn commit(
     }
 }
 
-/// One event and nothing else is a put, at half the price of a transaction and without its conflicts.
-async fn send(log: &DcbLog, transaction: &Transaction) -> Result<(), Failure> {
-    match &transaction.items[..] {
-        [TransactWriteItem { put: Some(put), .. }] => log.table.put(put.clone()).await,
-        items => log.table.transact(items.to_vec(), &transaction.append_id).await,
+/// One event and nothing else is a put, at half the price of a transaction and without its conflicts. A request
+/// takes what it sends. The items of a transaction are copied, so that a repeat has the same text as its token was
+/// first sent with; a put is seldom repeated, and is then made anew.
+fn send<'a>(
+    log: &'a DcbLog,
+    draft: &Draft<'_>,
+    mint: &Mint<'_>,
+    transaction: &mut Transaction,
+) -> impl Future<Output = Result<(), Failure>> + use<'a> {
+    let again = || draft.mint(mint).expect("it was minted before").items;
+    let (put, items) = match &mut transaction.items[..] {
+        [TransactWriteItem { put, .. }] => (put.take().or_else(|| again().pop()?.put), Vec::new()),
+        items => (None, items.to_vec()),
+    };
+    let append_id = transaction.append_id.clone();
+    async move {
+        match put {
+            Some(put) => log.table.put(put).await,
+            None => log.table.transact(items, &append_id).await,
+        }
     }
 }
 
@@ -149,18 +165,13 @@ impl Place {
         Ok(())
     }
 
-    fn mint(
-        &self,
-        log: &DcbLog,
-        draft: &Draft<'_>,
-        envelope: &Envelope,
-    ) -> Result<Transaction, LogError> {
+    fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
         let events = draft.effect.events.len();
-        draft.mint(&Mint {
+        Mint {
             ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, events),
             now_ms: log.clock.now_ms(),
             append_id: log.clock.uuid(),
             ends: &self.ends,
-        })
+        }
     }
 }

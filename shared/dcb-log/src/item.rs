@@ -69,6 +69,9 @@ pub(crate) fn count(fence: Option<&Item>, event_type: &str) -> u64 {
     count.and_then(|count| count.as_n().ok()).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
+/// About how many attributes an event has beside its key.
+const ATTRIBUTES: usize = 12;
+
 /// The item of an event of the append with this id.
 pub(crate) fn encode(
     event: &SequencedEvent,
@@ -76,6 +79,7 @@ pub(crate) fn encode(
     append_id: &str,
 ) -> Result<Item, LogError> {
     let mut item = key(filing.partition.as_str(), event.slot);
+    item.reserve(ATTRIBUTES);
     for (name, value) in event.metadata.iter() {
         // Metadata that was deserialised is not checked yet. One `expiresAt` would delete the
         // event, one `tag_<key>` show it where it is not filed.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use futures::future::{FutureExt, try_join_all};
+use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
     Access, BoundaryId, Catalog, Consistency, Envelope, LogError, Page, Plan, Read, SequencedEvent,
@@ -66,8 +66,7 @@ fn sources<'a>(
     sources.sort_by_key(|source| !source.read.access.is_of_table());
     try_unfold(sources, move |mut sources| async move {
         let dry = sources.iter_mut().filter(|source| source.is_dry());
-        // Each in a box: a request under way has many kilobytes, which a growing list would copy.
-        try_join_all(dry.map(|source| source.fill().boxed())).await?;
+        try_join_all(dry.map(Source::fill)).await?;
         Ok(next(&mut sources, page.backwards).map(|event| (event, sources)))
     })
     .boxed()

@@ -27,12 +27,13 @@ pub struct Table {
     meter: Meter,
 }
 
-/// Sends a request that reads or writes; its answer.
+/// Sends a request that reads or writes; its answer. The SDK's future has many kilobytes. In a box it is no part of
+/// the futures around it, which would be moved with it.
 macro_rules! answer {
     ($table:expr, $kind:ident, $request:expr) => {{
         $table.meter.sent(Kind::$kind);
         let request = $request.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-        let answer = request.send().await?;
+        let answer = Box::pin(request.send()).await?;
         $table.meter.consumed(Kind::$kind, answer.consumed_capacity());
         answer
     }};
