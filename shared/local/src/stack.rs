@@ -26,10 +26,10 @@ use crate::{
     notices::{Notice, Notices},
     port,
     queues::{Message, Queues},
-    sam,
+    sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, Function, Model, REGION, Route, Table, Template},
+    template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
     tools,
 };
 
@@ -99,6 +99,9 @@ impl Stack {
         let routes = api::router(&model.routes, &functions, &notices)?;
         serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
+        for schedule in &model.schedules {
+            tasks.spawn(schedule::run(schedule.clone(), bus.delivery()));
+        }
         let router = services::router(Services {
             bus,
             queues: queues.clone(),
@@ -190,6 +193,12 @@ impl Stack {
     #[must_use]
     pub fn routes(&self) -> &[Route] {
         &self.model.routes
+    }
+
+    /// The schedules.
+    #[must_use]
+    pub fn schedules(&self) -> &[Schedule] {
+        &self.model.schedules
     }
 
     /// The first route in the template that takes a command, and its function.
