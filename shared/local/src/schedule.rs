@@ -134,7 +134,53 @@ fn event(arn: &str, time: DateTime<Utc>) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
     use super::*;
+    use crate::{
+        buckets::Buckets,
+        destinations::Destinations,
+        invoke::InvokeError,
+        notices::Notices,
+        queues::Queues,
+        template::{Retries, Target},
+    };
+
+    /// A function that keeps what it is given.
+    struct Fake(UnboundedSender<(String, Value)>);
+
+    impl Invoke for Fake {
+        async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+            let _ = self.0.send((function.to_owned(), payload.clone()));
+            Ok(Value::Null)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_schedule_invokes_its_function_again_and_again() {
+        let (sender, mut given) = unbounded_channel();
+        let buckets = Buckets::new("/nowhere".into(), Vec::new());
+        let destinations = Destinations { queues: Queues::new([]), buckets };
+        let delivery = Delivery::new(&[], Arc::new(Fake(sender)), destinations, Notices::default());
+        let schedule = Schedule {
+            name: "Sweep".to_owned(),
+            expression: String::new(),
+            times: Times::Rate(Duration::from_millis(20)),
+            target: Target {
+                function: "sweep".to_owned(),
+                retries: Retries { attempts_max: None, age_max: None },
+                dead_letter_queue: None,
+            },
+        };
+        let task = tokio::spawn(run(schedule, Arc::new(delivery)));
+        for _ in 0..3 {
+            let (function, event) = given.recv().await.expect("an invocation");
+            assert_eq!((&*function, &event["source"]), ("sweep", &json!("aws.scheduler")));
+            let arn = "arn:aws:scheduler:us-east-1:000000000000:schedule/default/Sweep";
+            assert_eq!(event["resources"], json!([arn]));
+        }
+        task.abort();
+    }
 
     fn time(text: &str) -> DateTime<Utc> {
         format!("{text}:00Z").parse().expect("a time")

@@ -246,7 +246,7 @@ impl Stack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(self.dynamo.endpoint(), &self.services);
-        environment::write(&self.folder, &common, &self.model.functions)
+        environment::write(&self.folder, &common, &self.api, &self.model.functions)
             .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 

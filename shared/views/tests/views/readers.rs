@@ -1,13 +1,14 @@
 //! What readers see.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
 use ringfence::BoundaryId;
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_views::{ListPage, Listed, Order, Ran, Read, Wait};
+use ringfence_views::{ListPage, Listed, Order, Ran, Read, Wait, fold};
 
-use crate::notes::{catalog, noted, view};
+use crate::notes::{Notes, catalog, noted, poison, view, wiped};
 use crate::world::{FIRST, World, count, wait};
 
 #[track_caller]
@@ -111,6 +112,29 @@ async fn a_list_can_begin_and_end_within_its_prefix_in_both_orders() {
             expected.reverse();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_in_memory_are_those_that_are_stored() {
+    let world = World::new(11, catalog());
+    let events = [noted("n1", &["a", "b", "a"]), noted("n2", &["b"]), wiped("n1", &["a"])];
+    world.publish(events).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let mut rows = BTreeMap::new();
+    for event in world.events().await {
+        fold::<Notes>(&mut rows, &event).unwrap();
+    }
+    let rows: BTreeMap<_, _> =
+        rows.into_iter().map(|(id, row)| (id, serde_json::to_value(row).unwrap())).collect();
+    assert_eq!(rows, world.rows("notes", FIRST).await);
+    assert_eq!(rows.into_keys().collect::<Vec<_>>(), ["b"]);
+    let event = world.append(vec![poison("n1")]).await.remove(0);
+    let error = fold::<Notes>(&mut BTreeMap::new(), &event).unwrap_err().to_string();
+    let id = event.id();
+    assert_eq!(
+        error,
+        format!("view notes: event {id} can't be decoded; deploy a view that reads it")
+    );
 }
 
 #[tokio::test(start_paused = true)]
