@@ -61,7 +61,7 @@ pub struct ListPage {
     pub prefix: String,
     /// The least that follows the prefix.
     pub from: Option<String>,
-    /// The greatest that follows the prefix.
+    /// The greatest that follows the prefix; not less than `from`.
     pub to: Option<String>,
     /// The order of their ids.
     pub order: Order,
