@@ -3,6 +3,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
+mod api;
 mod checkpoint;
 mod documents;
 mod fences;
@@ -19,6 +20,7 @@ mod readers;
 mod redrive;
 mod replay;
 mod reventless;
+mod send;
 mod stack;
 mod tables;
 mod tail;
@@ -41,8 +43,8 @@ const FAILED: u8 = 2;
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
 /// Tables and bus come from flags, from the outputs of `--stack`, or from the variables that the functions
-/// have (EVENT_TABLE, INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS). Region,
-/// credentials and endpoints come from the environment, as for every AWS tool. For the stack that
+/// have (EVENT_TABLE, INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS); the HTTP API from
+/// `--api`, `--stack` or API_URL. Region, credentials and endpoints come from the environment, as for every AWS tool. For the stack that
 /// `cargo local` runs, source the file that it names.
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
@@ -65,6 +67,9 @@ enum Command {
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewSlice(new::NewSlice),
+    /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
+    /// 2: error.
+    Send(send::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
@@ -200,6 +205,7 @@ async fn carry_out() -> ExitCode {
         Command::New(arguments) => new::stack(arguments).boxed_local(),
         Command::NewContext(arguments) => new::context(arguments).boxed_local(),
         Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
+        Command::Send(arguments) => send::send(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
         Command::Import(arguments) => import::import(arguments).boxed_local(),

@@ -79,7 +79,7 @@ impl Wanted {
 }
 
 /// Asks whether one of the most similar names is meant.
-fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
+pub(crate) fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
     let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
     let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
     like.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -10,7 +10,8 @@ use clap::{Arg, Command};
 use ringfence_dynamo::sdk_config;
 
 /// The variables of flags, and the outputs that have their values.
-const OUTPUTS: [(&str, &str); 6] = [
+const OUTPUTS: [(&str, &str); 7] = [
+    ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
     ("DOCUMENT_TABLE", "DocumentTableName"),
     ("EVENT_BUS", "EventTopicName"),

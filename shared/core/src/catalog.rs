@@ -112,6 +112,17 @@ pub enum FilingError {
         /// The tag key.
         key: String,
     },
+    /// An event that has a place already, whose tags or predecessors say another one.
+    #[error(
+        "event {event} would be {place} by its tags and the events before it; give all events of its \
+         partition, as they are"
+    )]
+    Misplaced {
+        /// Its id: partition and slot.
+        event: String,
+        /// The id that it would have.
+        place: String,
+    },
     /// A boundary's name is longer than a DynamoDB key.
     #[error("tag {key} makes a boundary of {bytes} bytes, limit {BOUNDARY_BYTES_MAX}")]
     BoundaryTooLong {

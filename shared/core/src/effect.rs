@@ -27,8 +27,9 @@ pub struct Target {
     pub events: u64,
     /// The slot after which they have to be put, where the decision read the partition.
     pub seen: Option<u64>,
-    /// A slot that is taken, where it did not: the partition has this many events at least.
-    pub hint: u64,
+    /// The largest slot that it has seen, where it read a fence of the partition's name instead: the first to
+    /// try is the one after it.
+    pub hint: Option<u64>,
 }
 
 /// What an append requires of one fence and does to it.
@@ -85,7 +86,7 @@ impl Effect {
                 None => drop(self.checks.insert(boundary.clone(), prefix.slot)),
             },
             (Extent::Fence { counts, slot, .. }, target) => {
-                target.into_iter().for_each(|target| target.hint = *slot);
+                target.into_iter().for_each(|target| target.hint = Some(*slot));
                 self.fences.entry(boundary.clone()).or_default().requires = counts.clone();
             }
         }

@@ -140,10 +140,18 @@ fn check_rejection(rejection: &impl Serialize) -> Value {
 }
 
 impl<S: Slice> When<S> {
-    /// What the decision knows besides the events.
+    /// Says who gives the command.
     #[must_use]
-    pub fn with(self, context: CommandContext) -> Self {
-        Self { context, ..self }
+    pub fn by(mut self, principal: &str) -> Self {
+        self.context.principal = Some(principal.to_owned());
+        self
+    }
+
+    /// The writer's clock shows this time, in milliseconds since 1970, and not that of the last fact.
+    #[must_use]
+    pub fn at(mut self, now_ms: u64) -> Self {
+        self.context.now_ms = now_ms;
+        self
     }
 
     /// The command is accepted and writes exactly these events.

@@ -14,8 +14,8 @@ use futures::{
 
 use crate::{
     Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, KeyReused, LogError, NewEvent, Page,
-    Plan, Read, Reading, Seen, SequencedEvent, limits, storable,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused, LogError,
+    NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, limits, storable,
 };
 
 /// An event log in memory.
@@ -40,6 +40,32 @@ impl MemoryLog {
     /// An empty log for the events of `catalog`.
     pub fn new(catalog: Catalog) -> Self {
         Self { catalog, state: Mutex::default() }
+    }
+
+    /// A log that has these events of another one, in any order, at the places and times that they have there.
+    ///
+    /// # Errors
+    /// The catalog does not declare a type or files an event elsewhere, or an earlier event of a partition is
+    /// missing.
+    pub fn of(
+        catalog: Catalog,
+        events: impl IntoIterator<Item = SequencedEvent>,
+    ) -> Result<Self, FilingError> {
+        let mut events: Vec<_> = events.into_iter().collect();
+        events.sort_by_key(SequencedEvent::place);
+        let mut state = State::default();
+        for event in events {
+            let (tags, data) = (event.tags.clone(), event.data.clone());
+            let new = NewEvent { event_type: event.event_type.clone().into(), tags, data };
+            let filing = catalog.filing(&new)?;
+            let slot = state.end(&filing.partition) + 1;
+            let (event_id, place) = (event.id(), format!("{}/{slot}", filing.partition));
+            if event_id != place {
+                return Err(FilingError::Misplaced { event: event_id, place });
+            }
+            state.put(event, &filing);
+        }
+        Ok(Self { catalog, state: Mutex::new(state) })
     }
 
     /// All events, in fold order.
@@ -75,7 +101,9 @@ impl MemoryLog {
         if let Some(conflict) = state.added(&effect) {
             return Err(LogError::Conflict(conflict));
         }
-        state.put(&effect, &events);
+        for (event, (_, filing)) in events.iter().zip(&effect.events) {
+            state.put(event.clone(), filing);
+        }
         if let Some((id, record)) = record {
             let events = events.iter().map(EventRef::from).collect();
             state.records.insert(id, (record.command.clone(), events));
@@ -146,9 +174,8 @@ impl State {
             let partition = filing.partition.clone();
             let target = targets.get_mut(&partition).expect("each partition is a target");
             target.events -= 1;
-            let last = self.partitions.get(&partition).map_or(0, Vec::len) as u64;
             SequencedEvent {
-                slot: last + effect.targets[&partition].events - target.events,
+                slot: self.end(&partition) + effect.targets[&partition].events - target.events,
                 partition,
                 at,
                 rest: target.events,
@@ -162,19 +189,20 @@ impl State {
         (first..).zip(&effect.events).map(mint).collect()
     }
 
-    /// Puts the events into their partitions and counts them in their fences.
-    fn put(&mut self, effect: &Effect, events: &[SequencedEvent]) {
-        for (boundary, fence) in &effect.fences {
+    /// The last slot of a partition; 0 if it has no event.
+    fn end(&self, partition: &BoundaryId) -> u64 {
+        self.partitions.get(partition).map_or(0, Vec::len) as u64
+    }
+
+    /// Puts the event into its partition and counts it in its fences.
+    fn put(&mut self, event: SequencedEvent, filing: &Filing) {
+        for boundary in &filing.fences {
             let counts = self.fences.entry(boundary.clone()).or_default();
-            for (event_type, added) in &fence.adds {
-                *counts.entry(event_type.clone()).or_default() += added;
-            }
+            *counts.entry(event.event_type.clone().into()).or_default() += 1;
         }
-        for event in events {
-            self.last_ms = event.at;
-            self.partitions.entry(event.partition.clone()).or_default().push(self.events.len());
-            self.events.push(event.clone());
-        }
+        self.last_ms = event.at;
+        self.partitions.entry(event.partition.clone()).or_default().push(self.events.len());
+        self.events.push(event);
     }
 }
 

@@ -32,20 +32,32 @@ pub(crate) fn is_key(key: &str) -> bool {
         && key.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// A field type that can be a tag's value.
+/// A type that can be a tag's value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be a tag's value",
     label = "a tag's value needs a text",
-    note = "mark the field `#[tag(skip)]`, or give it an id type: `id_type!(OrderId, \"…\")`"
+    note = "use an id type, as by `id_type!(OrderId, \"…\")`; mark a field that is no tag `#[tag(skip)]`"
 )]
 pub trait TagValue {
     /// The value as text; two different things must have different texts.
     fn tag_value(&self) -> Cow<'_, str>;
 }
 
+impl TagValue for str {
+    fn tag_value(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
 impl TagValue for String {
     fn tag_value(&self) -> Cow<'_, str> {
         Cow::Borrowed(self)
+    }
+}
+
+impl<T: TagValue + ?Sized> TagValue for &T {
+    fn tag_value(&self) -> Cow<'_, str> {
+        (*self).tag_value()
     }
 }
 

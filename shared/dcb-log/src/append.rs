@@ -129,8 +129,8 @@ impl Place {
         let mut place = Self { ends: BTreeMap::new(), raise: 0 };
         for (partition, hint) in draft.unread() {
             match hint {
-                0 => place.end(log, partition.clone(), false, envelope).await?,
-                hint => drop(place.ends.insert(partition.clone(), hint)),
+                None => place.end(log, partition.clone(), false, envelope).await?,
+                Some(hint) => drop(place.ends.insert(partition.clone(), hint)),
             }
         }
         Ok(place)

@@ -71,8 +71,8 @@ pub(crate) struct Mint<'a> {
 }
 
 impl Draft<'_> {
-    /// The partitions whose last slot the decision does not know, each with one that is taken.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, u64)> {
+    /// The partitions whose last slot the decision does not know, each with the largest that it has seen.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, Option<u64>)> {
         let targets = self.effect.targets.iter();
         targets.filter(|(_, target)| target.seen.is_none()).map(|(id, target)| (id, target.hint))
     }

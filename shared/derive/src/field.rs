@@ -1,18 +1,31 @@
-//! The fields of events and commands, and their tags.
+//! The tags of events and commands: those of fields, and those that are computed from several fields.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
+use syn::{Attribute, Expr, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
+
+/// The fields of a struct, or of a variant of a command, and its tags.
+pub(crate) struct Tagged {
+    pub(crate) fields: Vec<TaggedField>,
+    /// In the order of their attributes.
+    computed: Vec<ComputedTag>,
+}
 
 /// A named field, and its tag if it is one.
 pub(crate) struct TaggedField {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
     pub(crate) serde: Vec<Attribute>,
-    pub(crate) tag: Option<TagField>,
+    tag: Option<Tag>,
 }
 
-pub(crate) struct TagField {
+/// A tag whose value is an expression over the fields.
+struct ComputedTag {
+    tag: Tag,
+    value: Expr,
+}
+
+pub(crate) struct Tag {
     key: String,
     partition: bool,
     cross_partition: bool,
@@ -21,12 +34,47 @@ pub(crate) struct TagField {
     required: bool,
 }
 
-pub(crate) fn named_fields(fields: Fields, what: &str) -> Result<Vec<TaggedField>> {
-    match fields {
-        Fields::Named(fields) => fields.named.into_iter().map(TaggedField::parse).collect(),
-        Fields::Unit => Ok(Vec::new()),
-        Fields::Unnamed(fields) => {
-            Err(syn::Error::new(fields.span(), format!("{what} has named fields")))
+impl Tagged {
+    /// `attributes` are those of the struct or variant; `what` it is, for errors.
+    pub(crate) fn new(attributes: &[Attribute], fields: Fields, what: &str) -> Result<Self> {
+        let fields = match fields {
+            Fields::Named(fields) => {
+                fields.named.into_iter().map(TaggedField::parse).collect::<Result<_>>()?
+            }
+            Fields::Unit => Vec::new(),
+            Fields::Unnamed(fields) => {
+                return Err(syn::Error::new(fields.span(), format!("{what} has named fields")));
+            }
+        };
+        let computed = tag_attributes(attributes).map(ComputedTag::parse);
+        Ok(Self { fields, computed: computed.collect::<Result<_>>()? })
+    }
+
+    /// The tags, in the order of the source.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &Tag> {
+        let computed = self.computed.iter().map(|computed| &computed.tag);
+        computed.chain(self.fields.iter().filter_map(|field| field.tag.as_ref()))
+    }
+
+    pub(crate) fn schemas(&self) -> TokenStream {
+        let schemas = self.tags().map(Tag::schema);
+        quote!(&[#(#schemas),*])
+    }
+
+    /// The arm of a match on a reference to the struct or variant at `path`: it pushes the tags onto `__tags`.
+    pub(crate) fn push_arm(&self, path: &TokenStream) -> TokenStream {
+        let idents = self.fields.iter().map(|field| &field.ident);
+        let computed = self
+            .computed
+            .iter()
+            .map(|ComputedTag { tag, value }| tag.push(&quote!(&(#value)), value.span()));
+        let of_fields = self.fields.iter().filter_map(|TaggedField { ident, ty, tag, .. }| {
+            tag.as_ref().map(|tag| tag.push(&quote!(#ident), ty.span()))
+        });
+        // An expression names its fields; which ones is for the compiler to see.
+        quote! {
+            #[allow(unused_variables)]
+            #path { #(#idents),* } => { #(#computed)* #(#of_fields)* }
         }
     }
 }
@@ -39,7 +87,14 @@ impl TaggedField {
         let many = outer_type(&field.ty).is_some_and(|ty| ty == "Vec");
         let required = outer_type(&field.ty).is_none_or(|ty| ty != "Option");
         let by_name = name.ends_with("_id") || name.ends_with("_ids");
-        let options = TagOptions::parse(&field.attrs)?;
+        let options = TagOptions::parse(tag_attributes(&field.attrs))?;
+        if let Some(value) = options.value {
+            return Err(syn::Error::new_spanned(
+                value,
+                "`value` is for a tag that is computed from several fields: write \
+                 `#[tag(key = \"…\", value = …)]` on the struct or variant",
+            ));
+        }
         if let Some(skip) = options.skip {
             let error = "`skip` is for fields named `*_id` or `*_ids`; remove it here";
             return if by_name { Ok(Self::untagged(field, ident)) } else { Err(skip.error(error)) };
@@ -52,7 +107,7 @@ impl TaggedField {
                 ));
             }
             (false, None, None) => None,
-            (_, key, _) => Some(TagField {
+            (_, key, _) => Some(Tag {
                 key: key.as_ref().map_or_else(|| camel_case(singular(&name)), LitStr::value),
                 partition: options.partition,
                 cross_partition: options.cross_partition,
@@ -73,10 +128,36 @@ impl TaggedField {
     }
 }
 
+impl ComputedTag {
+    fn parse(attribute: &Attribute) -> Result<Self> {
+        let TagOptions { key, value, partition, cross_partition, strong, skip, .. } =
+            TagOptions::parse([attribute])?;
+        if let Some(skip) = skip {
+            return Err(skip.error("`skip` is for fields named `*_id` or `*_ids`; remove it here"));
+        }
+        let (Some(key), Some(value)) = (key, value) else {
+            return Err(syn::Error::new_spanned(
+                attribute,
+                "a tag that is computed from the fields has a key and a value: \
+                 `#[tag(key = \"…\", value = …)]`; the tag of one field is written on the field",
+            ));
+        };
+        let (strong, many, required) = (strong.is_some(), false, true);
+        let tag = Tag { key: key.value(), partition, cross_partition, strong, many, required };
+        Ok(Self { tag, value })
+    }
+}
+
+/// The `#[tag(…)]` among the attributes.
+pub(crate) fn tag_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("tag"))
+}
+
 /// What `#[tag(…)]` says; paths are kept to point at in errors.
 #[derive(Default)]
 struct TagOptions {
     key: Option<LitStr>,
+    value: Option<Expr>,
     partition: bool,
     cross_partition: bool,
     strong: Option<OptionPath>,
@@ -93,9 +174,9 @@ impl OptionPath {
 }
 
 impl TagOptions {
-    fn parse(attributes: &[Attribute]) -> Result<Self> {
+    fn parse<'a>(attributes: impl IntoIterator<Item = &'a Attribute>) -> Result<Self> {
         let mut options = Self::default();
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tag")) {
+        for attribute in attributes {
             attribute.parse_nested_meta(|meta| {
                 let path = || Some(OptionPath(meta.path.clone()));
                 if meta.path.is_ident("skip") {
@@ -110,10 +191,12 @@ impl TagOptions {
                     let key = meta.value()?.parse()?;
                     check_key(&key)?;
                     options.key = Some(key);
+                } else if meta.path.is_ident("value") {
+                    options.value = Some(meta.value()?.parse()?);
                 } else {
                     return Err(meta.error(
-                        "expected `partition`, `cross_partition`, `strong`, `skip` or \
-                         `key = \"…\"`",
+                        "expected `partition`, `cross_partition`, `strong`, `skip`, \
+                         `key = \"…\"` or `value = …`",
                     ));
                 }
                 Ok(())
@@ -129,8 +212,8 @@ impl TagOptions {
     }
 }
 
-impl TagField {
-    fn check(&self, span: proc_macro2::Span) -> Result<()> {
+impl Tag {
+    fn check(&self, span: Span) -> Result<()> {
         if self.partition && !self.required {
             return Err(syn::Error::new(
                 span,
@@ -149,7 +232,7 @@ impl TagField {
         self.required
     }
 
-    pub(crate) fn schema(&self) -> TokenStream {
+    fn schema(&self) -> TokenStream {
         let Self { key, partition, cross_partition, strong, many, required } = self;
         quote! {
             ::ringfence::TagSchema {
@@ -163,17 +246,17 @@ impl TagField {
         }
     }
 
-    /// Pushes the tags of `value`, an expression of type `&T`, onto `tags`. A compile error about its
-    /// type points at `at`.
-    pub(crate) fn push(&self, value: &TokenStream, at: &Type) -> TokenStream {
+    /// Pushes the tags of `value`, an expression of type `&T`, onto `__tags`. A compile error about its type
+    /// points at `at`.
+    fn push(&self, value: &TokenStream, at: Span) -> TokenStream {
         let key = &self.key;
-        let push = quote_spanned! { at.span() =>
-            tags.push(::ringfence::Tag::new(#key, ::ringfence::TagValue::tag_value(value)));
+        let push = quote_spanned! { at =>
+            __tags.push(::ringfence::Tag::new(#key, ::ringfence::TagValue::tag_value(__value)));
         };
         if self.required {
-            quote! { { let value = #value; #push } }
+            quote! { { let __value = #value; #push } }
         } else {
-            quote! { for value in (#value).iter() { #push } }
+            quote! { for __value in #value.iter() { #push } }
         }
     }
 }

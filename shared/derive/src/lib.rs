@@ -10,6 +10,23 @@
 //! | `skip` | the field is not a tag |
 //! | `key = "k"` | the tag's key is `k`, not the field's name in camelCase; makes any field a tag |
 //!
+//! A tag whose value is not one field is computed. It is written on the struct, or on a variant of a command,
+//! with a key and an expression over the fields, which are references under their own names:
+//!
+//! ```ignore
+//! #[derive(Event)]
+//! #[tag(partition, key = "seat", value = format!("{flight_id}/{row}"))]
+//! #[tag(cross_partition, key = "airline", value = flight_id.airline())]
+//! struct SeatTaken {
+//!     #[tag(skip)]
+//!     flight_id: FlightId,
+//!     row: u16,
+//! }
+//! ```
+//!
+//! It takes the options of a field's tag except `skip`. Its value always exists and is one: any `TagValue`,
+//! or a reference to one.
+//!
 //! `#[event(...)]` on an event type says how decisions read it:
 //!
 //! | attribute | meaning |
@@ -23,8 +40,9 @@
 //! say and many decisions elsewhere depend on, such as whether a product is sold.
 //!
 //! In [`Reads`], a field marked `#[time]` takes the time at which the event was recorded, in milliseconds
-//! since 1970; a decision's own time, `CommandContext::now_ms`, is never below it. A field
-//! marked `#[stream]` takes the id of the stream that the event is in, which only a view meets.
+//! since 1970; a decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]`
+//! takes the event's id, `<partition>/<slot>`. A field marked `#[stream]` takes the id of the stream that the
+//! event is in, which only a view meets.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod field;
@@ -48,7 +66,7 @@ pub fn command(input: TokenStream) -> TokenStream {
 }
 
 /// The events that a slice reads: an enum of type names with the fields that the fold needs.
-#[proc_macro_derive(Reads, attributes(serde, stream, time))]
+#[proc_macro_derive(Reads, attributes(id, serde, stream, time))]
 pub fn reads(input: TokenStream) -> TokenStream {
     finish(reads::reads(parse_macro_input!(input as DeriveInput)))
 }

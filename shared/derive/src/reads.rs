@@ -46,21 +46,20 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             ));
         }
     };
-    let is = |field: &Field, name| field.attrs.iter().any(|a| a.path().is_ident(name));
-    let marked = |name| fields.iter().filter(move |field| is(field, name)).map(|f| &f.ident);
-    let (times, streams): (Vec<_>, Vec<_>) = (marked("time").collect(), marked("stream").collect());
-    let fields: Vec<_> = fields.iter().filter(|f| !is(f, "time") && !is(f, "stream")).collect();
-    let definitions = fields.iter().map(|field| {
+    let (of_event, fields): (Vec<_>, Vec<_>) =
+        fields.iter().map(|field| (field, of_event(field))).partition(|(_, of)| of.is_some());
+    let of_event = of_event.into_iter().map(|(field, value)| (&field.ident, value));
+    let (taken, values): (Vec<_>, Vec<_>) = of_event.unzip();
+    let definitions = fields.iter().map(|(field, _)| {
         let (ident, ty) = (&field.ident, &field.ty);
         let serde = field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
         quote!(#(#serde)* #ident: #ty)
     });
-    let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
+    let idents: Vec<_> = fields.iter().map(|(field, _)| &field.ident).collect();
     let decoded = quote! {
         Ok(Self::#ident {
             #(#idents,)*
-            #(#times: ::ringfence::__private::ms(event)?,)*
-            #(#streams: ::ringfence::__private::stream(event)?,)*
+            #(#taken: #values,)*
         })
     };
     // An event of a stream may have no payload at all.
@@ -80,6 +79,17 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
             #decoded
         }
     })
+}
+
+/// What a field takes from the event itself, and not from its payload.
+fn of_event(field: &Field) -> Option<TokenStream> {
+    let marked = |name: &str| field.attrs.iter().any(|attribute| attribute.path().is_ident(name));
+    let values = [
+        ("id", quote!(event.id())),
+        ("time", quote!(::ringfence::__private::ms(event)?)),
+        ("stream", quote!(::ringfence::__private::stream(event)?)),
+    ];
+    values.into_iter().find(|(name, _)| marked(name)).map(|(_, value)| value)
 }
 
 pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {

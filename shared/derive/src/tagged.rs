@@ -2,9 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Ident, LitChar, Result};
+use syn::{Data, DeriveInput, Ident, LitChar, Result, Variant};
 
-use crate::field::{TaggedField, named_fields};
+use crate::field::{Tag, Tagged, TaggedField, tag_attributes};
 
 pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut separator = '/';
@@ -37,21 +37,18 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = input.data else {
         return Err(syn::Error::new(name.span(), "an event type is a struct"));
     };
-    let fields = named_fields(data.fields, "an event type")?;
-    check_partition(&name, &fields)?;
-    if read_as_composite && !fields.iter().filter_map(|f| f.tag.as_ref()).all(|t| t.is_single()) {
+    let tagged = Tagged::new(&input.attrs, data.fields, "an event type")?;
+    check_partition(&name, &tagged)?;
+    if read_as_composite && !tagged.tags().all(Tag::is_single) {
         return Err(syn::Error::new(
             name.span(),
             "a type read as a composite has exactly one value for each tag: no list, no option",
         ));
     }
     let text = name.to_string();
-    let schemas = schemas(&fields);
-    let push = fields.iter().filter_map(|field| {
-        let ident = &field.ident;
-        field.tag.as_ref().map(|tag| tag.push(&quote!(&self.#ident), &field.ty))
-    });
-    let definition = wire_fields(&fields);
+    let schemas = tagged.schemas();
+    let push = tagged.push_arm(&quote!(Self));
+    let definition = wire_fields(&tagged.fields);
     let attributes = quote!(rename_all = "camelCase",);
     let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
     Ok(quote! {
@@ -60,7 +57,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             const SCHEMA: ::ringfence::EventSchema = ::ringfence::EventSchema {
                 name: ::std::borrow::Cow::Borrowed(#text),
                 tags: ::std::borrow::Cow::Borrowed({
-                    const TAGS: &[::ringfence::TagSchema] = &[#(#schemas),*];
+                    const TAGS: &[::ringfence::TagSchema] = #schemas;
                     TAGS
                 }),
                 separator: #separator,
@@ -70,9 +67,9 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             };
 
             fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
-                let mut tags = ::std::vec::Vec::new();
-                #(#push)*
-                tags
+                let mut __tags = ::std::vec::Vec::new();
+                match self { #push }
+                __tags
             }
         }
 
@@ -91,10 +88,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// A contradiction among the fields of one type is a compile error.
-fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
-    let mut tags = fields.iter().filter_map(|field| field.tag.as_ref()).peekable();
-    if tags.peek().is_some() && !tags.any(|tag| tag.is_partition()) {
+/// A contradiction among the tags of one type is a compile error.
+fn check_partition(name: &Ident, tagged: &Tagged) -> Result<()> {
+    let mut tags = tagged.tags().peekable();
+    if tags.peek().is_some() && !tags.any(Tag::is_partition) {
         return Err(syn::Error::new(
             name.span(),
             "an event with tags needs a partition: mark one of its tags `#[tag(partition)]`",
@@ -105,41 +102,39 @@ fn check_partition(name: &Ident, fields: &[TaggedField]) -> Result<()> {
 
 pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
-    // (the path of the struct or variant, its fields)
+    // (the path of the struct or variant, its fields and tags)
     let (variants, wire) = match input.data {
         Data::Struct(data) => {
-            let fields = named_fields(data.fields, "a command")?;
-            let definition = wire_fields(&fields);
+            let tagged = Tagged::new(&input.attrs, data.fields, "a command")?;
+            let definition = wire_fields(&tagged.fields);
             let attributes = quote!(rename_all = "camelCase", deny_unknown_fields,);
             let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
-            (vec![(quote!(Self), fields)], wire)
+            (vec![(quote!(Self), tagged)], wire)
         }
         Data::Enum(data) => {
-            let variants = data.variants.into_iter().map(|variant| {
-                Ok((variant.ident, named_fields(variant.fields, "a variant of a command")?))
-            });
+            if let Some(tag) = tag_attributes(&input.attrs).next() {
+                return Err(syn::Error::new_spanned(
+                    tag,
+                    "a tag is computed from the fields of a variant: write it on each variant that has it",
+                ));
+            }
+            let variants =
+                data.variants.into_iter().map(|Variant { ident, attrs, fields, .. }| {
+                    Ok((ident, Tagged::new(&attrs, fields, "a variant of a command")?))
+                });
             let variants = variants.collect::<Result<Vec<_>>>()?;
             let wire = wire_of_variants(&name, &variants);
-            let path = |(ident, fields)| (quote!(Self::#ident), fields);
+            let path = |(ident, tagged)| (quote!(Self::#ident), tagged);
             (variants.into_iter().map(path).collect(), wire)
         }
         Data::Union(_) => {
             return Err(syn::Error::new(name.span(), "a command is a struct or an enum"));
         }
     };
-    let shapes = variants.iter().map(|(_, fields)| {
-        let schemas = schemas(fields);
-        quote!(&[#(#schemas),*])
-    });
+    let shapes = variants.iter().map(|(_, tagged)| tagged.schemas());
     let shape_arms =
         variants.iter().enumerate().map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
-    let tag_arms = variants.iter().map(|(path, fields)| {
-        let tagged = || fields.iter().filter_map(|field| Some((field, field.tag.as_ref()?)));
-        let idents = tagged().map(|(field, _)| &field.ident);
-        let push =
-            tagged().map(|(TaggedField { ident, ty, .. }, tag)| tag.push(&quote!(#ident), ty));
-        quote!(#path { #(#idents,)* .. } => { #(#push)* })
-    });
+    let tag_arms = variants.iter().map(|(path, tagged)| tagged.push_arm(path));
     Ok(quote! {
         impl ::ringfence::Command for #name {
             const SHAPES: &'static [&'static [::ringfence::TagSchema]] = &[#(#shapes),*];
@@ -149,18 +144,14 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
             }
 
             fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
-                let mut tags = ::std::vec::Vec::new();
+                let mut __tags = ::std::vec::Vec::new();
                 match self { #(#tag_arms)* }
-                tags
+                __tags
             }
         }
 
         #wire
     })
-}
-
-fn schemas(fields: &[TaggedField]) -> Vec<TokenStream> {
-    fields.iter().filter_map(|field| field.tag.as_ref()).map(|tag| tag.schema()).collect()
 }
 
 fn wire_fields(fields: &[TaggedField]) -> TokenStream {
@@ -183,18 +174,18 @@ fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> Tok
 }
 
 /// As [`wire`], but read variant by variant: serde's own tagged enums forget which field is wrong.
-fn wire_of_variants(name: &Ident, variants: &[(Ident, Vec<TaggedField>)]) -> TokenStream {
-    let mirrors = variants.iter().map(|(ident, fields)| {
-        let fields = wire_fields(fields);
+fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
+    let mirrors = variants.iter().map(|(ident, tagged)| {
+        let fields = wire_fields(&tagged.fields);
         quote!(#ident { #fields })
     });
     let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
     let mirror = quote!(enum Wire { #(#mirrors),* });
     let serialize = serialize(name, &attributes, quote!(), &mirror);
     let names: Vec<_> = variants.iter().map(|(ident, _)| ident.to_string()).collect();
-    let arms = variants.iter().zip(&names).map(|((ident, fields), text)| {
-        let definition = wire_fields(fields);
-        let idents: Vec<_> = fields.iter().map(|field| &field.ident).collect();
+    let arms = variants.iter().zip(&names).map(|((ident, tagged), text)| {
+        let definition = wire_fields(&tagged.fields);
+        let idents: Vec<_> = tagged.fields.iter().map(|field| &field.ident).collect();
         quote! {
             #text => {
                 #[derive(__serde::Deserialize)]

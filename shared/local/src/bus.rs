@@ -1,10 +1,6 @@
 //! The bus: entries become events, rules match them, targets are invoked.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Deserialize;
@@ -13,16 +9,12 @@ use tokio::task::JoinSet;
 
 use crate::{
     clock,
+    delivery::Delivery,
     destinations::Destinations,
-    invoke::{Invoke, InvokeError},
+    invoke::Invoke,
     notices::Notices,
-    template::{ACCOUNT, Function, Model, REGION, Retries, Rule, Target, last_part},
+    template::{ACCOUNT, Model, REGION, Rule, last_part},
 };
-
-/// Pause before the second attempt; doubles with each. AWS waits from seconds to minutes.
-const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
-/// Longest pause between attempts.
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// An entry of PutEvents.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -103,13 +95,6 @@ pub struct Bus<I> {
     running: Mutex<JoinSet<()>>,
 }
 
-struct Delivery<I> {
-    functions: Arc<I>,
-    definitions: BTreeMap<String, Function>,
-    destinations: Destinations,
-    notices: Notices,
-}
-
 impl<I: Invoke> Bus<I> {
     /// The buses and rules of a stack.
     #[must_use]
@@ -119,13 +104,18 @@ impl<I: Invoke> Bus<I> {
         destinations: Destinations,
         notices: Notices,
     ) -> Self {
-        let definitions = model.functions.iter().map(|f| (f.binary.clone(), f.clone())).collect();
+        let delivery = Delivery::new(&model.functions, functions, destinations, notices);
         Self {
-            delivery: Arc::new(Delivery { functions, definitions, destinations, notices }),
+            delivery: Arc::new(delivery),
             buses: model.buses.clone(),
             rules: model.rules.clone(),
             running: Mutex::default(),
         }
+    }
+
+    /// What invokes the targets.
+    pub(crate) fn delivery(&self) -> Arc<Delivery<I>> {
+        self.delivery.clone()
     }
 
     /// Puts one entry on its bus and returns the event's id; targets are invoked in the background.
@@ -141,7 +131,7 @@ impl<I: Invoke> Bus<I> {
         }
         let id = event["id"].as_str().unwrap_or_default().to_owned();
         let event = Arc::new(event);
-        self.delivery.notices.event(event.clone());
+        self.delivery.notices().event(event.clone());
 
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while running.try_join_next().is_some() {}
@@ -155,90 +145,6 @@ impl<I: Invoke> Bus<I> {
         }
         Ok(id)
     }
-}
-
-impl<I: Invoke> Delivery<I> {
-    /// Invokes a target until it is done. EventBridge retries an event that does not reach the function, and
-    /// then uses the target's dead-letter queue. Lambda retries an event on which the function failed, and
-    /// then uses the function's own destination.
-    async fn deliver(&self, rule: &str, target: &Target, event: &Value) {
-        let start = tokio::time::Instant::now();
-        let (mut undelivered, mut failed) = (0_u32, 0_u32);
-        loop {
-            let Err(error) = self.functions.invoke(&target.function, event).await else { return };
-            let function = self.definitions.get(&target.function);
-            let (count, retries, destination) = match function {
-                Some(function) if error.is_function_failure() => {
-                    failed += 1;
-                    (failed, function.retries, &function.on_failure)
-                }
-                _ => {
-                    undelivered += 1;
-                    (undelivered, target.retries, &target.dead_letter_queue)
-                }
-            };
-            self.notices.trouble(&error);
-            if is_over(retries, count, start.elapsed()) {
-                let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{}", target.function);
-                return self.give_up(&error, destination.as_deref(), (rule, &arn), event);
-            }
-            let pause = RETRY_PAUSE_MIN.saturating_mul(2_u32.saturating_pow(count - 1));
-            tokio::time::sleep(pause.min(RETRY_PAUSE_MAX)).await;
-        }
-    }
-
-    /// A rule's queue gets the event itself, with attributes that name its target. A function's destination
-    /// gets a record around the event.
-    fn give_up(
-        &self,
-        error: &InvokeError,
-        destination: Option<&str>,
-        (rule, target): (&str, &str),
-        event: &Value,
-    ) {
-        let Some(arn) = destination else {
-            return self.notices.trouble(&Lost { event: event["id"].to_string() });
-        };
-        let sent = if error.is_function_failure() {
-            let record = json!({
-                "version": "1.0",
-                "timestamp": clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
-                "requestContext": {
-                    "functionArn": format!("{target}:$LATEST"),
-                    "condition": "RetriesExhausted",
-                },
-                "requestPayload": event,
-                "responsePayload": { "errorMessage": error.to_string() },
-            });
-            self.destinations.send(arn, &record, event)
-        } else {
-            let message = error.to_string();
-            let attributes = [
-                ("RULE_ARN", rule),
-                ("TARGET_ARN", target),
-                ("ERROR_CODE", "NO_RESOURCE"),
-                ("ERROR_MESSAGE", &message),
-            ];
-            let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let sent =
-                self.destinations.queues.send_with(arn, event.to_string(), attributes.into());
-            sent.map(drop).map_err(Into::into)
-        };
-        if let Err(error) = sent {
-            self.notices.trouble(&error);
-        }
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("event {event} is lost: the target has no destination for it")]
-struct Lost {
-    event: String,
-}
-
-fn is_over(retries: Retries, failures: u32, age: Duration) -> bool {
-    retries.attempts_max.is_some_and(|max| failures > max)
-        || retries.age_max.is_some_and(|max| age > max)
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
+use std::{collections::BTreeMap, time::Duration};
+
 use tokio::sync::broadcast::Receiver;
 
 use super::*;
 use crate::{
     buckets::Buckets,
+    invoke::InvokeError,
     notices::Notice,
     pattern::Pattern,
     queues::{Message, Queues},
-    template::REGION,
+    template::{Function, Retries, Target},
 };
 
 /// A function that fails a given number of times and then answers. It keeps its payloads.
@@ -51,7 +54,6 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     let retries = Retries { attempts_max: Some(1), age_max: None };
     let pattern = json!({ "source": ["ordering"], "detail-type": ["OrderPlaced"] });
     let model = Model {
-        tables: Vec::new(),
         functions: vec![Function {
             id: "OnOrder".to_owned(),
             binary: "on-order".to_owned(),
@@ -62,8 +64,6 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             retries,
             on_failure: arn("failed"),
         }],
-        routes: Vec::new(),
-        mappings: Vec::new(),
         buses: vec!["topic".to_owned()],
         rules: vec![Rule {
             name: "OnOrder".to_owned(),
@@ -75,9 +75,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
                 dead_letter_queue: arn("undelivered"),
             }],
         }],
-        queues: Vec::new(),
-        buckets: Vec::new(),
-        outputs: BTreeMap::new(),
+        ..Model::default()
     };
     let queues = Queues::new(["failed".to_owned(), "undelivered".to_owned()]);
     let notices = Notices::default();

@@ -28,13 +28,15 @@ pub struct Files {
     pub watch: PathBuf,
 }
 
-/// Writes the files into `folder`. Each function gets `common` besides its own variables.
+/// Writes the files into `folder`. Each function gets `common` besides its own variables, and a shell gets the
+/// URL of the HTTP API too.
 ///
 /// # Errors
 /// One can't be written.
 pub(crate) fn write(
     folder: &Path,
     common: &Variables,
+    api: &str,
     functions: &[Function],
 ) -> io::Result<Files> {
     let own = folder.join("functions");
@@ -44,7 +46,8 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(agreed(functions).chain(common)))?;
+    let api = Variables::from([("API_URL".to_owned(), api.to_owned())]);
+    fs::write(&shell, assignments(agreed(functions).chain(common).chain(&api)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -106,12 +109,12 @@ mod tests {
             function("two", &[("QUEUE", "two's"), ("TABLE", "events")]),
         ];
         let common = Variables::from([("REGION".to_owned(), "here".to_owned())]);
-        let files = write(&root.join("its files"), &common, &functions).expect("files");
+        let files = write(&root.join("its files"), &common, "http://a", &functions).expect("files");
 
-        let shell = r#"set -a; . "$0"; printf '%s|' "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
+        let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
         let mut sh = Command::new("sh");
         let read = stdout(sh.args(["-c", shell]).arg(&files.shell).env_remove("QUEUE"));
-        assert_eq!(read, format!("here|events|{value}|absent|"));
+        assert_eq!(read, format!("http://a|here|events|{value}|absent|"));
 
         // Two functions, as cargo runs them.
         let manifest = "[package]\nname = \"two-functions\"\nedition = \"2024\"\n[workspace]\n";

@@ -1,6 +1,6 @@
 //! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the real
 //! function binaries under a Lambda runtime API, the template's routes, event source mappings, bus, rules,
-//! queues and buckets. It needs no AWS account, no Docker and no Java.
+//! schedules, queues and buckets. It needs no AWS account, no Docker and no Java.
 //!
 //! The template says what is started. Anything in it that is not understood is an error that names the
 //! resource and the property; nothing is guessed.
@@ -15,6 +15,7 @@ pub mod buckets;
 pub mod bus;
 mod clock;
 mod cloudformation;
+mod delivery;
 pub mod destinations;
 pub mod embedded;
 pub mod engine;
@@ -29,6 +30,7 @@ pub mod queues;
 mod run;
 pub mod s3;
 mod sam;
+pub mod schedule;
 pub mod services;
 pub mod stack;
 pub mod stream;

@@ -112,6 +112,9 @@ fn describe(stack: &Stack, files: &Files) {
     for (path, method) in routes {
         println!("            {method} {path}");
     }
+    for schedule in stack.schedules() {
+        println!("Schedule    {} {}", schedule.target.function, schedule.expression);
+    }
     println!("Lambda      {}", stack.lambda());
     println!("Page        {} (events, trouble, dead letters, routes)", stack.services());
     println!("DynamoDB    {} (empty at each start)", stack.dynamo());

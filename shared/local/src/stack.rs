@@ -26,10 +26,10 @@ use crate::{
     notices::{Notice, Notices},
     port,
     queues::{Message, Queues},
-    sam,
+    sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, Function, Model, REGION, Route, Table, Template},
+    template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
     tools,
 };
 
@@ -99,6 +99,9 @@ impl Stack {
         let routes = api::router(&model.routes, &functions, &notices)?;
         serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
+        for schedule in &model.schedules {
+            tasks.spawn(schedule::run(schedule.clone(), bus.delivery()));
+        }
         let router = services::router(Services {
             bus,
             queues: queues.clone(),
@@ -192,6 +195,12 @@ impl Stack {
         &self.model.routes
     }
 
+    /// The schedules.
+    #[must_use]
+    pub fn schedules(&self) -> &[Schedule] {
+        &self.model.schedules
+    }
+
     /// The first route in the template that takes a command, and its function.
     pub(crate) fn example(&self) -> Option<(&Route, &Function)> {
         let route = self.model.routes.iter().find(|route| route.method == "POST")?;
@@ -237,7 +246,7 @@ impl Stack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(self.dynamo.endpoint(), &self.services);
-        environment::write(&self.folder, &common, &self.model.functions)
+        environment::write(&self.folder, &common, &self.api, &self.model.functions)
             .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 

@@ -34,7 +34,7 @@ pub fn check_functions<M: Members>() {
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
     every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(&stack, &model);
     the_template_sets_the_variables_that_functions_read::<M>(&model);
-    every_function_has_sample_payloads_that_parse(&stack);
+    every_function_has_sample_payloads_that_parse(&stack, &model);
     every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(&stack, &model);
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
         &stack,
@@ -141,7 +141,7 @@ pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
     found.filter_map(name).filter(|name| !name.starts_with('.')).collect()
 }
 
-fn every_function_has_sample_payloads_that_parse(stack: &Stack) {
+fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
     let events = workspace_root().join("events");
     let lacking = |name: &String| {
         format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
@@ -155,7 +155,8 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack) {
     });
     for (function, samples, path) in slices.chain(SERVING.map(|(name, them)| (name, them, None))) {
         let folder = events.join(function);
-        for sample in samples {
+        let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
+        for sample in samples.iter().chain(scheduled.then_some(&"schedule.json")) {
             let sample = folder.join(sample);
             assert!(sample.exists(), "{} is missing: copy a neighbour's", sample.display());
         }

@@ -5,6 +5,8 @@
 //! transaction. So every event has its effect once, whatever is repeated and however many projectors
 //! run. A [`ViewReader`] serves the rows, and can wait until they show an event.
 //!
+//! [`fold`] folds events into rows in memory, for programs that have events and no tables.
+//!
 //! A row that can't be written is parked: the view goes on with the others, and the row is folded anew
 //! when an operator asks for it.
 //!
@@ -34,8 +36,8 @@ pub use error::ViewError;
 pub use fold::Parked;
 pub use parked::Retried;
 pub use project::{Projector, Ran};
-pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Read, Shown, ViewReader, Wait};
+pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Order, Read, Shown, ViewReader, Wait};
 pub use rebuild::Step;
 pub use registry::{Generation, Registered};
 pub use row::{Content, ID_BYTES_MAX, ROW_BYTES_MAX};
-pub use view::{Definition, View};
+pub use view::{Definition, View, fold};

@@ -1,10 +1,12 @@
 //! What a view is: the rows that an event touches, and each row after the event.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Reads, SequencedEvent};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+
+use crate::ViewError;
 
 /// A read model, as pure functions. Its rows follow from the events alone. They come in the order of the
 /// index: events of one partition in their order, events of different partitions in any order.
@@ -24,6 +26,27 @@ pub trait View {
 
     /// The row `id` after the event; `None` removes it.
     fn evolve(row: Option<Self::Row>, id: &str, event: &Self::Reads) -> Option<Self::Row>;
+}
+
+/// Folds an event into rows in memory, by id, as `project-views` folds it into the stored ones. An event that the
+/// view does not read changes nothing.
+///
+/// # Errors
+/// [`ViewError::Event`]: the event does not have the shape of its type.
+pub fn fold<V: View>(
+    rows: &mut BTreeMap<String, V::Row>,
+    event: &SequencedEvent,
+) -> Result<(), ViewError> {
+    if !Definition::of::<V>().reads(event) {
+        return Ok(());
+    }
+    let failed = |source| ViewError::Event { view: V::NAME, event: event.id(), source };
+    let read = V::Reads::decode(event).map_err(failed)?;
+    for id in BTreeSet::from_iter(V::rows(&read)) {
+        let row = V::evolve(rows.remove(&id), &id, &read);
+        rows.extend(row.map(|row| (id, row)));
+    }
+    Ok(())
 }
 
 type Touch = fn(&SequencedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
@@ -67,13 +90,13 @@ impl Definition {
         &self,
         event: &SequencedEvent,
     ) -> Result<BTreeSet<String>, serde_json::Error> {
+        if self.reads(event) { (self.touch)(event) } else { Ok(BTreeSet::new()) }
+    }
+
+    fn reads(&self, event: &SequencedEvent) -> bool {
         let known =
             event.partition.is_of_dcb_log() || self.streams.contains(&event.context.as_str());
-        if known && self.types.contains(&event.event_type.as_str()) {
-            (self.touch)(event)
-        } else {
-            Ok(BTreeSet::new())
-        }
+        known && self.types.contains(&event.event_type.as_str())
     }
 
     /// The row after an event that touches it.

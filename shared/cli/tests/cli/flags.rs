@@ -64,6 +64,7 @@ fn wrong_flags_are_named() {
 fn an_empty_value_is_refused_by_the_name_of_its_flag() {
     for (flag, rest) in [
         ("queue", &["redrive"][..]),
+        ("api", &["send", "rooms/book", "--data", "{}"]),
         ("bucket", &["redrive", "--to", "bus"]),
         ("table", &["verify"]),
         ("index-table", &["tail"]),
@@ -121,6 +122,7 @@ fn every_call_in_the_pages_has_flags_that_exist() {
 #[test]
 fn every_command_shows_an_example() {
     for command in [
+        "send",
         "verify",
         "aggregates verify",
         "documents verify",

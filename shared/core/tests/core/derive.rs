@@ -1,6 +1,9 @@
 //! What the derive macros make, and how their errors help.
 
-use ringfence::{Command as _, Event as _, EventSchema, NewEvent, Tag, TagSchema, prelude::*};
+use ringfence::{
+    BoundaryId, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag, TagSchema,
+    prelude::*,
+};
 use serde_json::json;
 
 use crate::shop::{Booked, Cleaned, Closed, Opened, Priced, Rated};
@@ -57,6 +60,95 @@ fn an_event_is_camel_case_with_each_tag_once() {
     assert_eq!(event.tags, tags.map(|(key, value)| Tag::new(key, value)));
     let data = json!({ "roomId": "r1", "helperIds": ["h1", "h2", "h1"], "shiftId": 3 });
     assert_eq!((&*event.event_type, event.data), ("Cleaned", data));
+}
+
+/// A flight is named by its airline and number: `rf-12`.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[tag(partition, key = "seat", value = format!("{flight}/{row}"))]
+#[tag(key = "airline", cross_partition, value = airline(flight))]
+struct SeatTaken {
+    flight: String,
+    row: u16,
+    #[tag(cross_partition)]
+    guest_id: String,
+    /// The names of the fields are those of the expressions, so none of them may be in the way.
+    tags: Vec<String>,
+}
+
+fn airline(flight: &str) -> &str {
+    flight.split('-').next().unwrap_or(flight)
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+enum Seat {
+    #[tag(key = "seat", value = format!("{flight}/{row}"))]
+    Take { flight: String, row: u16 },
+    #[tag(key = "seat", value = format!("{flight}/{from}"))]
+    #[tag(key = "seat", value = format!("{flight}/{to}"))]
+    Swap { flight: String, from: u16, to: u16 },
+}
+
+#[test]
+fn a_tag_can_be_computed_from_several_fields() {
+    let seat = TagSchema {
+        key: "seat".into(),
+        partition: true,
+        cross_partition: false,
+        strong: false,
+        many: false,
+        required: true,
+    };
+    let [airline, guest] = ["airline", "guestId"].map(|key| TagSchema {
+        key: key.into(),
+        partition: false,
+        cross_partition: true,
+        ..seat.clone()
+    });
+    assert_eq!(*SeatTaken::SCHEMA.tags, [seat.clone(), airline, guest]);
+    let flight = || "rf-12".to_owned();
+    let taken = SeatTaken { flight: flight(), row: 7, guest_id: "g1".to_owned(), tags: vec![] };
+    let tags = [("seat", "rf-12/7"), ("airline", "rf"), ("guestId", "g1")];
+    assert_eq!(taken.tags(), tags.map(|(key, value)| Tag::new(key, value)));
+    let data = NewEvent::from(taken).data;
+    assert_eq!(data, json!({ "flight": "rf-12", "row": 7, "guestId": "g1", "tags": [] }));
+
+    let (take, swap) =
+        (Seat::Take { flight: flight(), row: 7 }, Seat::Swap { flight: flight(), from: 7, to: 8 });
+    let seat = TagSchema { partition: false, ..seat };
+    assert_eq!(Seat::SHAPES, [&[seat.clone()][..], &[seat.clone(), seat]]);
+    assert_eq!(take.tags(), [Tag::new("seat", "rf-12/7")]);
+    assert_eq!(swap.tags(), ["rf-12/7", "rf-12/8"].map(|seat| Tag::new("seat", seat)));
+}
+
+#[derive(Debug, PartialEq, Reads)]
+enum Taken {
+    SeatTaken {
+        #[id]
+        id: String,
+        #[time]
+        at_ms: u64,
+        row: u16,
+    },
+}
+
+#[test]
+fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
+    let [flight, guest_id] = ["rf-12", "g1"].map(str::to_owned);
+    let NewEvent { tags, data, .. } = SeatTaken { flight, row: 7, guest_id, tags: vec![] }.into();
+    let event = SequencedEvent {
+        partition: BoundaryId::tag("seat", "rf-12/7"),
+        slot: 3,
+        at: 5,
+        rest: 0,
+        event_type: "SeatTaken".to_owned(),
+        context: "flights".to_owned(),
+        tags,
+        data,
+        metadata: Default::default(),
+    };
+    let expected = Taken::SeatTaken { id: event.id(), at_ms: 5, row: 7 };
+    assert_eq!(Taken::decode(&event).unwrap(), expected);
+    assert_eq!(event.id(), "seat:rf-12%2F7/3");
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]

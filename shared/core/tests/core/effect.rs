@@ -48,7 +48,7 @@ fn events_of_a_partition_that_was_read_go_after_the_last_slot_seen() {
     let given = events![cleaned("r1", 1), cleaned("r1", 2)];
     let seen = seen(given, &[("roomId", "r1", "Cleaned")]);
     let effect = effect(events![cleaned("r1", 3), cleaned("r1", 4)], Some(&seen));
-    let target = Target { events: 2, seen: Some(2), hint: 0 };
+    let target = Target { events: 2, seen: Some(2), hint: None };
     assert_eq!(effect.targets, [(room("r1"), target)].into());
     assert!(effect.checks.is_empty() && effect.fences.is_empty(), "{effect:?}");
 }
@@ -59,7 +59,7 @@ fn a_partition_that_is_only_read_is_checked() {
     let seen = seen(given, &[("roomId", "r1", "Cleaned"), ("roomId", "r2", "Cleaned")]);
     let effect = effect(events![cleaned("r3", 1)], Some(&seen));
     assert_eq!(effect.checks, [(room("r1"), 2), (room("r2"), 0)].into());
-    assert_eq!(effect.targets[&room("r3")], Target { events: 1, seen: None, hint: 0 });
+    assert_eq!(effect.targets[&room("r3")], Target { events: 1, seen: None, hint: None });
     assert!(effect.fences.is_empty(), "{:?}", effect.fences);
 }
 
@@ -121,7 +121,10 @@ fn a_slot_that_a_tags_read_showed_is_where_a_put_begins_and_not_what_was_seen() 
     let seen = observed(&log, &plan);
     let guest = BoundaryId::tag("guestId", "g1");
     let effect = Effect::new(&catalog, joined(), Some(&seen), 0).unwrap();
-    assert_eq!(effect.targets, [(guest.clone(), Target { events: 1, seen: None, hint: 2 })].into());
+    assert_eq!(
+        effect.targets,
+        [(guest.clone(), Target { events: 1, seen: None, hint: Some(2) })].into()
+    );
     assert_eq!(effect.fences, [(guest, fence(&[("Joined", 2)], &[("Joined", 1)]))].into());
 }
 

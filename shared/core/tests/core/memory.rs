@@ -114,6 +114,33 @@ fn a_partition_that_was_not_read_takes_the_next_slot_whatever_was_added() {
 }
 
 #[test]
+fn a_log_of_given_events_goes_on_where_they_end() {
+    let first = log();
+    put(&first, events![cleaned("r1", 1), booked("r1", "g1"), booked("r2", "g1")]);
+    let mut events = first.events();
+    let (catalog, last_ms) = (catalog().unwrap(), events[2].at);
+    events.reverse();
+    let second = MemoryLog::of(catalog.clone(), events.clone()).unwrap();
+    assert_eq!(second.events(), first.events());
+    let of_guest = [("guestId", "g1", "Booked")];
+    let both = seen(&second, &of_guest);
+    assert_eq!(both, seen(&first, &of_guest));
+    let next = append(&second, events![booked("r1", "g1")], Some(&both), &Envelope::default());
+    assert_eq!((next.as_ref().unwrap()[0].slot, next.unwrap()[0].at), (3, last_ms + 1));
+
+    let refused = |events: Vec<SequencedEvent>| {
+        MemoryLog::of(catalog.clone(), events).err().unwrap().to_string()
+    };
+    let advice =
+        "by its tags and the events before it; give all events of its partition, as they are";
+    let gap = refused(events[..2].to_vec());
+    assert_eq!(gap, format!("event roomId:r1/2 would be roomId:r1/1 {advice}"));
+    events[0].tags[0].value = "r3".to_owned();
+    let elsewhere = refused(events[..1].to_vec());
+    assert_eq!(elsewhere, format!("event roomId:r2/1 would be roomId:r3/1 {advice}"));
+}
+
+#[test]
 fn an_append_with_a_record_takes_effect_once() {
     let (log, envelope) = (log(), Envelope::default());
     let record = |n: u32| CommandRecord::new("clean", "k", &n);

@@ -79,11 +79,10 @@ impl Slice for Measure {
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let behind = CommandContext { now_ms: BEGIN_MS - 1_000, ..CommandContext::default() };
         let measured = |mean_age_ms| [Measured { room_id: id("r1"), mean_age_ms }];
         let given = || given(events![booked("r1", "g1")]).wait(10).and(events![booked("r1", "g2")]);
         vec![
-            given().when(measure()).with(behind).then(measured(5.0)),
+            given().when(measure()).at(BEGIN_MS - 1_000).then(measured(5.0)),
             given().wait(1).when(measure()).then(measured(6.0)),
         ]
     }

@@ -2,6 +2,7 @@
 //! clients race and when requests fail.
 
 mod broken;
+mod claims;
 mod costs;
 mod declared;
 mod examples;

@@ -5,13 +5,17 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    Function, Mapping, Model, Place, Retries, Route, Rule, Table, Target, TemplateError, View,
+    Function, Mapping, Model, Place, Retries, Route, Rule, Schedule, Table, Target, TemplateError,
+    View,
     shapes::{
         ArnConfig, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
-        RuleProperties, RuleTarget, StreamEvent,
+        RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
     },
 };
-use crate::pattern::{Pattern, PatternError};
+use crate::{
+    pattern::{Pattern, PatternError},
+    schedule::Times,
+};
 
 /// Lambda's timeout if the template sets none.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 3;
@@ -37,6 +41,7 @@ impl Model {
             mappings: Vec::new(),
             buses: names(view, "AWS::Events::EventBus")?,
             rules: Vec::new(),
+            schedules: Vec::new(),
             queues: names(view, "AWS::SQS::Queue")?,
             buckets: names(view, "AWS::S3::Bucket")?,
             outputs: outputs(view)?,
@@ -93,6 +98,24 @@ impl Model {
                             dead_letter_queue: rule.dead_letter_config.map(|config| config.arn),
                         }],
                     });
+                }
+                "ScheduleV2" => {
+                    let schedule: ScheduleEvent = view.property(id, body, &properties)?;
+                    let times = Times::parse(&schedule.schedule_expression);
+                    self.schedules.push(Schedule {
+                        name: format!("{id}{name}"),
+                        times: times
+                            .map_err(|e| not_understood(id, &properties, &e.to_string()))?,
+                        expression: schedule.schedule_expression,
+                        target: Target {
+                            function: binary.to_owned(),
+                            retries: delivery_retries(schedule.retry_policy),
+                            dead_letter_queue: None,
+                        },
+                    });
+                }
+                "Schedule" => {
+                    return Err(not_understood(id, &event, "Type Schedule, write ScheduleV2"));
                 }
                 other => return Err(not_understood(id, &event, &format!("Type {other}"))),
             }

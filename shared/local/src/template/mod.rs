@@ -1,5 +1,5 @@
 //! The parts of `template.yaml` that this machine carries out: tables, functions, routes, event source
-//! mappings, bus, rules, queues and buckets.
+//! mappings, bus, rules, schedules, queues and buckets.
 
 mod build;
 mod intrinsics;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::build::last_part;
 use self::intrinsics::{Place, Resolver, long_form};
-pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Table, Target};
+pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, Table, Target};
 pub use self::role::{Access, Refused, Role, excess};
 
 /// The Region of everything local; nothing leaves the machine.

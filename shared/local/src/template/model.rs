@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use crate::pattern::Pattern;
+use crate::{pattern::Pattern, schedule::Times};
 
 /// The stack that a template describes.
+#[derive(Default)]
 pub struct Model {
     /// The tables.
     pub tables: Vec<Table>,
@@ -20,6 +21,8 @@ pub struct Model {
     pub buses: Vec<String>,
     /// The buses' rules.
     pub rules: Vec<Rule>,
+    /// The schedules.
+    pub schedules: Vec<Schedule>,
     /// Names of the queues.
     pub queues: Vec<String>,
     /// Names of the buckets.
@@ -122,7 +125,20 @@ pub struct Rule {
     pub targets: Vec<Target>,
 }
 
-/// A function that a rule invokes.
+/// A schedule that invokes a function.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Its name, for messages.
+    pub name: String,
+    /// The expression, as `rate(5 minutes)`.
+    pub expression: String,
+    /// When it invokes the function.
+    pub times: Times,
+    /// The function.
+    pub target: Target,
+}
+
+/// A function that a rule or a schedule invokes.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The binary of the function.

@@ -94,6 +94,19 @@ pub(super) struct RuleEvent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct ScheduleEvent {
+    pub(super) schedule_expression: String,
+    pub(super) retry_policy: Option<RetryPolicy>,
+    #[serde(rename = "Name")]
+    _name: Option<String>,
+    #[serde(rename = "Description")]
+    _description: Option<String>,
+    #[serde(rename = "State")]
+    _state: Option<Enabled>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct RuleProperties {
     pub(super) event_bus_name: String,
     pub(super) event_pattern: Value,

@@ -63,6 +63,10 @@ Resources:
                 - Pattern: '{"eventName":["INSERT"]}'
             DestinationConfig:
               OnFailure: { Type: S3, Destination: !GetAtt Lost.Arn }
+        Sweep:
+          Type: ScheduleV2
+          Properties:
+            { ScheduleExpression: rate(5 minutes), RetryPolicy: { MaximumRetryAttempts: 0 } }
   OnOrder:
     Type: AWS::Events::Rule
     Properties:
@@ -104,7 +108,7 @@ fn function_gets_globals_and_its_own() {
 }
 
 #[test]
-fn routes_mapping_and_rules_are_read() {
+fn routes_mappings_schedules_and_rules_are_read() {
     let model = shop();
     let route = &model.routes[0];
     assert_eq!((route.method.as_str(), route.path.as_str()), ("POST", "/ordering/place-order"));
@@ -122,6 +126,12 @@ fn routes_mapping_and_rules_are_read() {
     assert!(mapping.bisect && mapping.report_item_failures);
     assert_eq!(mapping.on_failure.as_deref(), Some("arn:aws:s3:::ringfence-local-Lost"));
     assert!(mapping.filters[0].matches(&json!({ "eventName": "INSERT" })));
+
+    let schedule = &model.schedules[0];
+    let (name, expression) = (&*schedule.name, &*schedule.expression);
+    assert_eq!((name, expression), ("PublishSweep", "rate(5 minutes)"));
+    assert_eq!(schedule.target.function, "publish-events");
+    assert_eq!(schedule.target.retries.attempts_max, Some(0));
 
     let rule = &model.rules[0];
     assert_eq!(rule.bus, "ringfence-local-topic");
@@ -161,6 +171,17 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     check_refused(value, "!ImportValue x, DEAD", "Publish: Environment.Variables: not understood");
     check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
     check_refused("Type: HttpApi", "Type: Schedule", "PlaceOrder: Properties.Events.Api");
+    check_refused("Type: HttpApi", "Type: Schedule", "Type Schedule, write ScheduleV2");
+    check_refused(
+        "rate(5 minutes)",
+        "rate(5 weeks)",
+        "Publish: Properties.Events.Sweep.Properties",
+    );
+    check_refused(
+        "ScheduleExpression:",
+        "Input: '{}', ScheduleExpression:",
+        "unknown field `Input`",
+    );
     check_refused("TRIM_HORIZON", "LATEST", "unknown variant `LATEST`");
     check_refused("!GetAtt Events.StreamArn", "!GetAtt Rows.StreamArn", "Stream arn:aws:dynamodb");
     check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");

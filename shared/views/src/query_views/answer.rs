@@ -116,7 +116,7 @@ async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, 
                 answer["asOf"] = json!(as_of);
             }
             if let Some(next) = next {
-                answer["next"] = token(view, &page.prefix, &next).into();
+                answer["next"] = token(view, page, &next).into();
             }
             answer
         }),

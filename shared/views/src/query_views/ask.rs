@@ -7,7 +7,7 @@ use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId};
 use ringfence_lambda::Problem;
 use serde_json::Value;
 
-use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Wait};
+use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Order, Wait};
 
 /// How long an answer waits for an event by default, in milliseconds.
 pub const WAIT_DEFAULT_MS: u64 = 5_000;
@@ -49,18 +49,18 @@ impl Ask {
     pub fn parse(payload: &Value) -> Result<Self, Problem> {
         let mut fields = Fields::of(payload)?;
         let view = fields.take("view").ok_or_else(|| Problem::malformed("view", "is missing"))?;
-        let view = bounded("view", view)?;
+        bounded("view", &view)?;
         let wait = fields.wait()?;
         let asked = match fields.take("id") {
-            Some(id) => Asked::Row(bounded("id", id)?),
+            Some(id) => bounded("id", &id).map(|()| Asked::Row(id))?,
             None => Asked::List(fields.page(&view)?),
         };
         match fields.0.pop_first() {
             None => Ok(Self { view, asked, wait }),
             Some((name, _)) => Err(Problem::malformed(
                 &name,
-                "is unknown; a row takes partition, slot and wait, a list also limit, after \
-                 and prefix",
+                "is unknown; a row takes partition, slot and wait, a list also prefix, from, to, \
+                 order, limit and after",
             )),
         }
     }
@@ -141,26 +141,51 @@ impl Fields {
         Ok(Some(Wait { partition, slot, most }))
     }
 
+    /// A text that can be empty, which is the same as none.
+    fn text(&mut self, name: &str) -> Option<String> {
+        self.take(name).filter(|text| !text.is_empty())
+    }
+
     fn page(&mut self, view: &str) -> Result<ListPage, Problem> {
         let limit = self.number("limit", 1, LIST_MAX.into())?;
         let limit = limit.and_then(|limit| limit.try_into().ok()).unwrap_or(LIST_DEFAULT);
-        let prefix = match self.take("prefix") {
-            Some(prefix) if !prefix.is_empty() => bounded("prefix", prefix)?,
-            _ => String::new(),
+        let prefix = self.text("prefix").unwrap_or_default();
+        if !prefix.is_empty() {
+            bounded("prefix", &prefix)?;
+        }
+        let mut bound = |name| match self.text(name) {
+            Some(rest) => bounded(name, &format!("{prefix}{rest}")).map(|()| Some(rest)),
+            None => Ok(None),
         };
-        let after = self.take("after").map(|token| {
-            page_end(view, &prefix, &token).ok_or_else(|| {
-                let advice = "is not a token of this list; take `next` of its last answer";
-                Problem::malformed("after", advice)
-            })
-        });
-        Ok(ListPage { prefix, after: after.transpose()?, limit })
+        let (from, to) = (bound("from")?, bound("to")?);
+        if let (Some(from), Some(to)) = (&from, &to)
+            && from > to
+        {
+            return Err(Problem::malformed("from", format!("is {from:?}, after `to`: {to:?}")));
+        }
+        let order = match self.text("order").as_deref() {
+            None | Some("asc") => Order::Ascending,
+            Some("desc") => Order::Descending,
+            Some(other) => {
+                return Err(Problem::malformed(
+                    "order",
+                    format!("must be asc or desc, is {other:?}"),
+                ));
+            }
+        };
+        let mut page = ListPage { prefix, from, to, order, after: None, limit };
+        if let Some(after) = self.take("after") {
+            let advice = "is not a token of this list; take `next` of its last answer";
+            let id = page_end(view, &page, &after);
+            page.after = Some(id.ok_or_else(|| Problem::malformed("after", advice))?);
+        }
+        Ok(page)
     }
 }
 
-fn bounded(name: &str, id: String) -> Result<String, Problem> {
+fn bounded(name: &str, id: &str) -> Result<(), Problem> {
     if (1..=ID_BYTES_MAX).contains(&id.len()) {
-        Ok(id)
+        Ok(())
     } else {
         let limit = format!("must have 1 to {ID_BYTES_MAX} bytes, has {}", id.len());
         Err(Problem::malformed(name, limit))
@@ -168,15 +193,19 @@ fn bounded(name: &str, id: String) -> Result<String, Problem> {
 }
 
 /// The id after which a list goes on, together with the list that it belongs to, as one opaque text.
-pub(crate) fn token(view: &str, prefix: &str, id: &str) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(serde_json::json!([view, prefix, id]).to_string())
+pub(crate) fn token(view: &str, page: &ListPage, id: &str) -> String {
+    let ListPage { prefix, from, to, order, after: _, limit: _ } = page;
+    let descending = *order == Order::Descending;
+    let list = serde_json::json!([view, prefix, from, to, descending, id]);
+    BASE64_URL_SAFE_NO_PAD.encode(list.to_string())
 }
 
-fn page_end(view: &str, prefix: &str, token: &str) -> Option<String> {
-    let json = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
-    let [of_view, of_prefix, id]: [String; 3] = serde_json::from_slice(&json).ok()?;
-    let valid = of_view == view && of_prefix == prefix && id.starts_with(prefix);
-    (valid && (1..=ID_BYTES_MAX).contains(&id.len())).then_some(id)
+fn page_end(view: &str, page: &ListPage, after: &str) -> Option<String> {
+    let json = BASE64_URL_SAFE_NO_PAD.decode(after).ok()?;
+    let list: Vec<Value> = serde_json::from_slice(&json).ok()?;
+    let id = list.last()?.as_str()?;
+    let is_of_list = token(view, page, id) == after && page.holds(id);
+    (is_of_list && bounded("after", id).is_ok()).then(|| id.to_owned())
 }
 
 #[cfg(test)]
@@ -226,12 +255,20 @@ mod tests {
         let query = json!({ "partition": "courseId:c1", "slot": "3" });
         let ask = Ask { wait: Some(wait), ..row("c1") };
         check(&http(json!({ "view": "course-rosters", "id": "c1" }), query), &ask);
-        let after = token("orders", "o", "o7");
-        let page = ListPage { prefix: "o".to_owned(), after: Some("o7".to_owned()), limit: 2 };
+        let [prefix, from, to] = ["o", "2", "9"].map(str::to_owned);
+        let order = Order::Descending;
+        let page =
+            ListPage { prefix, from: Some(from), to: Some(to), order, limit: 2, after: None };
+        let after = token("orders", &page, "o7");
+        let page = ListPage { after: Some("o7".to_owned()), ..page };
         let list = Ask { view: "orders".to_owned(), asked: Asked::List(page), wait: None };
-        let query = json!({ "prefix": "o", "after": after, "limit": "2" });
-        check(&http(json!({ "view": "orders" }), query), &list);
-        check(&json!({ "view": "orders", "prefix": "o", "after": after, "limit": 2 }), &list);
+        let mut query = json!({
+            "prefix": "o", "from": "2", "to": "9", "order": "desc", "after": after, "limit": "2",
+        });
+        check(&http(json!({ "view": "orders" }), query.clone()), &list);
+        query["view"] = "orders".into();
+        query["limit"] = 2.into();
+        check(&query, &list);
     }
 
     #[test]
@@ -239,6 +276,9 @@ mod tests {
         let page = ListPage { limit: LIST_DEFAULT, ..ListPage::default() };
         let list = Ask { view: "orders".to_owned(), asked: Asked::List(page), wait: None };
         check(&http(json!({ "view": "orders" }), json!(null)), &list);
+        let empty = json!({ "prefix": "", "from": "", "to": "", "order": "" });
+        check(&http(json!({ "view": "orders" }), empty), &list);
+        check(&http(json!({ "view": "orders" }), json!({ "order": "asc" })), &list);
     }
 
     #[test]
@@ -249,6 +289,15 @@ mod tests {
         refuse(&http(json!(null), json!(null)), "view: is missing");
         for limit in ["0", "101", "-1", "many", ""] {
             refuse(&list(json!({ "limit": limit })), "limit: must be a whole number from 1 to 100");
+        }
+        refuse(&list(json!({ "order": "newest" })), "order: must be asc or desc, is \"newest\"");
+        refuse(&list(json!({ "from": "b", "to": "a" })), "from: is \"b\", after `to`: \"a\"");
+        let (half, rest) = ("x".repeat(1_000), "x".repeat(25));
+        for bound in ["from", "to"] {
+            refuse(
+                &list(json!({ "prefix": half, bound: rest })),
+                &format!("{bound}: must have 1 to 1024 bytes, has 1025"),
+            );
         }
         refuse(&list(json!({ "color": "red" })), "color: is unknown");
         for in_path in ["view", "id"] {
@@ -272,20 +321,31 @@ mod tests {
 
     #[test]
     fn a_token_belongs_to_its_list() {
+        let list = |prefix: &str| ListPage { prefix: prefix.to_owned(), ..ListPage::default() };
+        let (all, of_p) = (list(""), list("p"));
         let ask = |query: Value| http(json!({ "view": "orders" }), query);
         for after in [
-            token("users", "", "o7"),
-            token("orders", "o", "o7"),
-            token("orders", "", ""),
+            token("users", &all, "o7"),
+            token("orders", &of_p, "o7"),
+            token("orders", &ListPage { to: Some("o9".to_owned()), ..list("") }, "o7"),
+            token("orders", &ListPage { order: Order::Descending, ..list("") }, "o7"),
+            token("orders", &all, ""),
+            token("orders", &all, &"o".repeat(1_025)),
             "o7".to_owned(),
             "WyJvcmRlcnMiXQ".to_owned(),
             String::new(),
         ] {
             refuse(&ask(json!({ "after": after })), "after: is not a token of this list");
         }
-        let after = token("orders", "p", "o7");
+        let after = token("orders", &of_p, "o7");
         refuse(
             &ask(json!({ "after": after, "prefix": "p" })),
+            "after: is not a token of this list",
+        );
+        let below = ListPage { from: Some("5".to_owned()), ..of_p };
+        let after = token("orders", &below, "p4");
+        refuse(
+            &ask(json!({ "after": after, "prefix": "p", "from": "5" })),
             "after: is not a token of this list",
         );
     }

@@ -57,22 +57,24 @@ async fn a_list_goes_on_with_its_token() {
     let world = World::new(3, catalog());
     world.publish([noted("n1", &["a", "b", "c", "d"])]).await;
     world.run(&view(), FIRST).await.unwrap();
-    let (mut ids, mut after) = (Vec::new(), None);
-    loop {
-        let mut query = json!({ "limit": "3" });
-        if let Some(after) = after {
-            query["after"] = after;
+    for (order, expected) in [("asc", ["a", "b", "c", "d"]), ("desc", ["d", "c", "b", "a"])] {
+        let (mut ids, mut after) = (Vec::new(), None);
+        loop {
+            let mut query = json!({ "limit": "3", "order": order });
+            if let Some(after) = after {
+                query["after"] = after;
+            }
+            let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
+            assert_eq!((status, body.get("asOf")), (200, None), "its rows may be of any time");
+            let items = body["items"].as_array().unwrap().iter();
+            ids.extend(items.map(|item| item["id"].as_str().unwrap().to_owned()));
+            after = body.get("next").cloned();
+            if after.is_none() {
+                break;
+            }
         }
-        let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
-        assert_eq!((status, body.get("asOf")), (200, None), "its rows may be of any time");
-        let items = body["items"].as_array().unwrap().iter();
-        ids.extend(items.map(|item| item["id"].as_str().unwrap().to_owned()));
-        after = body.get("next").cloned();
-        if after.is_none() {
-            break;
-        }
+        assert_eq!(ids, expected);
     }
-    assert_eq!(ids, ["a", "b", "c", "d"]);
     let query = json!({ "after": "bm9uc2Vuc2U" });
     let (status, _, body) = ask(&world, json!({ "view": "notes" }), query).await;
     assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("after")));

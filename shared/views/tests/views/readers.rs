@@ -1,13 +1,14 @@
 //! What readers see.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
 use ringfence::BoundaryId;
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_views::{ListPage, Listed, Ran, Read, Wait};
+use ringfence_views::{ListPage, Listed, Order, Ran, Read, Wait, fold};
 
-use crate::notes::{catalog, noted, view};
+use crate::notes::{Notes, catalog, noted, poison, view, wiped};
 use crate::world::{FIRST, World, count, wait};
 
 #[track_caller]
@@ -19,7 +20,7 @@ fn found<T: std::fmt::Debug>(read: Read<T>) -> T {
 }
 
 fn page(limit: u16, prefix: &str, after: Option<String>) -> ListPage {
-    ListPage { prefix: prefix.to_owned(), after, limit }
+    ListPage { prefix: prefix.to_owned(), after, limit, ..ListPage::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,6 +64,77 @@ async fn pages_hold_every_row_once_in_the_order_of_ids() {
         expected.sort();
         assert_eq!(seen, expected, "{limit} rows with {prefix:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_can_begin_and_end_within_its_prefix_in_both_orders() {
+    let world = World::new(10, catalog());
+    // The greatest ids there can be: nothing that begins with the prefix is left out.
+    let last = format!("b{}\u{FFFF}", "\u{10FFFF}".repeat(255));
+    let ids = ["a/1", "a/2", "b", "b/1", "b/10", "b/2", "b/2/x", "b/3", "bé", &last, "c"];
+    world.publish(ids.iter().map(|id| noted("n1", &[id]))).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let reader = world.reader();
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    for (prefix, from, to) in [
+        ("", "", ""),
+        ("", "b", ""),
+        ("", "", "b/2"),
+        ("", "a/2", "b/1"),
+        ("b", "", ""),
+        ("b", "/2", ""),
+        ("b/", "10", "2"),
+        ("b/", "", "2"),
+        ("b/", "2", "2"),
+        ("b/", "4", ""),
+    ] {
+        let least = format!("{prefix}{from}");
+        let greatest = |id: &str| to.is_empty() || *id <= *format!("{prefix}{to}");
+        let mut expected: Vec<_> = ids.iter().map(|id| (*id).to_owned()).collect();
+        expected.retain(|id| id.starts_with(prefix) && *id >= least && greatest(id));
+        expected.sort();
+        for order in [Order::Ascending, Order::Descending] {
+            for limit in [1, 3, 100] {
+                let (mut seen, mut after) = (Vec::new(), None);
+                loop {
+                    let (from, to) = (text(from), text(to));
+                    let page = ListPage { from, to, order, ..page(limit, prefix, after) };
+                    let Listed { rows, next, .. } =
+                        found(reader.list("notes", &page, None).await.unwrap());
+                    seen.extend(rows.into_iter().map(|row| row.id));
+                    after = next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(seen, expected, "{prefix:?} {from:?} {to:?} {order:?}");
+            }
+            expected.reverse();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rows_in_memory_are_those_that_are_stored() {
+    let world = World::new(11, catalog());
+    let events = [noted("n1", &["a", "b", "a"]), noted("n2", &["b"]), wiped("n1", &["a"])];
+    world.publish(events).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let mut rows = BTreeMap::new();
+    for event in world.events().await {
+        fold::<Notes>(&mut rows, &event).unwrap();
+    }
+    let rows: BTreeMap<_, _> =
+        rows.into_iter().map(|(id, row)| (id, serde_json::to_value(row).unwrap())).collect();
+    assert_eq!(rows, world.rows("notes", FIRST).await);
+    assert_eq!(rows.into_keys().collect::<Vec<_>>(), ["b"]);
+    let event = world.append(vec![poison("n1")]).await.remove(0);
+    let error = fold::<Notes>(&mut BTreeMap::new(), &event).unwrap_err().to_string();
+    let id = event.id();
+    assert_eq!(
+        error,
+        format!("view notes: event {id} can't be decoded; deploy a view that reads it")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,9 @@ fn the_page_of_slices_lists_the_functions() {
         let streams = mappings.map(|mapping| format!("the stream of `{}`", table(&*mapping.table)));
         let routes = model.routes.iter().filter(|route| route.function == function.name);
         let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
-        streams.chain(routes).collect::<Vec<_>>().join(", ")
+        let schedules = model.schedules.iter().filter(|it| it.target.function == function.name);
+        let schedules = schedules.map(|schedule| format!("`{}`", schedule.expression));
+        streams.chain(routes).chain(schedules).collect::<Vec<_>>().join(", ")
     };
     let others = others.iter().map(|function| row(function, &woken(function)));
     check_table("slices", "slice | path", slices.collect());

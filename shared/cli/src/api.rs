@@ -1,0 +1,205 @@
+//! The HTTP API of a stack, as those use it who give commands.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use aws_credential_types::provider::ProvideCredentials;
+use aws_sdk_s3::primitives::{ByteStream, SdkBody};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4::SigningParams;
+use aws_smithy_http_client::default_connector;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::identity::Identity;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use ringfence_dynamo::{Clock, sdk_config};
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// Longer than API Gateway waits for a function.
+const ANSWER_TIME: Duration = Duration::from_secs(35);
+/// The service that checks the signatures of requests to API Gateway.
+const SERVICE: &str = "execute-api";
+
+/// An HTTP API. Requests to `https://` are signed as API Gateway asks for it by default. Those to `http://` are
+/// not: that is a stack on this machine, which checks nothing.
+pub(crate) struct Api {
+    url: String,
+    connector: SharedHttpConnector,
+    signer: Option<Signer>,
+}
+
+/// An answer of an API.
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) document: Value,
+}
+
+struct Signer {
+    identity: Identity,
+    region: String,
+}
+
+impl Api {
+    /// The API at a URL, with the Region and the credentials of the environment.
+    pub(crate) async fn at(url: &str) -> Result<Self> {
+        let connector = default_connector(&HttpConnectorSettings::default(), None);
+        let connector = connector.context("the HTTP client is built without TLS")?;
+        let signer = match url.starts_with("https://") {
+            true => Some(Signer::of_environment().await?),
+            false => None,
+        };
+        Ok(Self { url: url.trim_end_matches('/').to_owned(), connector, signer })
+    }
+
+    /// Posts a JSON body, under an idempotency key if one is given.
+    pub(crate) async fn post(&self, path: &str, body: &str, key: Option<&str>) -> Result<Answer> {
+        let url = format!("{}/{path}", self.url);
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        headers.extend(key.map(|key| ("idempotency-key".to_owned(), key.to_owned())));
+        if let Some(signer) = &self.signer {
+            let signed = signer.sign(&url, &headers, body, Clock::system().now_ms());
+            headers.extend(signed.with_context(|| format!("signing the request to {url}"))?);
+        }
+        let mut request = HttpRequest::new(SdkBody::from(body));
+        request.set_method("POST")?;
+        request.set_uri(url.as_str()).with_context(|| format!("{url} is not a URL"))?;
+        for (name, value) in headers {
+            request.headers_mut().try_insert(name, value)?;
+        }
+        let answer = timeout(ANSWER_TIME, self.connector.call(request)).await;
+        let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
+        let answer = answer.with_context(|| format!("{url}: no answer"))?;
+        let status = answer.status().as_u16();
+        let body = ByteStream::new(answer.into_body()).collect().await?.into_bytes();
+        let document = serde_json::from_slice(&body);
+        let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
+        Ok(Answer { status, document })
+    }
+}
+
+impl Signer {
+    async fn of_environment() -> Result<Self> {
+        let config = sdk_config().await;
+        let region = config.region().context("no Region: set AWS_REGION")?.to_string();
+        let provider =
+            config.credentials_provider().context("the environment has no credentials")?;
+        let credentials =
+            provider.provide_credentials().await.context("reading the credentials")?;
+        Ok(Self { identity: credentials.into(), region })
+    }
+
+    /// The headers that sign a POST at this time, in milliseconds since 1970.
+    fn sign(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        body: &str,
+        now_ms: u64,
+    ) -> Result<Vec<(String, String)>> {
+        let parameters = SigningParams::builder()
+            .identity(&self.identity)
+            .region(&self.region)
+            .name(SERVICE)
+            .time(UNIX_EPOCH + Duration::from_millis(now_ms))
+            .settings(SigningSettings::default())
+            .build()?
+            .into();
+        let headers = headers.iter().map(|(name, value)| (&**name, &**value));
+        let body = SignableBody::Bytes(body.as_bytes());
+        let request = SignableRequest::new("POST", url, headers, body)?;
+        let (signed, _) = sign(request, &parameters)?.into_parts();
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Ok(signed.headers().map(owned).collect())
+    }
+}
+
+/// The URL of an API.
+pub(crate) fn url(text: &str) -> Result<String, &'static str> {
+    let is_url = text.starts_with("https://") || text.starts_with("http://");
+    let wrong = "give the URL of an API, or name the stack with --stack";
+    if is_url { Ok(text.to_owned()) } else { Err(wrong) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use aws_credential_types::Credentials;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API that gives one answer; the thread returns the request.
+    fn answering(
+        status: &'static str,
+        body: &'static str,
+    ) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                let mut part = [0; 1_024];
+                let read = stream.read(&mut part).unwrap();
+                request.extend_from_slice(&part[..read]);
+            }
+            let length = body.len();
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        (url, thread)
+    }
+
+    #[tokio::test]
+    async fn a_command_is_posted_with_its_key_and_is_not_signed_on_this_machine() {
+        let (url, thread) = answering("422 x", r#"{"code":"Taken"}"#);
+        let api = Api::at(&url).await.unwrap();
+        let answer = api.post("rooms/book", r#"{"roomId":"r1"}"#, Some("k1")).await.unwrap();
+        assert_eq!((answer.status, answer.document), (422, json!({ "code": "Taken" })));
+        let request = thread.join().unwrap();
+        assert!(request.starts_with("POST /rooms/book HTTP/1.1\r\n"), "{request}");
+        for line in ["content-type: application/json", "idempotency-key: k1"] {
+            assert!(request.contains(&format!("{line}\r\n")), "{request}");
+        }
+        assert!(request.ends_with("\r\n\r\n{\"roomId\":\"r1\"}") && !request.contains("auth"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_json_and_no_answer_are_errors_that_name_the_url() {
+        let (url, thread) = answering("502 x", "<html>");
+        let api = Api::at(&url).await.unwrap();
+        let error = api.post("rooms/book", "{}", None).await.err().unwrap();
+        assert_eq!(error.to_string(), format!("{url}rooms/book: 502 without JSON"));
+        thread.join().unwrap();
+        let error = api.post("rooms/book", "{}", None).await.err().unwrap();
+        assert_eq!(error.to_string(), format!("{url}rooms/book: no answer"));
+    }
+
+    /// The signature was computed by hand, as the documentation of AWS says.
+    #[test]
+    fn a_request_to_aws_is_signed_with_all_its_headers() {
+        let credentials =
+            Credentials::new("AKIDEXAMPLE", "secret", Some("token".to_owned()), None, "test");
+        let signer = Signer { identity: credentials.into(), region: "eu-central-1".to_owned() };
+        let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
+        let signed = signer.sign(url, &headers, "{}", 1_719_100_800_000).unwrap();
+        let signed: BTreeMap<_, _> = signed.into_iter().collect();
+        assert_eq!(signed["x-amz-date"], "20240623T000000Z");
+        assert_eq!(signed["x-amz-security-token"], "token");
+        assert_eq!(
+            signed["authorization"],
+            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20240623/eu-central-1/execute-api/aws4_request, \
+             SignedHeaders=content-type;host;idempotency-key;x-amz-date;x-amz-security-token, \
+             Signature=0e2ca4a0a235813ea3461161ecf7711d553b2bd561733d199397aff02b232e01"
+        );
+    }
+}

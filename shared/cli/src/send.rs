@@ -1,0 +1,66 @@
+//! `ringfence send`: gives a command to a slice.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::process::ExitCode;
+use std::{fs, io};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use ringfence_stack::{ContextInfo, SliceInfo};
+
+use crate::api::{self, Answer, Api};
+use crate::place::near;
+
+/// The status of an answer that refuses a command.
+const REFUSED: u16 = 422;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfence send catalog/add-product --data @events/add-product/direct.json
+  ringfence send --stack ringfence-dev catalog/add-product --data @command.json --key import-17")]
+pub(crate) struct Arguments {
+    /// The slice, as `<context>/<slice>`.
+    slice: String,
+    /// The command in JSON; `@<file>` reads it from a file, `@-` from standard input.
+    #[arg(long, value_name = "JSON")]
+    data: String,
+    /// The idempotency key: however often the command is sent with it, it takes effect once.
+    #[arg(long)]
+    key: Option<String>,
+    /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
+    #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
+    api: String,
+}
+
+pub(crate) async fn send(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { slice, data, key, api } = arguments;
+    check(slice)?;
+    let data = match data.strip_prefix('@') {
+        None => data.clone(),
+        Some("-") => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("reading standard input")?;
+            text
+        }
+        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}"))?,
+    };
+    let Answer { status, document } =
+        Api::at(api).await?.post(slice, &data, key.as_deref()).await?;
+    println!("{document}");
+    Ok(match status {
+        200..300 => ExitCode::SUCCESS,
+        REFUSED => ExitCode::FAILURE,
+        _ => ExitCode::from(crate::FAILED),
+    })
+}
+
+fn check(slice: &str) -> Result<()> {
+    let name =
+        |(context, slice): (&ContextInfo, &SliceInfo)| format!("{}/{}", context.name, slice.name);
+    let known: Vec<_> = crate::members().slices().map(name).collect();
+    let known: BTreeSet<_> = known.iter().map(String::as_str).collect();
+    ensure!(known.contains(slice), "no context has the slice {slice}{}", near(slice, &known));
+    Ok(())
+}
