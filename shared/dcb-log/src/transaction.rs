@@ -83,15 +83,15 @@ impl Draft<'_> {
         let mut actions = Vec::new();
         let mut items = Vec::new();
         let mut bytes = 0;
-        let mut targets = self.effect.targets.clone();
         let mut events = Vec::with_capacity(self.effect.events.len());
-        for (at, (event, filing)) in (mint.ms..).zip(&self.effect.events) {
-            let target = targets.get_mut(&filing.partition).expect("each partition is a target");
+        for (n, (event, filing)) in self.effect.events.iter().enumerate() {
+            let target = &self.effect.targets[&filing.partition];
+            let is_beside = |(_, other): &&(_, Filing)| other.partition == filing.partition;
+            let before = self.effect.events[..n].iter().filter(is_beside).count() as u64;
             let last = target.seen.or_else(|| mint.ends.get(&filing.partition).copied());
-            let all = self.effect.targets[&filing.partition].events;
-            let slot = last.unwrap_or(0) + 1 + all - target.events;
-            target.events -= 1;
-            let event = self.place(event, filing, slot, at, target.events);
+            let slot = last.unwrap_or(0) + 1 + before;
+            let rest = target.events - 1 - before;
+            let event = self.place(event, filing, slot, mint.ms + n as u64, rest);
             let mut item = encode(&event, filing, &append_id)?;
             item.extend(self.event_id.map(|id| (EVENT_ID.to_owned(), text(id))));
             let event_bytes = item_bytes(&item);

@@ -95,6 +95,10 @@ async fn the_identical_request_is_sent_again_and_nothing_decided_again() {
     }
 }
 
+/// How often an append is sent at most.
+const SENDS_MAX: u32 = 12;
+const SENDS: usize = SENDS_MAX as usize;
+
 /// Sends one append, of a decision that has read the event's partition, through these faults. Returns how it
 /// failed, and how often it was sent.
 async fn fails(
@@ -125,7 +129,7 @@ async fn exhaustion_says_what_is_known() {
         (renamed("x").into(), PUT, Fault::error("TransactionConflictException")),
         (NewEvent::from(ordered("o1")), TRANSACTION, conflict),
     ] {
-        let many = |fault: Fault| vec![fault; 8];
+        let many = |fault: Fault| vec![fault; SENDS];
         let mut once_lost = many(Fault::error("ThrottlingException"));
         once_lost[3] = Fault::LostBefore;
         let fails = |faults| fails(event.clone(), operation, faults, None);
@@ -136,18 +140,27 @@ async fn exhaustion_says_what_is_known() {
             fails(once_lost),
         );
         assert!(
-            matches!(contention, (LogError::Store(StoreError::Contention { attempts: 8, .. }), 8)),
+            matches!(
+                contention,
+                (LogError::Store(StoreError::Contention { attempts: SENDS_MAX, .. }), SENDS)
+            ),
             "{contention:?}"
         );
         assert!(
-            matches!(throttled, (LogError::Store(StoreError::Throttled { attempts: 8 }), 8)),
+            matches!(
+                throttled,
+                (LogError::Store(StoreError::Throttled { attempts: SENDS_MAX }), SENDS)
+            ),
             "{throttled:?}"
         );
         for unknown in [unknown, once_lost] {
             assert!(
                 matches!(
                     unknown,
-                    (LogError::Store(StoreError::OutcomeUnknown { attempts: 8, .. }), 8)
+                    (
+                        LogError::Store(StoreError::OutcomeUnknown { attempts: SENDS_MAX, .. }),
+                        SENDS
+                    )
                 ),
                 "{unknown:?}"
             );
@@ -197,10 +210,13 @@ async fn an_unknown_outcome_is_not_decided_again_before_the_own_put_was_judged()
 async fn an_unknown_outcome_stays_unknown_if_no_later_send_was_judged() {
     for last in [unjudged(), Fault::error("ThrottlingException")] {
         let mut faults = vec![Fault::LostBefore, unjudged()];
-        faults.resize(8, last);
+        faults.resize(SENDS, last);
         let failed = fails(ordered("o1").into(), TRANSACTION, faults, None).await;
         assert!(
-            matches!(failed, (LogError::Store(StoreError::OutcomeUnknown { attempts: 8, .. }), 8)),
+            matches!(
+                failed,
+                (LogError::Store(StoreError::OutcomeUnknown { attempts: SENDS_MAX, .. }), SENDS)
+            ),
             "{failed:?}"
         );
     }
