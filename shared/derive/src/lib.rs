@@ -24,8 +24,8 @@
 //! }
 //! ```
 //!
-//! It takes the options of a field's tag except `skip`. Its value always exists and is one: any `TagValue`,
-//! or a reference to one.
+//! It takes the options of a field's tag except `skip`. It has exactly one value, which is always there: any
+//! `TagValue`, or a reference to one.
 //!
 //! `#[event(...)]` on an event type says how decisions read it:
 //!

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use ringfence::{
-    Access, CommandContext, DcbContext, Decisions, Never, NewEvent, Plan, SequencedEvent,
-    TagSchema, events, handle, prelude::*,
+    Access, CommandContext, DcbContext, Decisions, Never, NewEvent, Plan, Query, SequencedEvent,
+    events, handle, prelude::*,
 };
 
 use crate::prices::{Cost, cost, metered};
@@ -67,6 +67,13 @@ struct ClaimRejected {
     agent: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Event)]
+#[tag(key = "release", partition, value = format!("{project}/{version}"))]
+struct ReleaseCreated {
+    project: String,
+    version: String,
+}
+
 struct Projects;
 
 impl Context for Projects {
@@ -79,7 +86,10 @@ impl DcbContext for Projects {
     fn catalog() -> Result<Catalog, CatalogError> {
         let of_edges = [EdgeStarted::SCHEMA, ClaimExpired::SCHEMA, IterationCompleted::SCHEMA];
         let others = [ProjectInitialized::SCHEMA, FeatureCreated::SCHEMA, EdgeConverged::SCHEMA];
-        let schemas = of_edges.into_iter().chain(others).chain([ClaimRejected::SCHEMA]);
+        let schemas = of_edges
+            .into_iter()
+            .chain(others)
+            .chain([ClaimRejected::SCHEMA, ReleaseCreated::SCHEMA]);
         Catalog::new(Self::NAME, schemas)
     }
 }
@@ -234,19 +244,25 @@ fn converge() -> ConvergeEdge {
     ConvergeEdge { edge: EDGE.to_owned() }
 }
 
-/// The boundaries that the command depends on; those of partitions are marked with `=`.
-#[track_caller]
-fn boundaries<S: DcbSlice>(command: &S) -> Vec<String> {
+/// The boundaries that a command depends on if it reads these types; those of partitions are marked with `=`.
+fn planned(command: &impl ringfence::Command, types: &[&'static str]) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
-    S::check(&catalog).expect("the slice can start");
-    let shape: &[TagSchema] = command.shape();
-    let plan = Plan::new(&S::query(shape, command.tags(), &catalog), &catalog).expect("a plan");
+    let types = types.iter().copied();
+    let query = Query::of_command(command.shape(), command.tags(), types, &catalog);
     let name = |read: &ringfence::Read| match &read.access {
         Access::Partition => format!("={}", read.boundary),
         Access::TagItems(_) => read.boundary.to_string(),
         other => panic!("{} is read by {other:?}", read.boundary),
     };
-    plan.reads.iter().map(name).collect()
+    Plan::new(&query, &catalog).expect("a plan").reads.iter().map(name).collect()
+}
+
+/// Those of a slice that can start.
+#[track_caller]
+fn boundaries<S: DcbSlice>(command: &S) -> Vec<String> {
+    let catalog = Projects::catalog().expect("no contradictions");
+    S::check(&catalog).expect("the slice can start");
+    planned(command, S::Reads::TYPES)
 }
 
 const IS_EDGE: &str = "=edge:shop%2Flogin%2Fdesign";
@@ -262,6 +278,37 @@ fn each_command_depends_on_the_boundaries_that_its_tags_name() {
     assert_eq!(boundaries(&claim("c1", &OTHERS)), [attempt, IS_EDGE, cart, OF_FEATURE, search]);
     assert_eq!(boundaries(&complete()), [IS_EDGE]);
     assert_eq!(boundaries(&converge()), [IS_EDGE, OF_FEATURE, "project:shop"]);
+}
+
+/// A feature that was born on an edge ends there.
+#[derive(Command)]
+struct FoldBack {
+    #[tag(key = "edge", partition)]
+    edge: String,
+    #[tag(key = "feature", cross_partition)]
+    child: String,
+}
+
+/// A release names the features in it, and its own name is the project's with a version.
+#[derive(Command)]
+#[tag(key = "release", partition, value = format!("{project}/{version}"))]
+struct CreateRelease {
+    project: String,
+    version: String,
+    #[tag(key = "feature", cross_partition)]
+    features: Vec<String>,
+}
+
+#[test]
+fn a_partition_and_what_is_read_across_partitions_are_two_boundaries() {
+    let fold = FoldBack { edge: EDGE.to_owned(), child: OTHERS[1].to_owned() };
+    let types = ["FeatureCreated", "EdgeStarted", "EdgeConverged"];
+    assert_eq!(planned(&fold, &types), [IS_EDGE, "feature:shop%2Fcart"]);
+    let [project, version] = [PROJECT, "1.0.0"].map(str::to_owned);
+    let release = CreateRelease { project, version, features: features(&OTHERS) };
+    let types = ["ReleaseCreated", "FeatureCreated", "EdgeConverged"];
+    let [search, cart] = ["feature:shop%2Fsearch", "feature:shop%2Fcart"];
+    assert_eq!(planned(&release, &types), [cart, search, "=release:shop%2F1.0.0"]);
 }
 
 #[test]
