@@ -12,7 +12,7 @@ use ringfence::{DcbContext, Decisions, Envelope, Outcome, SequencedEvent, handle
 use ringfence_dynamo::{Item, to_attribute};
 use serde_json::{Value, json};
 
-use crate::shop::{PackParcel, ProductCatalog};
+use ringfence_programs::shop::{PackParcel, ProductCatalog};
 use crate::world::{EVENTS, World};
 
 const SOURCE: &str = "reventless";
