@@ -51,7 +51,6 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     let retries = Retries { attempts_max: Some(1), age_max: None };
     let pattern = json!({ "source": ["ordering"], "detail-type": ["OrderPlaced"] });
     let model = Model {
-        tables: Vec::new(),
         functions: vec![Function {
             id: "OnOrder".to_owned(),
             binary: "on-order".to_owned(),
@@ -62,8 +61,6 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             retries,
             on_failure: arn("failed"),
         }],
-        routes: Vec::new(),
-        mappings: Vec::new(),
         buses: vec!["topic".to_owned()],
         rules: vec![Rule {
             name: "OnOrder".to_owned(),
@@ -75,9 +72,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
                 dead_letter_queue: arn("undelivered"),
             }],
         }],
-        queues: Vec::new(),
-        buckets: Vec::new(),
-        outputs: BTreeMap::new(),
+        ..Model::default()
     };
     let queues = Queues::new(["failed".to_owned(), "undelivered".to_owned()]);
     let notices = Notices::default();

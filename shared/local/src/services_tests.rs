@@ -19,17 +19,7 @@ async fn start() -> String {
 }
 
 async fn start_with(buckets: Buckets) -> String {
-    let model = Model {
-        tables: Vec::new(),
-        functions: Vec::new(),
-        routes: Vec::new(),
-        mappings: Vec::new(),
-        buses: vec!["topic".to_owned()],
-        rules: Vec::new(),
-        queues: Vec::new(),
-        buckets: Vec::new(),
-        outputs: BTreeMap::new(),
-    };
+    let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
     let queues = Queues::new(["dead".to_owned()]);
     let notices = Notices::default();
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::pattern::Pattern;
 
 /// The stack that a template describes.
+#[derive(Default)]
 pub struct Model {
     /// The tables.
     pub tables: Vec<Table>,

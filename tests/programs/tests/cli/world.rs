@@ -235,17 +235,7 @@ fn outputs() -> BTreeMap<String, String> {
 }
 
 async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
-    let model = Model {
-        tables: Vec::new(),
-        functions: Vec::new(),
-        routes: Vec::new(),
-        mappings: Vec::new(),
-        buses: vec!["topic".to_owned()],
-        rules: Vec::new(),
-        queues: Vec::new(),
-        buckets: Vec::new(),
-        outputs: BTreeMap::new(),
-    };
+    let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
     let router = services::router(Services {
         bus: Bus::new(&model, Arc::new(Nobody), destinations, notices.clone()),
