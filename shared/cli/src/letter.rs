@@ -104,7 +104,7 @@ impl Letter {
         let payload = object["payload"].as_str().context("the object has no payload")?;
         let mut payload: Value =
             serde_json::from_str(payload).context("the object's payload is not JSON")?;
-        let Value::Array(records) = payload["Records"].take() else {
+        let Some(Value::Array(records)) = payload.get_mut("Records").map(Value::take) else {
             bail!("the object's payload has no records of a stream");
         };
         let work = match to {
@@ -327,6 +327,10 @@ mod tests {
             Partition::of_document(&stream),
         ];
         assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
-        assert!(Letter::of_object(r#"{"payload":"{}"}"#, To::Bus).is_err());
+        for payload in ["{}", "[]", "null"] {
+            let object = json!({ "payload": payload }).to_string();
+            let error = Letter::of_object(&object, To::Bus).expect_err("no batch").to_string();
+            assert_eq!(error, "the object's payload has no records of a stream");
+        }
     }
 }

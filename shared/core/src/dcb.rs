@@ -137,7 +137,30 @@ pub enum SliceError {
         /// The event type.
         event_type: Name,
     },
-    /// No read returns a consumed type.
+    /// A consumed type lacks a tag of the command, so nothing asks for its events.
+    #[error(
+        "{slice}: no read returns {event_type}, because it has no {keys}, and a decision reads the \
+         events that have all tags of its command: give the event the tag, mark the command's field \
+         #[tag(skip)], make the field a list, so that each tag is read on its own, or ask for \
+         {event_type} in the slice's own `query`"
+    )]
+    Lacks {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: Name,
+        /// The tags that it lacks.
+        keys: String,
+    },
+    /// The slice's own query forgets a type that its fold knows.
+    #[error("{slice}: its query does not ask for {event_type}; write a clause for it")]
+    NotAsked {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: Name,
+    },
+    /// The query has no plan.
     #[error("{slice}: {source}")]
     Route {
         /// The slice.
@@ -271,17 +294,32 @@ fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan
 /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
 /// reads.
 fn check_routes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |source| SliceError::Route { slice: S::NAME, source };
-    let plan = made_up::<S>(shape, &[], catalog).map_err(error)?;
+    let (slice, error) = (S::NAME, |source| SliceError::Route { slice: S::NAME, source });
+    let plan = made_up::<S>(shape, &[], catalog);
     for &event_type in S::Reads::TYPES {
-        if catalog.schema(event_type).is_none() {
+        let Some(schema) = catalog.schema(event_type) else {
             return Err(error(PlanError::UnknownType(event_type.to_owned())));
-        }
-        if !plan.reads.iter().any(|read| read.types.contains(event_type)) {
-            let keys: Vec<&str> = shape.iter().map(|tag| &*tag.key).collect();
+        };
+        let is_read = match &plan {
+            Ok(plan) => plan.reads_type(event_type),
+            // The query asks for nothing, and so not for this type.
+            Err(PlanError::Nothing) => false,
+            Err(reason) => return Err(error(reason.clone())),
+        };
+        if !is_read {
+            let has = |key: &Name| schema.tags.iter().any(|tag| tag.key == *key);
+            let lacking: Vec<&str> = shape
+                .iter()
+                .map(|tag| &tag.key)
+                .filter(|key| !has(key))
+                .map(|key| &**key)
+                .collect();
             let event_type = event_type.into();
-            return Err(error(PlanError::NoRoute { event_type, keys: keys.join(" or ") }));
+            return Err(match &lacking[..] {
+                [] => SliceError::NotAsked { slice, event_type },
+                _ => SliceError::Lacks { slice, event_type, keys: lacking.join(" and no ") },
+            });
         }
     }
-    Ok(())
+    plan.map(drop).map_err(error)
 }

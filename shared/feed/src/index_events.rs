@@ -26,7 +26,7 @@ use crate::partition::{Doorbell, Partition};
 
 pub use run::{run, variables};
 
-/// The reason why a letter is not sent.
+/// Why a letter was never sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";
 
 /// Indexes partitions.
@@ -92,7 +92,7 @@ struct Batch<'r> {
     records: &'r [Value],
     /// Partitions to index.
     due: BTreeMap<Partition, Due>,
-    /// Letters to keep, each with the record that it is about and the reason why it is not kept yet.
+    /// Letters to keep, each with the record that it is about and why it is not kept yet.
     letters: Vec<(usize, Value, String)>,
     report: Report,
 }
@@ -151,15 +151,15 @@ impl<'r> Batch<'r> {
     fn bury(&mut self, record: usize, letter: Value) {
         let (cause, partition) = (&letter["cause"], &letter["partition"]);
         tracing::error!(%cause, %partition, "dead letter");
-        self.letters.push((record, letter, String::new()));
+        self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
     }
 
-    /// Keeps one letter after another. Those that are not reached in time are not sent.
+    /// Keeps one letter after another. One that is not reached in time is not sent, and its reason stays.
     async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
-        for (record, letter, _) in std::mem::take(&mut self.letters) {
+        for (record, letter, reason) in std::mem::take(&mut self.letters) {
             let time = retry.left().unwrap_or(Duration::MAX);
             if time.is_zero() {
-                self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
+                self.letters.push((record, letter, reason));
                 continue;
             }
             match timeout(time, letters.keep(letter.clone())).await {

@@ -47,8 +47,8 @@ impl Reader {
         if level > LEVELS_MAX {
             return Err(self.wrong(format_args!("nests deeper than {LEVELS_MAX} levels")));
         }
-        match text.as_bytes()[0] {
-            b'{' => {
+        match text.as_bytes().first() {
+            Some(b'{') => {
                 let mut object = Map::new();
                 for (name, raw) in parse::<Members>(self.field(), text)?.0 {
                     let dot = if self.path.is_empty() { "" } else { "." };
@@ -62,14 +62,14 @@ impl Reader {
                 }
                 Ok(Value::Object(object))
             }
-            b'[' => {
+            Some(b'[') => {
                 let items = parse::<Vec<&RawValue>>(self.field(), text)?.into_iter().enumerate();
                 let mut read = |(n, raw)| {
                     self.inside(&format!("[{n}]"), |reader| reader.value(raw, level + 1))
                 };
                 items.map(&mut read).collect::<Result<_, _>>().map(Value::Array)
             }
-            b'-' | b'0'..=b'9' => number(text).map(Value::Number).ok_or_else(|| {
+            Some(b'-' | b'0'..=b'9') => number(text).map(Value::Number).ok_or_else(|| {
                 self.wrong(
                     "is a number that can't be kept as it is: a whole number has 64 bits, any \
                      other 15 to 17 digits and at most 1.7e308; send it as a text",

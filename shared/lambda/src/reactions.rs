@@ -22,8 +22,8 @@ const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
 /// The records of a batch, or an error if the payload is not a batch.
 pub fn records(event: &mut LambdaEvent<Value>) -> Result<Vec<Value>, &'static str> {
-    match event.payload["Records"].take() {
-        Value::Array(records) => Ok(records),
+    match event.payload.get_mut("Records").map(Value::take) {
+        Some(Value::Array(records)) => Ok(records),
         _ => Err("the payload has no Records, so it is not a batch of a stream"),
     }
 }
@@ -107,6 +107,8 @@ impl Letters for LetterQueue {
 
 #[cfg(test)]
 mod tests {
+    use lambda_runtime::Context;
+
     use super::*;
 
     fn record(text: &str) -> Value {
@@ -115,6 +117,15 @@ mod tests {
             "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": "1" } },
             "NewImage": { "n": { "N": "3" }, "text": { "S": text } },
         }})
+    }
+
+    #[test]
+    fn a_payload_that_is_no_batch_is_refused() {
+        let of = |payload| records(&mut LambdaEvent::new(payload, Context::default()));
+        assert_eq!(of(json!({ "Records": [1] })), Ok(vec![json!(1)]));
+        for payload in [json!({}), json!({ "Records": 1 }), json!([]), json!("x"), json!(null)] {
+            assert!(of(payload).is_err());
+        }
     }
 
     #[test]

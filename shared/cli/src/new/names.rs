@@ -14,8 +14,11 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Crates that come with Rust.
-const RUST_CRATES: [&str; 5] = ["alloc", "core", "proc-macro", "std", "test"];
+/// Crates that come with Rust, that every context depends on, or that test a stack.
+const CRATES: [&str; 7] = ["alloc", "core", "proc-macro", "ringfence", "std", "test", "tests"];
+
+/// Folders of cargo in `target/`, which no binary can have as its name.
+const CARGO_FOLDERS: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
 /// Verbs whose past participle does not end in `ed`, or doubles its last letter.
 const IRREGULAR: [(&str, &str); 38] = [
@@ -93,10 +96,21 @@ pub(super) fn check(what: &str, name: &str) -> Result<()> {
 /// # Errors
 /// Names the crate.
 pub(super) fn check_crate(name: &str) -> Result<()> {
-    let reserved = RUST_CRATES.contains(&name) || name == "ringfence" || name == "tests";
     ensure!(
-        !reserved,
-        "a crate of the name {name} exists in Rust or Ringfence: choose another name"
+        !CRATES.contains(&name),
+        "a crate of the name {name} exists in Rust or in every stack: choose another name for the context"
+    );
+    Ok(())
+}
+
+/// Refuses a name that no binary can have.
+///
+/// # Errors
+/// Says who has the name.
+pub(super) fn check_target(name: &str) -> Result<()> {
+    ensure!(
+        !CARGO_FOLDERS.contains(&name),
+        "cargo has a folder {name} where the slice's binary would be: choose another name for the slice"
     );
     Ok(())
 }
@@ -210,6 +224,11 @@ mod tests {
             assert!(error.contains(said), "{name}: {error}");
         }
         check("the slice", &"a".repeat(64)).unwrap();
-        assert!(check_crate("core").is_err());
+        for name in ["core", "tests"] {
+            let error = check_crate(name).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("choose another name"), "{error}");
+        }
+        let error = check_target("build").unwrap_err().to_string();
+        assert!(error.contains("folder build"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
 use super::edit::{add_arm, add_member, add_module, add_to_list, add_variant};
-use super::names::{Deed, camel, check, id_type, pascal, snake};
+use super::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use super::plan::{Plan, fill};
 use super::template;
 
@@ -68,6 +68,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
 
 /// A binary is built once, so no other context may have one of this name.
 fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
+    check_target(slice)?;
     let text = plan.read("template.yaml")?;
     ensure!(
         !template::is_of_binary(&text, slice),
@@ -93,7 +94,9 @@ fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     let body = text[at..].split('}').next().unwrap_or_default();
     let fields = body.lines().filter_map(|line| line.split(':').next());
     let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
-    let field = camel(fields.find(|field| field.ends_with("_id")).unwrap_or(id));
+    let is_id =
+        |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
+    let field = camel(fields.find(is_id).unwrap_or(id));
     let partition = match found.log {
         Log::Dcb => format!("{field}:one"),
         Log::Aggregate => format!("{context}#one"),

@@ -99,6 +99,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("rooms", "book-room", None, "cargo ringfence new-context rooms"),
         ("carts", "BookRoom", None, "is not in kebab case"),
         ("carts", "move", None, "is a keyword of Rust"),
+        ("carts", "build", None, "cargo has a folder build"),
         ("carts", "place-order", None, "names of binaries are unique"),
         ("carts", "facts", None, "is not the slice facts"),
         ("carts", "book", Some("CheckedOut"), "such as carts/CheckedOut"),
@@ -117,6 +118,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("stack", "is not a context"),
         ("serde", "has a dependency serde already"),
         ("core", "a crate of the name core"),
+        ("tests", "a crate of the name tests"),
         ("my_rooms", "is not in kebab case"),
     ] {
         let refused = run(&folder, |plan| context::add(plan, name, Log::Dcb));
@@ -154,8 +156,8 @@ fn a_git_tree_with_changes_is_left_alone() {
     add(false).unwrap();
 }
 
-#[test]
-fn a_new_stack_has_its_own_functions_and_a_context_can_be_added_to_it() {
+#[tokio::test]
+async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let source = super::stack::Source::of_checkout(&ringfence_local::workspace_root());
     run(&folder, |plan| super::stack::add(plan, "my-shop", &source)).unwrap();
@@ -170,6 +172,10 @@ fn a_new_stack_has_its_own_functions_and_a_context_can_be_added_to_it() {
     expected.extend(serving);
     expected.sort_unstable();
     assert_eq!(functions, expected);
+    let dynamo = ringfence_local::embedded::Embedded::start().await.unwrap();
+    for table in &model.tables {
+        dynamo.create_table(&table.properties, &table.name).unwrap();
+    }
     let text = fs::read_to_string(folder.path().join("template.yaml")).unwrap();
     for of_the_examples in ["carts", "customers", "tag_", ".md"] {
         assert!(!text.contains(of_the_examples), "{of_the_examples}");

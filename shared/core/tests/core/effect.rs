@@ -81,6 +81,18 @@ fn a_partition_read_by_fenced_types_alone_is_guarded_by_their_counts() {
     assert!(elsewhere.fences.is_empty(), "{:?}", elsewhere.fences);
 }
 
+/// A tag that partitions events and is read across partitions counts those of others as well.
+#[derive(Event)]
+#[event(fenced)]
+struct Joined {
+    #[tag(partition, cross_partition)]
+    guest_id: String,
+}
+
+fn joined() -> NewEvent {
+    Joined { guest_id: "g1".to_owned() }.into()
+}
+
 #[test]
 fn a_partitions_fence_counts_its_fenced_types_alone() {
     let counted = effect(events![booked("r1", "g1"), closed("r1"), booked("r2", "g1")], None);
@@ -88,43 +100,26 @@ fn a_partitions_fence_counts_its_fenced_types_alone() {
     let of_guest = fence(&[], &[("Booked", 2)]);
     let expected = [(room("r1"), of_room), (BoundaryId::tag("guestId", "g1"), of_guest)];
     assert_eq!(counted.fences, expected.into());
-    // A tag that partitions events and is read across partitions counts those of others as well.
-    #[derive(Event)]
-    #[event(fenced)]
-    struct Joined {
-        #[tag(partition, cross_partition)]
-        guest_id: String,
-    }
-    let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
-    let events = events![Joined { guest_id: "g1".to_owned() }];
-    let joined = Effect::new(&catalog, events, None, 0).unwrap();
+    let guests = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
+    let joined = Effect::new(&guests, vec![joined()], None, 0).unwrap();
     let of_guest = fence(&[], &[("Joined", 1)]);
     assert_eq!(joined.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());
 }
 
 #[test]
 fn a_slot_that_a_tags_read_showed_is_where_a_put_begins_and_not_what_was_seen() {
-    #[derive(Event)]
-    #[event(fenced)]
-    struct Joined {
-        #[tag(partition, cross_partition)]
-        guest_id: String,
-    }
     let catalog = Catalog::new("guests", [Joined::SCHEMA]).unwrap();
-    let joined = || events![Joined { guest_id: "g1".to_owned() }];
     let log = MemoryLog::new(catalog.clone());
-    joined().into_iter().chain(joined()).for_each(|event| crate::decide::append(&log, event));
+    [joined(), joined()].into_iter().for_each(|event| crate::decide::append(&log, event));
     let guest = Tag::new("guestId", "g1");
     let items = vec![QueryItem { tags: vec![guest], types: vec!["Joined".into()] }];
     let plan = Plan::new(&Query { items }, &catalog).unwrap();
     assert!(!plan.reads[0].fenced, "it is not read as a partition");
     let seen = observed(&log, &plan);
     let guest = BoundaryId::tag("guestId", "g1");
-    let effect = Effect::new(&catalog, joined(), Some(&seen), 0).unwrap();
-    assert_eq!(
-        effect.targets,
-        [(guest.clone(), Target { events: 1, seen: None, hint: Some(2) })].into()
-    );
+    let effect = Effect::new(&catalog, vec![joined()], Some(&seen), 0).unwrap();
+    let target = Target { events: 1, seen: None, hint: Some(2) };
+    assert_eq!(effect.targets, [(guest.clone(), target)].into());
     assert_eq!(effect.fences, [(guest, fence(&[("Joined", 2)], &[("Joined", 1)]))].into());
 }
 

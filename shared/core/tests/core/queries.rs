@@ -48,6 +48,12 @@ enum Audits {
 }
 
 #[derive(Reads)]
+enum Both {
+    Opened,
+    Audited,
+}
+
+#[derive(Reads)]
 enum Everything {
     Opened,
     Stocked,
@@ -186,7 +192,7 @@ struct Forgets {
 }
 
 slice!(
-    Forgets reads Everything, writes |it: &Forgets| vec![opened(&it.account_id)],
+    Forgets reads Both, writes |it: &Forgets| vec![opened(&it.account_id)],
     query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened")]
 );
 
@@ -220,15 +226,47 @@ slice!(
 #[test]
 fn a_slice_does_not_start_whose_own_query_is_wrong() {
     let catalog = catalog().unwrap();
-    let keys = "accountId".to_owned();
-    let source = PlanError::NoRoute { event_type: "Stocked".into(), keys };
-    let error = SliceError::Route { slice: "Forgets", source };
+    let error = SliceError::NotAsked { slice: "Forgets", event_type: "Audited".into() };
     assert_eq!(Forgets::check(&catalog), Err(error));
     let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked".into() };
     assert_eq!(AsksForMore::check(&catalog), Err(error));
     let source = PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() };
     let error = SliceError::Route { slice: "AsksForBoth", source };
     assert_eq!(AsksForBoth::check(&catalog), Err(error));
+}
+
+/// Like [`OpenWith`], without a query of its own: no event has both tags.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct OpenBoth {
+    #[tag(partition)]
+    account_id: String,
+    product_id: String,
+}
+
+slice!(OpenBoth reads Everything, writes |it: &OpenBoth| vec![opened(&it.account_id)]);
+
+/// Reads the account, and a type that is not of an account.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct OpenStocked {
+    #[tag(partition)]
+    account_id: String,
+}
+
+slice!(OpenStocked reads Everything, writes |it: &OpenStocked| vec![opened(&it.account_id)]);
+
+#[test]
+fn a_slice_does_not_start_that_reads_a_type_without_a_tag_of_its_command() {
+    let catalog = catalog().unwrap();
+    let lacks = |slice, event_type: &'static str, key: &str| {
+        Err(SliceError::Lacks { slice, event_type: event_type.into(), keys: key.to_owned() })
+    };
+    let error = OpenBoth::check(&catalog);
+    assert_eq!(error, lacks("OpenBoth", "Opened", "productId"));
+    assert_eq!(OpenStocked::check(&catalog), lacks("OpenStocked", "Stocked", "accountId"));
+    let said = error.unwrap_err().to_string();
+    for part in ["Opened, because it has no productId", "#[tag(skip)]", "a list", "own `query`"] {
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 /// Reads the events of a type, whichever account they are of.

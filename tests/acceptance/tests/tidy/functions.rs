@@ -1,4 +1,4 @@
-//! The tables of functions in the documentation.
+//! The tables of functions and views in the documentation.
 
 use std::{env, fs};
 
@@ -29,33 +29,49 @@ fn the_page_of_slices_lists_the_functions() {
         streams.chain(routes).chain(schedules).collect::<Vec<_>>().join(", ")
     };
     let others = others.iter().map(|function| row(function, &woken(function)));
-    check_table("slices", "slice | path", slices.collect());
-    check_table("functions", "function | woken by", others.collect());
+    let page = "docs/slices.md";
+    check_table(page, "slices", "slice | path | what it does", slices.collect());
+    check_table(page, "functions", "function | woken by | what it does", others.collect());
 }
 
-/// The page that has the tables of slices and functions.
-const PAGE: &str = "docs/slices.md";
+#[test]
+fn the_page_of_views_lists_the_views() {
+    let stack = stack::stack();
+    let views = stack.contexts.iter().flat_map(|context| {
+        context.views.iter().map(|view| {
+            let file = view.name.replace('-', "_");
+            let source = format!("functions/{}/src/views/{file}.rs", context.name);
+            let text = fs::read_to_string(workspace_root().join(&source)).unwrap();
+            let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
+            let summary = lines.collect::<Vec<_>>().join(" ");
+            let (name, summary) = summary.split_once(": ").unwrap();
+            assert_eq!(name, view.name, "{source}");
+            format!("| [`{name}`](../{source}) | `GET /{name}` | {summary} |\n")
+        })
+    });
+    check_table("docs/views.md", "views", "view | path | what it shows", views.collect());
+}
 
-/// Compares a table of the page, between its marks, with the expected one, or writes it.
-fn check_table(name: &str, columns: &str, rows: String) {
-    let path = workspace_root().join(PAGE);
-    let page = fs::read_to_string(&path).unwrap();
-    let begin = page.find(&format!("<!-- {name}:")).expect("the page has the table");
-    let begin = begin + page[begin..].find('\n').unwrap() + 1;
-    let end = page[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
+/// Compares a table of a page, between its marks, with the expected one, or writes it.
+fn check_table(page: &str, name: &str, columns: &str, rows: String) {
+    let path = workspace_root().join(page);
+    let text = fs::read_to_string(&path).unwrap();
+    let begin = text.find(&format!("<!-- {name}:")).expect("the page has the table");
+    let begin = begin + text[begin..].find('\n').unwrap() + 1;
+    let end = text[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
     let end = begin + end;
-    let table = format!("| {columns} | what it does |\n|---|---|---|\n{rows}");
+    let table = format!("| {columns} |\n|---|---|---|\n{rows}");
     if env::var_os("UPDATE").is_some() {
-        fs::write(&path, format!("{}{table}{}", &page[..begin], &page[end..])).unwrap();
+        fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
     } else {
         let lines = |table: &str| table.lines().map(str::to_owned).collect();
         let lines = differences(
-            &lines(&page[begin..end]),
+            &lines(&text[begin..end]),
             &lines(&table),
-            |row| format!("{PAGE} lacks the row {row}"),
-            |row| format!("{PAGE} has the row {row}"),
+            |row| format!("{page} lacks the row {row}"),
+            |row| format!("{page} has the row {row}"),
         );
         let write = "`UPDATE=1 cargo test --test tidy` writes the table";
-        assert!(page[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
+        assert!(text[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
     }
 }

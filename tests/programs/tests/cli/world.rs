@@ -1,7 +1,6 @@
 //! The tables, the bus, a queue and a bucket, and the command beside them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::Receiver;
 
-use crate::shop::{OrderId, ProductCatalog, ProductDemandRecorded, ProductId};
+use ringfence_programs::shop::{OrderId, ProductCatalog, ProductDemandRecorded, ProductId};
 
 pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
@@ -89,7 +88,7 @@ impl World {
 
     /// The command with the environment of the stack.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(ringfence());
+        let mut command = ringfence();
         command.args(arguments).stdin(Stdio::null());
         command.envs([
             ("AWS_ACCESS_KEY_ID", "local"),
@@ -253,10 +252,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     url
 }
 
-/// The command line of the stack, as `examples/ringfence.rs` makes it. `cargo test` builds it, but `cargo test --test
-/// cli` does not: run `cargo build --example ringfence` before.
-pub(crate) fn ringfence() -> PathBuf {
-    let test = std::env::current_exe().expect("this test");
-    let target = test.parent().and_then(Path::parent).expect("target/<profile>/deps/<test>");
-    target.join("examples/ringfence")
+/// The command line of the stack.
+pub(crate) fn ringfence() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_ringfence-of-a-shop"))
 }

@@ -4,8 +4,8 @@ use ringfence_feed::Index;
 use ringfence_views::{Definition, Generation, Projector, Ran};
 use serde_json::json;
 
-use crate::shop::{CatalogProducts, ProductAdded, ProductNameChanged};
 use crate::world::{INDEX, VIEWS, World};
+use ringfence_programs::shop::{CatalogProducts, ProductAdded, ProductNameChanged};
 
 fn added(product: &str, description: &str) -> Vec<NewEvent> {
     events![ProductAdded {

@@ -1,9 +1,8 @@
 use crate::world::ringfence;
-use std::process::Command;
 
 /// The command without an environment that names anything.
 fn refused(arguments: &str) -> String {
-    let mut ringfence = Command::new(ringfence());
+    let mut ringfence = ringfence();
     for name in [
         "EVENT_TABLE",
         "INDEX_TABLE",
@@ -73,7 +72,7 @@ fn an_empty_value_is_refused_by_the_name_of_its_flag() {
         ("document-table", &["documents", "verify"]),
         ("stack", &["tail", "--index-table", "i"]),
     ] {
-        let mut ringfence = Command::new(ringfence());
+        let mut ringfence = ringfence();
         let output = ringfence.args(rest).args([&format!("--{flag}"), ""]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
@@ -93,7 +92,7 @@ fn check_call(line: &str) {
     let words: Vec<&str> = line.split_whitespace().skip(1).collect();
     let is_name = |word: &&&str| !word.starts_with('-');
     let command: Vec<_> = words.iter().take_while(is_name).take(2).collect();
-    let mut ringfence = Command::new(ringfence());
+    let mut ringfence = ringfence();
     let help = ringfence.args(&command).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     for flag in words.iter().filter(|word| word.starts_with("--")) {
@@ -137,7 +136,7 @@ fn every_command_shows_an_example() {
         "checkpoint set",
         "redrive",
     ] {
-        let mut ringfence = Command::new(ringfence());
+        let mut ringfence = ringfence();
         let help = ringfence.args(command.split(' ')).arg("--help").output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
         assert!(help.contains(&format!("  ringfence {command}")), "{command}: {help}");

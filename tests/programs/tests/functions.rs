@@ -1,6 +1,6 @@
 //! Real processes under the real runtime API.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use ringfence_local::{
     functions::Functions,
@@ -11,7 +11,7 @@ use ringfence_local::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A workspace whose one binary is the example `echo`, and its running function.
+/// A workspace whose one binary is `echo`, and its running function.
 async fn start(timeout: Duration) -> (TempDir, Functions) {
     let folder = TempDir::new().expect("a folder");
     let root = folder.path();
@@ -20,7 +20,8 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     fs::create_dir_all(root.join("target/debug")).expect("a folder");
     fs::write(root.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(root.join("src/main.rs"), "fn main() {}").expect("a source");
-    std::os::unix::fs::symlink(example(), root.join("target/debug/echo")).expect("a link");
+    let echo = env!("CARGO_BIN_EXE_echo");
+    std::os::unix::fs::symlink(echo, root.join("target/debug/echo")).expect("a link");
 
     let definition = Function {
         id: "Echo".to_owned(),
@@ -39,13 +40,6 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
         .await
         .expect("functions");
     (folder, functions)
-}
-
-/// The example's binary lies beside this test's, one folder up.
-fn example() -> std::path::PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    let target = test.ancestors().nth(2).map(Path::to_owned).expect("a folder");
-    target.join("examples/echo")
 }
 
 #[tokio::test]

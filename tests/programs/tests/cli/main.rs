@@ -9,6 +9,5 @@ mod logs;
 mod parked;
 mod redrive;
 mod replay;
-mod shop;
 mod together;
 mod world;

@@ -1,10 +1,4 @@
 //! A small stack with a context on each log.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "the command line and the tests each use a part of it"
-)]
-
 use std::collections::BTreeSet;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};

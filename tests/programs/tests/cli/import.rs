@@ -12,8 +12,8 @@ use ringfence::{DcbContext, Decisions, Envelope, Outcome, SequencedEvent, handle
 use ringfence_dynamo::{Item, to_attribute};
 use serde_json::{Value, json};
 
-use crate::shop::{PackParcel, ProductCatalog};
 use crate::world::{EVENTS, World};
+use ringfence_programs::shop::{PackParcel, ProductCatalog};
 
 const SOURCE: &str = "reventless";
 const IMPORT: [&str; 4] = ["import", "--from", "reventless", SOURCE];
