@@ -68,7 +68,7 @@ impl From<StoreError> for HandleError {
 
 /// Runs `command` through its slice on `log`.
 ///
-/// An answer that appends nothing is given only after a snapshot shows that nothing was added to what was seen
+/// An answer that appends nothing is given only after a look shows that nothing was added to what was seen
 /// (rule 6). With an idempotency key that is also the answer to a repeat: the events of the first run (rule
 /// 10). After a conflict the events that were missed are folded and the command is decided again: where they do
 /// not concern it, it decides the same, for `decide` is pure.
@@ -173,7 +173,7 @@ struct Attempt<'a, S, L: ?Sized> {
 
 struct Decided<S: DcbSlice> {
     outcome: Outcome,
-    /// What the handler may keep: it holds as of the commit or the snapshot.
+    /// What the handler may keep: it holds as of the commit or the answer.
     model: Option<Model<S>>,
     repeated: bool,
 }

@@ -104,6 +104,7 @@ mod command;
 mod dcb;
 mod decide;
 mod effect;
+mod error;
 mod event;
 pub mod kit;
 pub mod limits;
@@ -132,12 +133,10 @@ pub use command::{
 pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
+pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError};
 pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
 pub use limits::{ACTIONS_MAX, EVENT_BYTES_MAX, TRANSACTION_BYTES_MAX};
-pub use log::{
-    Append, Appended, Change, Conflict, Consistency, EventLog, LimitExceeded, LimitKind, LogError,
-    Outcome, StoreError,
-};
+pub use log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
 pub use once::events_are_record;

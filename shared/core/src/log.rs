@@ -1,7 +1,5 @@
 //! What a log promises to the decide loop.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
 use futures::{
@@ -12,8 +10,7 @@ use futures::{
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, CommandRecord, Envelope, EventRef, FilingError, KeyReused, Name, NewEvent, Plan,
-    Seen, SequencedEvent,
+    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Seen, SequencedEvent,
 };
 
 /// How fresh a read of the base table is. Either is safe: the append's condition decides.
@@ -97,7 +94,7 @@ pub trait EventLog: Send + Sync {
     /// Appends all of the events or none, only if nothing has been added to what was seen.
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
 
-    /// Whether what was seen is still everything, in one snapshot taken now; `Some` names what was added.
+    /// Whether what was seen is still everything, as of one moment, now; `Some` names what was added.
     fn verify<'a>(
         &'a self,
         seen: &'a Seen,
@@ -186,226 +183,3 @@ macro_rules! forward {
 }
 
 forward!(&L, Box<L>, Arc<L>);
-
-/// What was added to the boundaries that a decision read: at least one change.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-pub struct Conflict(pub Vec<Change>);
-
-/// What was added to one boundary since the decision read it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Change {
-    /// A partition has an event in the slot after the last one seen.
-    #[error("{partition} has {event_type} in slot {slot}, which was free")]
-    Slot {
-        /// The partition.
-        partition: BoundaryId,
-        /// The slot.
-        slot: u64,
-        /// The type of the event that is there.
-        event_type: Name,
-    },
-    /// A fence counts other than what was seen.
-    #[error("{boundary} holds {found} {event_type}, seen {seen}")]
-    Count {
-        /// The boundary.
-        boundary: BoundaryId,
-        /// The event type.
-        event_type: Name,
-        /// How many the decision has seen.
-        seen: u64,
-        /// How many the fence counts.
-        found: u64,
-    },
-}
-
-/// Which limit is exceeded, for a program that handles one differently from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LimitKind {
-    /// The boundaries of one decision.
-    Boundaries,
-    /// A partition key, made of tags.
-    Key,
-    /// One event.
-    Event,
-    /// What one append writes: its events and what goes with them.
-    Append,
-    /// The condition on one boundary.
-    Condition,
-    /// The versions of one stream.
-    Version,
-    /// The item that holds a stream's latest events and unfolds.
-    Tip,
-    /// A view's row.
-    Row,
-    /// The id of a view's row.
-    RowId,
-}
-
-/// Input that is larger than a limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{subject}: {found} {unit}, limit {limit}; {advice}")]
-pub struct LimitExceeded {
-    /// Which limit.
-    pub kind: LimitKind,
-    /// What is too large, by its name: a field, a tag, an event type.
-    pub subject: String,
-    /// How large it is.
-    pub found: u64,
-    /// How large it may be.
-    pub limit: u64,
-    /// In what.
-    pub unit: &'static str,
-    /// The way out.
-    pub advice: &'static str,
-}
-
-impl LimitExceeded {
-    /// Checks `found`, in `unit`, against `limit`; at the limit is allowed.
-    ///
-    /// # Errors
-    /// `found` is larger than `limit`.
-    pub fn check(
-        kind: LimitKind,
-        subject: impl fmt::Display,
-        unit: &'static str,
-        found: usize,
-        limit: usize,
-        advice: &'static str,
-    ) -> Result<(), Self> {
-        if found <= limit {
-            return Ok(());
-        }
-        let (subject, found, limit) = (subject.to_string(), found as u64, limit as u64);
-        Err(Self { kind, subject, found, limit, unit, advice })
-    }
-}
-
-/// Why a log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    /// The condition does not hold.
-    #[error("conflict: {0}")]
-    Conflict(Conflict),
-    /// Another command took effect under the idempotency key.
-    #[error(transparent)]
-    KeyReused(#[from] KeyReused),
-    /// Too large; nothing is written.
-    #[error(transparent)]
-    Limit(#[from] LimitExceeded),
-    /// A value that the store has no form for; nothing is written.
-    #[error("{field}: {reason}")]
-    Unstorable {
-        /// The path of the field, as `data.items[2].price`.
-        field: String,
-        /// What is wrong with its value, and the way out.
-        reason: String,
-    },
-    /// An event can't be filed; nothing is written.
-    #[error(transparent)]
-    Filing(#[from] FilingError),
-    /// A fence counts fewer events than were read.
-    #[error("corrupt fence: {0}; run `ringfence verify`")]
-    Corrupt(Change),
-    /// An event can't be understood.
-    #[error("event {event} can't be decoded")]
-    Undecodable {
-        /// Its id: partition and slot.
-        event: String,
-        /// Why.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// A request failed for good or too often.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why the store of a log did not do what it was asked to. Only [`StoreError::OutcomeUnknown`]
-/// leaves open whether anything was written.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Others kept writing; nothing is written.
-    #[error("contention: gave up after {attempts} attempts")]
-    Contention {
-        /// How often it was tried.
-        attempts: u32,
-        /// What had changed at the last attempt: the log's conflict. `None` where others held the items in
-        /// transactions of theirs.
-        #[source]
-        over: Option<Box<dyn Error + Send + Sync>>,
-    },
-    /// The store kept refusing for its load; nothing is written.
-    #[error("throttled: gave up after {attempts} attempts")]
-    Throttled {
-        /// How often it was tried.
-        attempts: u32,
-    },
-    /// The store gave no answer to a read; nothing is written.
-    #[error("{operation}: no answer after {attempts} attempts")]
-    Unavailable {
-        /// What was tried.
-        operation: &'static str,
-        /// How often it was tried.
-        attempts: u32,
-        /// The last failure.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The answer to a write was lost, and nothing later says what became of it. Repeat the command
-    /// with the same idempotency key.
-    #[error("outcome unknown after {attempts} attempts")]
-    OutcomeUnknown {
-        /// How often it was tried.
-        attempts: u32,
-        /// The failure that left it open.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The store refused for good, or an item is not as the log writes it.
-    #[error("{operation} failed")]
-    Failed {
-        /// What was tried.
-        operation: &'static str,
-        /// Why it failed.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
-
-impl StoreError {
-    /// How often it was tried; what is refused for good counts as tried once.
-    #[must_use]
-    pub fn attempts(&self) -> u32 {
-        match self {
-            Self::Contention { attempts, .. }
-            | Self::Throttled { attempts }
-            | Self::Unavailable { attempts, .. }
-            | Self::OutcomeUnknown { attempts, .. } => *attempts,
-            Self::Failed { .. } => 1,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_conflict_names_every_change() {
-        let partition = BoundaryId::tag("orderId", "o");
-        let count = |found| Change::Count {
-            boundary: partition.clone(),
-            event_type: "Placed".into(),
-            seen: 2,
-            found,
-        };
-        let slot =
-            Change::Slot { partition: partition.clone(), slot: 3, event_type: "Paid".into() };
-        let error = LogError::Conflict(Conflict(vec![slot, count(3)]));
-        let text = "conflict: orderId:o has Paid in slot 3, which was free; orderId:o holds 3 Placed, seen 2";
-        assert_eq!(error.to_string(), text);
-        let text = "corrupt fence: orderId:o holds 1 Placed, seen 2; run `ringfence verify`";
-        assert_eq!(LogError::Corrupt(count(1)).to_string(), text);
-    }
-}

@@ -41,7 +41,7 @@ pub(crate) fn differences(
 
 /// The fences, each as of a moment after the call, in the order of `boundaries`; at most as many
 /// as a transaction has actions.
-pub(crate) async fn snapshot(
+pub(crate) async fn read(
     log: &DcbLog,
     retry: Retry,
     boundaries: impl Iterator<Item = &BoundaryId>,
@@ -51,14 +51,14 @@ pub(crate) async fn snapshot(
 
 /// The same, of those boundaries whose fence can be read: one that transactions hold at every attempt
 /// is missing, and stops no other.
-pub(crate) async fn snapshot_free(
+pub(crate) async fn read_free(
     log: &DcbLog,
     boundaries: &[BoundaryId],
 ) -> Result<Vec<(BoundaryId, Option<Item>)>, LogError> {
     let mut fences = Vec::new();
     let mut open = vec![boundaries];
     while let Some(some) = open.pop() {
-        match snapshot(log, Retry::default(), some.iter()).await {
+        match read(log, Retry::default(), some.iter()).await {
             Ok(items) => fences.extend(some.iter().cloned().zip(items)),
             Err(LogError::Store(StoreError::Contention { .. })) if some.len() > 1 => {
                 open.extend(some.chunks(1));

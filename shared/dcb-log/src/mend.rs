@@ -8,7 +8,7 @@ use ringfence::{LogError, StoreError};
 use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
 
 use crate::compare::{Difference, Fence};
-use crate::fence::{fence_key, snapshot_free};
+use crate::fence::{fence_key, read_free};
 use crate::item::{HEAD, ID, REPAIRED, text};
 use crate::log::DcbLog;
 
@@ -18,7 +18,7 @@ pub(crate) async fn mend(log: &DcbLog, differs: &Difference) -> Result<(), LogEr
     let repair = Some(log.clock.uuid().to_string());
     let mut attempts = Retry::default().start();
     loop {
-        let fences = snapshot_free(log, std::slice::from_ref(&differs.boundary)).await?;
+        let fences = read_free(log, std::slice::from_ref(&differs.boundary)).await?;
         let Some((_, fence)) = fences.into_iter().next() else { return Ok(()) };
         let fence = fence.unwrap_or_default();
         let now = Fence::of(Some(&fence));

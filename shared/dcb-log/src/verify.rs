@@ -80,7 +80,7 @@ use ringfence::{ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError,
 use ringfence_dynamo::Item;
 
 use crate::compare::{Difference, Fence, Found, Unfiled};
-use crate::fence::{FENCE_ID, snapshot_free};
+use crate::fence::{FENCE_ID, read_free};
 use crate::gaps::{Slots, gaps};
 use crate::item::{ID, event_type, name, place_of, unloaded};
 use crate::log::DcbLog;
@@ -202,7 +202,7 @@ impl<'a> Check<'a> {
     /// One examination of the suspects: their fences, their events, their fences.
     async fn confirm(&mut self, suspects: &Suspects) -> Result<Vec<Difference>, LogError> {
         let boundaries: Vec<_> = suspects.keys().cloned().collect();
-        let before = self.snapshots(&boundaries).await?;
+        let before = self.fences_of(&boundaries).await?;
         let mut items = pin!(self.settled_events().await);
         let mut found = HashMap::new();
         let mut events = 0;
@@ -212,7 +212,7 @@ impl<'a> Check<'a> {
             events += 1;
             (self.options.progress)(Stage::Confirming, events);
         }
-        let after = self.snapshots(&boundaries).await?;
+        let after = self.fences_of(&boundaries).await?;
         let nothing = Found::default();
         let judge = |(boundary, newest): (&BoundaryId, &Option<u64>)| {
             let found = found.get(boundary).unwrap_or(&nothing);
@@ -297,10 +297,10 @@ impl<'a> Check<'a> {
     }
 
     /// The fences of `boundaries` now; those that could not be read are missing.
-    async fn snapshots(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
+    async fn fences_of(&self, boundaries: &[BoundaryId]) -> Result<Fences, LogError> {
         let mut fences = HashMap::new();
         for chunk in boundaries.chunks(ACTIONS_MAX) {
-            let items = snapshot_free(self.log, chunk).await?.into_iter();
+            let items = read_free(self.log, chunk).await?.into_iter();
             fences.extend(items.map(|(boundary, item)| (boundary, Fence::of(item.as_ref()))));
         }
         Ok(fences)

@@ -307,8 +307,8 @@ impl Director for Weather {
         let state = &mut *self.state();
         let history = &mut state.history;
         match operation {
-            // The item of a command says nothing of what its decision rests on.
-            "GetItem" if request["Key"]["id"]["S"].as_str().is_some_and(is_command) => {}
+            // The items of commands and snapshots say nothing of what a decision rests on.
+            "GetItem" if request["Key"]["id"]["S"].as_str().is_some_and(is_beside) => {}
             "GetItem" | "TransactGetItems" => {
                 if let Ok(caller) = CALLER.try_get() {
                     history.snapshots.insert(caller, history.commits.len());
@@ -330,8 +330,8 @@ impl Director for Weather {
     }
 }
 
-fn is_command(id: &str) -> bool {
-    id.starts_with("command#")
+fn is_beside(id: &str) -> bool {
+    id.starts_with("command#") || id.starts_with("snapshot#")
 }
 
 /// The append that a put or a transaction is.

@@ -14,12 +14,12 @@ use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, close
 /// What a read that lags does not show yet.
 pub(crate) type Hidden = fn(&SequencedEvent) -> bool;
 
-/// A memory log whose next reads miss events, and before whose next appends and snapshots others append.
+/// A memory log whose next reads miss events, and before whose next appends and looks others append.
 pub(crate) struct Faulty {
     pub(crate) log: MemoryLog,
     /// What the next reads miss.
     lags: Mutex<VecDeque<Hidden>>,
-    /// Appended by others, one just before each append and each snapshot.
+    /// Appended by others, one just before each append and each look.
     intruders: Mutex<VecDeque<NewEvent>>,
     calls: Mutex<Vec<String>>,
 }
@@ -38,7 +38,7 @@ impl Faulty {
         self
     }
 
-    /// Others append these, one before each append and each snapshot.
+    /// Others append these, one before each append and each look.
     pub(crate) fn meeting(self, intruders: impl IntoIterator<Item = NewEvent>) -> Self {
         self.intruders.lock().unwrap().extend(intruders);
         self
@@ -208,7 +208,7 @@ fn an_index_that_lags_behind_its_fence_is_read_again_and_not_decided_on() {
 }
 
 #[test]
-fn an_answer_that_appends_nothing_is_given_once_a_snapshot_shows_nothing_new() {
+fn an_answer_that_appends_nothing_is_given_once_a_look_shows_nothing_new() {
     let log = Faulty::new(events![booked("r1", "g2")]).meeting(events![cleaned("r1", 1)]);
     let calls = "read verify pause read!(roomId:r1 after 1) verify";
     check_booking(&log, ("Taken", 2), calls);
@@ -323,7 +323,7 @@ fn a_warm_handler_appends_without_reading() {
 }
 
 #[test]
-fn a_warm_answer_that_appends_nothing_needs_a_snapshot_and_no_read() {
+fn a_warm_answer_that_appends_nothing_needs_a_look_and_no_read() {
     let (log, decisions) = (Faulty::new([]), Decisions::new(10));
     let booking = |expected: &str, calls: &str| {
         let handled = run_warm(&log, &book("r1", "g1"), None, &decisions).unwrap();

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use futures::TryStreamExt;
+use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{DcbContext, Handled, Snapshots, prelude::*};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde::Serialize;
 
+use crate::faults::stale;
 use crate::prices::{computed, cost};
 use crate::shop::{ChangeProductName, Named, ProductAdded, ProductId, ProductNameChanged, Shop};
 use crate::stack::{NOW_MS, Stack, code};
@@ -74,6 +77,35 @@ impl Slice for Rename {
 
 impl DcbSlice for Rename {
     const SNAPSHOTS: Option<Snapshots<u32>> = Some(Snapshots::every(100));
+    type Reads = Named;
+
+    fn evolve(names: u32, _: Named) -> u32 {
+        names + 1
+    }
+}
+
+/// Gives a product the number of its names so far as its next name.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Number {
+    #[tag(partition)]
+    product_id: ProductId,
+}
+
+impl Slice for Number {
+    const NAME: &'static str = "number";
+    type Context = Shop;
+    type State = u32;
+    type Writes = ProductNameChanged;
+    type Rejection = Never;
+
+    fn decide(&self, names: &u32, _: &CommandContext) -> Result<Vec<ProductNameChanged>, Never> {
+        let (product_id, name) = (self.product_id.clone(), names.to_string());
+        Ok(vec![ProductNameChanged { product_id, name }])
+    }
+}
+
+impl DcbSlice for Number {
+    const SNAPSHOTS: Option<Snapshots<u32>> = Some(Snapshots::every(1));
     type Reads = Named;
 
     fn evolve(names: u32, _: Named) -> u32 {
@@ -197,4 +229,26 @@ async fn where_the_log_lacks_the_last_event_of_a_snapshot_everything_is_read() {
     stack.accept(ChangeProductName { product_id: id("p1"), name: "e".to_owned() }).await;
     assert_eq!(code(&stack.run(&tell()).await), "a b c e");
     stack.check_fences().await;
+}
+
+/// Reads are stale now and then, and so are snapshots.
+#[tokio::test]
+async fn of_handlers_that_start_at_once_each_knows_all_that_was_committed_before_it() {
+    let stack = Stack::start(Shop::catalog()).await;
+    for pass in [2, 3, 5, 8, 13, 21] {
+        stack.wire.inject("Query", pass, stale());
+    }
+    let handler = async || {
+        for _ in 0..6 {
+            stack.accept(Number { product_id: id("p1") }).await;
+        }
+    };
+    join_all((0..4).map(|_| handler())).await;
+    assert!(stack.wire.is_spent());
+    let read = stack.log().scan().try_collect::<Vec<_>>().await.expect("every event");
+    assert_eq!(read.len(), 24);
+    for event in read {
+        assert_eq!(event.data["name"], (event.slot - 1).to_string());
+    }
+    assert!(stack.items().await.iter().any(|item| item.contains_key("snapshot")));
 }

@@ -150,7 +150,7 @@ async fn a_hundred_boundaries_are_looked_at_together_and_more_are_refused() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_lacks_items_is_no_answer() {
+async fn a_look_that_lacks_items_is_no_answer() {
     let stack = shop().await;
     let lacks = || Fault::Reply(Edit::new(|answer| answer["Responses"] = json!([])));
     stack.wire.inject("TransactGetItems", 0, lacks());
