@@ -22,7 +22,10 @@ pub struct Money {
 }
 
 impl Money {
-    /// `amount` of the smallest unit of `currency`; panics if `currency` is not a currency code.
+    /// `amount` of the smallest unit of `currency`, for cases and tests; a command's currency is parsed.
+    ///
+    /// # Panics
+    /// `currency` is not three capital letters.
     pub fn new(amount: u64, currency: &str) -> Self {
         let currency = Currency::try_from(currency.to_owned());
         Self { amount, currency: currency.unwrap_or_else(|error| panic!("{error}")) }

@@ -148,6 +148,7 @@ mod tests {
             while !request.ends_with(b"}") {
                 let mut part = [0; 1_024];
                 let read = stream.read(&mut part).unwrap();
+                assert!(read > 0, "the client closed before the end of its request");
                 request.extend_from_slice(&part[..read]);
             }
             let length = body.len();

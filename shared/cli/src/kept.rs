@@ -76,7 +76,8 @@ impl Store {
     }
 }
 
-/// Only messages that are new to this run. Those that failed come back when they are no longer hidden.
+/// Returns only messages that this run has not seen. A message that failed comes back when the queue no longer hides
+/// it.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,

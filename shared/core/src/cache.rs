@@ -54,7 +54,7 @@ impl<S: DcbSlice> Model<S> {
             return Ok(self);
         }
         self.taken += 1;
-        // What an index returns of other partitions is no record: it may lack the metadata.
+        // An index may lack the metadata, so the events of other partitions are not a record.
         if self.seen.prefix(&event.partition).is_some() {
             self.keys.note(S::NAME, event);
             if let Some(record) = record

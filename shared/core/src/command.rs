@@ -28,7 +28,7 @@ impl Envelope {
     pub fn marked(&self, record: &CommandRecord) -> Self {
         let mut marked = self.clone();
         for (mark, value) in record.marks() {
-            marked.metadata.insert(mark, value).expect("a mark is no key of the log's own");
+            marked.metadata.insert(mark, value).expect("the log reserves none of the marks");
         }
         marked
     }

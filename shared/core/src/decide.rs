@@ -196,8 +196,8 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         }
     }
 
-    /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or none that
-    /// can be used.
+    /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or if the last
+    /// one can't be used.
     async fn recall(&self) -> Result<Option<Model<S>>, LogError> {
         let Some(snapshots) = S::SNAPSHOTS else { return Ok(None) };
         let id = snapshots.id(S::NAME, self.plan);

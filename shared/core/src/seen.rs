@@ -9,10 +9,10 @@ use crate::{Access, BoundaryId, Name, Plan, SequencedEvent};
 /// How many events of each type.
 pub type Counts = BTreeMap<Name, u64>;
 
-/// For each boundary that a decision depends on, what it has seen there (rule 2). Events are never
-/// deleted. A partition's are numbered without gaps, so one that was seen up to its slot m was seen whole
-/// if there is no event at slot m + 1. A fence counts each event in the event's own transaction, so equal
-/// counts mean that everything was seen.
+/// What a decision has seen of each boundary that it depends on (rule 2). Events are never deleted. The events
+/// of a partition are numbered without gaps. So a decision that has seen slots 1 to m has seen the whole
+/// partition if slot m + 1 is free. The transaction that puts an event also counts it in its fences. So a
+/// decision that has seen as many events as a fence counts has seen all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,

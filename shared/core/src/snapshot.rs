@@ -9,8 +9,7 @@ use crate::{Place, Plan, Seen, canonical_json, command::sha256, once::Keys};
 /// the events after it, instead of all events. It pays where a decision reads hundreds of events: a snapshot costs
 /// a request more, and a write once in a while.
 ///
-/// A snapshot is no fact. One that is old, or is lost, costs a longer read; and what an append depends on is
-/// checked as always.
+/// A snapshot only saves reading. If it is lost or old, more events are read. An append is checked as always.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshots<T> {
     every: u64,
@@ -40,7 +39,7 @@ impl<T> Snapshots<T> {
         Self { version, ..self }
     }
 
-    /// Whether so many events after the last snapshot are enough for the next one.
+    /// Whether the next snapshot is due when the state holds this many events that the last one does not.
     pub(crate) fn is_due(&self, events: u64) -> bool {
         events > self.every
     }

@@ -15,8 +15,8 @@ use crate::record;
 use crate::transaction::{Draft, Mint, Transaction};
 
 const OPERATION: &str = "appending";
-/// How often an append is minted. Of many writers to one boundary, of which none has read it, one gets through
-/// at a time.
+/// How often an append gets new slots and times. If many writers append to one boundary that they have not read, one
+/// of them commits at a time, and the others try the next slot.
 const MINTS_MAX: u32 = 16;
 /// How often an append is sent as it is. The waits between the first sends are shorter than the time for which a
 /// transaction holds its items, so of many that check one item the last few sends decide.

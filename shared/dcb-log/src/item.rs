@@ -15,7 +15,7 @@ pub(crate) const POSITION: &str = "position";
 pub(crate) const AT: &str = "at";
 /// Names the append that put an event: random, so a writer knows its own events by it.
 pub(crate) const APPEND_ID: &str = "appendId";
-/// How many events of the same append follow in the partition; absent if there are none.
+/// The number of events of the same append that follow in the partition. The last event does not have it.
 const REST: &str = "rest";
 /// Slot of an event that an index item repeats.
 const SLOT: &str = "slot";

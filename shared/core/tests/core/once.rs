@@ -345,7 +345,7 @@ fn an_item_is_the_record_where_the_events_are_not() {
     invite("k", ("accepted", false), "read append");
     invite("k", ("accepted", true), "read append");
     append(&log.log, closed("r1").into());
-    // A refusal is answered only where there is no record, and leaves none.
+    // A command that is refused leaves no record. A repeat of one that took effect is not refused.
     invite("k", ("accepted", true), "read verify recorded");
     for _ in 0..2 {
         invite("k2", ("Closed", false), "read verify recorded");

@@ -5,14 +5,17 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{DcbContext, Handled, Snapshots, prelude::*};
+use ringfence::{DcbContext, Handled, Query, QueryItem, Tag, prelude::*};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde::Serialize;
 
 use crate::faults::stale;
 use crate::prices::{computed, cost};
-use crate::shop::{ChangeProductName, Named, ProductAdded, ProductId, ProductNameChanged, Shop};
+use crate::shop::{
+    ChangeProductName, CustomerId, Named, OrderId, ProductAdded, ProductId, ProductNameChanged,
+    ProductOrdered, Shop,
+};
 use crate::stack::{NOW_MS, Stack, code};
 
 /// Tells the names that products have had, in fold order.
@@ -81,6 +84,52 @@ impl DcbSlice for Rename {
 
     fn evolve(names: u32, _: Named) -> u32 {
         names + 1
+    }
+}
+
+/// Tells what an order and a customer have ordered: a partition, and a boundary with a fence.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct TellOrdered {
+    #[tag(partition)]
+    order_id: OrderId,
+    #[tag(cross_partition)]
+    customer_id: CustomerId,
+}
+
+#[derive(Reads)]
+enum Ordered {
+    ProductOrdered { quantity: u32 },
+}
+
+impl Slice for TellOrdered {
+    const NAME: &'static str = "tell-ordered";
+    type Context = Shop;
+    type State = Vec<String>;
+    type Writes = ProductNameChanged;
+    type Rejection = Told;
+
+    fn decide(
+        &self,
+        quantities: &Vec<String>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductNameChanged>, Told> {
+        Err(Told { code: quantities.join(" ") })
+    }
+}
+
+impl DcbSlice for TellOrdered {
+    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(2));
+    type Reads = Ordered;
+
+    fn evolve(mut quantities: Vec<String>, event: Ordered) -> Vec<String> {
+        let Ordered::ProductOrdered { quantity } = event;
+        quantities.push(quantity.to_string());
+        quantities
+    }
+
+    fn query(_: &[ringfence::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+        let of = |tag| QueryItem { tags: vec![tag], types: vec!["ProductOrdered".into()] };
+        Query { items: tags.into_iter().map(of).collect() }
     }
 }
 
@@ -251,4 +300,25 @@ async fn of_handlers_that_start_at_once_each_knows_all_that_was_committed_before
         assert_eq!(event.data["name"], (event.slot - 1).to_string());
     }
     assert!(stack.items().await.iter().any(|item| item.contains_key("snapshot")));
+}
+
+/// The customer's last event is in the order that is read, and is not the last one there.
+#[tokio::test]
+async fn a_snapshot_is_used_where_a_partition_has_the_last_event_of_another_boundary() {
+    let stack = Stack::start(Shop::catalog()).await;
+    let order = async |order: &str, customer: &str, quantity| {
+        let (order_id, customer_id) = (id(order), id(customer));
+        let ordered = ProductOrdered { order_id, customer_id, product_id: id("p1"), quantity };
+        stack.seed(vec![ordered.into()]).await;
+    };
+    order("o2", "c1", 1).await;
+    order("o1", "c1", 2).await;
+    order("o1", "c2", 3).await;
+    let tell = TellOrdered { order_id: id("o1"), customer_id: id("c1") };
+    assert_eq!(code(&stack.run(&tell).await), "1 2 3");
+    kept(&stack).await;
+    assert_eq!(code(&stack.run(&tell).await), "1 2 3");
+    assert_eq!(operations(&stack), "GetItem Query Query TransactGetItems");
+    order("o3", "c1", 4).await;
+    assert_eq!(code(&stack.run(&tell).await), "1 2 3 4");
 }
