@@ -85,3 +85,25 @@ struct Kept {
     last: Option<Place>,
     keys: Keys,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clause;
+
+    #[test]
+    fn another_slice_version_or_plan_has_snapshots_of_another_name() {
+        let plan = |tags| Plan { clauses: vec![Clause { tags, types: [].into() }], reads: vec![] };
+        let (of_room, of_all) = (plan(vec![crate::Tag::new("roomId", "r1")]), plan(vec![]));
+        let snapshots = Snapshots::<u32>::every(1);
+        let id = snapshots.id("survey", &of_room);
+        assert_eq!(id, Snapshots::<u32>::every(9).id("survey", &of_room));
+        for other in [
+            snapshots.id("count", &of_room),
+            snapshots.id("survey", &of_all),
+            snapshots.version(1).id("survey", &of_room),
+        ] {
+            assert_ne!(id, other);
+        }
+    }
+}
