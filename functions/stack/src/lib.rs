@@ -15,6 +15,7 @@ impl Members for Shop {
             .context::<invoices::Invoices>()
             .context::<ordering::Ordering>()
             .context::<pricing::Pricing>()
+            .context::<projects::Projects>()
             .context::<signups::Signups>();
     }
 }

@@ -1,6 +1,6 @@
 //! Cases on the aggregate log: [`ringfence::kit`].
 
-use ringfence::kit::{Case, CaseLog, Fact, InMemory};
+use ringfence::kit::{Came, Case, CaseLog, Fact, InMemory};
 use ringfence::{CommandContext, Envelope, EventOf, rfc3339};
 use ringfence_dynamo::{Clock, Retry};
 use serde_json::{Value, json};
@@ -33,13 +33,11 @@ impl<S: AggregateSlice, L: AggregateLog> CaseLog<S> for OnAggregates<'_, L> {
         pushed.expect("given events can be pushed");
     }
 
-    async fn run(&self, command: &S, context: &CommandContext) -> Result<Vec<Value>, Value> {
+    async fn run(&self, command: &S, context: &CommandContext) -> Came {
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         match handle(self.log, command, &envelope, Retry::default()).await.outcome {
-            Ok(events) => Ok(events.into_iter().map(stored).collect()),
-            Err(CommandError::Rejected(rejection)) => {
-                Err(serde_json::to_value(rejection).expect("a rejection is a map"))
-            }
+            Ok(events) => Came::accepted(events.into_iter().map(stored).collect()),
+            Err(CommandError::Rejected(rejection)) => Came::refused(&rejection, Vec::new()),
             Err(CommandError::Log(error)) => panic!("{}: {error:?}", S::NAME),
         }
     }

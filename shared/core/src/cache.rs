@@ -7,8 +7,8 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, DcbSlice, EventRef, LogError, Place, Plan, Query, Reads,
-    Seen, SequencedEvent, Snapshots,
+    BoundaryId, Catalog, CommandRecord, DcbSlice, EventRef, LogError, Outcome, Place, Plan, Query,
+    Reads, Refusal, Seen, SequencedEvent, Snapshots,
     once::{Keys, events_are_record},
 };
 
@@ -23,6 +23,8 @@ pub(crate) struct Model<S: DcbSlice> {
     keys: Keys,
     /// The events that an earlier run of the command under way has appended, by their times.
     first_run: BTreeMap<u64, EventRef>,
+    /// Why that run was refused, if it was.
+    refusal: Option<Refusal>,
     /// How many events were taken in since the last snapshot.
     taken: u64,
 }
@@ -36,7 +38,7 @@ impl<S: DcbSlice> Model<S> {
     }
 
     fn of(state: S::State, seen: Seen, last: Option<Place>, keys: Keys) -> Self {
-        Self { state, seen, last, keys, first_run: BTreeMap::new(), taken: 0 }
+        Self { state, seen, last, keys, first_run: BTreeMap::new(), refusal: None, taken: 0 }
     }
 
     /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
@@ -61,6 +63,7 @@ impl<S: DcbSlice> Model<S> {
                 && record.wrote(|mark| event.metadata.text(mark))?
             {
                 self.first_run.insert(event.at, event.into());
+                self.refusal = refusal_of(event)?;
             }
         }
         if plan.matches(event) {
@@ -107,13 +110,22 @@ impl<S: DcbSlice> Model<S> {
     /// milliseconds since 1970.
     pub(crate) fn settle(&mut self, now_ms: u64) {
         self.first_run.clear();
+        self.refusal = None;
         self.keys.forget(now_ms);
     }
 
-    /// The events that an earlier run of the command under way has appended, if there was one.
-    pub(crate) fn first_run(&self) -> Option<Vec<EventRef>> {
-        (!self.first_run.is_empty()).then(|| self.first_run.values().cloned().collect())
+    /// The outcome of an earlier run of the command under way, if one has appended events.
+    pub(crate) fn first_run(&self) -> Option<Outcome> {
+        let events: Vec<_> = self.first_run.values().cloned().collect();
+        (!events.is_empty()).then(|| Outcome::of(self.refusal.clone(), events))
     }
+}
+
+/// Why the command was refused that left the event, if it was.
+fn refusal_of(event: &SequencedEvent) -> Result<Option<Refusal>, LogError> {
+    let refusal = event.metadata.text(CommandRecord::REFUSAL).map(serde_json::from_str);
+    let refusal = refusal.transpose();
+    refusal.map_err(|source| LogError::Undecodable { event: event.id(), source: source.into() })
 }
 
 /// A model from a snapshot, while the events after it are read.

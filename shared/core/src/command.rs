@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{CommandContext, LimitExceeded, Metadata, Name, escape, limits};
+use crate::{CommandContext, LimitExceeded, Metadata, Name, Refusal, escape, limits};
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +26,22 @@ impl Envelope {
     /// The same for a command whose events are its record: they carry its marks.
     #[must_use]
     pub fn marked(&self, record: &CommandRecord) -> Self {
-        let mut marked = self.clone();
-        for (mark, value) in record.marks() {
-            marked.metadata.insert(mark, value).expect("the log reserves none of the marks");
-        }
-        marked
+        record
+            .marks()
+            .into_iter()
+            .fold(self.clone(), |marked, (mark, text)| marked.with(mark, text))
+    }
+
+    /// The same for the events that a refusal leaves.
+    #[must_use]
+    pub(crate) fn refused(&self, refusal: &Refusal) -> Self {
+        let refusal = serde_json::to_string(refusal).expect("texts are keys of its maps");
+        self.clone().with(CommandRecord::REFUSAL, refusal)
+    }
+
+    fn with(mut self, mark: &str, text: String) -> Self {
+        self.metadata.insert(mark, text).expect("the log reserves none of the marks");
+        self
     }
 }
 
@@ -82,6 +93,9 @@ impl CommandRecord {
     /// The names of the marks: the caller's key; the slice, for equal keys of different slices are different
     /// keys; the hash of the command.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
+
+    /// The mark of events that a refusal left: why the command was refused, as JSON.
+    pub const REFUSAL: &'static str = "refusal";
 
     /// Whether an event is the command's whose metadata has these texts.
     ///

@@ -1,8 +1,8 @@
 //! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
 
 use crate::{
-    Catalog, CatalogError, Consistency, Context, EventError, EventSchema, Name, NewEvent, Plan,
-    PlanError, Query, SequencedEvent, Slice, Snapshots, Tag, TagSchema,
+    Catalog, CatalogError, CommandContext, Consistency, Context, EventError, EventSchema, Name,
+    NewEvent, Plan, PlanError, Query, SequencedEvent, Slice, Snapshots, Tag, TagSchema,
 };
 
 /// Names the DCB log as the log of a context.
@@ -64,6 +64,20 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// quote names its price. The [kit](crate::kit) decides each case in other orders and fails if that
     /// changes the decision.
     fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
+
+    /// The events that a refusal leaves; none, if it leaves nothing. They are appended under the condition
+    /// that the refusal still follows from what was read. A repeat under an idempotency key is refused alike.
+    ///
+    /// They belong in a partition of the caller's own, so that refusals are no conflicts for others. The slice
+    /// reads it, so that the same refusal need not be told again.
+    fn leaves(
+        &self,
+        _refused_for: &Self::Rejection,
+        _state: &Self::State,
+        _context: &CommandContext,
+    ) -> Vec<Self::Writes> {
+        Vec::new()
+    }
 
     /// The query of a command of this shape with these tags. A slice can write its own, for example to read
     /// every event of a type although the command has one of its tags. The function takes the tags and not

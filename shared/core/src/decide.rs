@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt;
-use serde_json::Value;
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
-    LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Seen, StoreError,
-    Writes,
+    LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen,
+    StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
     limits::ACTIONS_MAX,
@@ -54,6 +53,16 @@ pub enum HandleError {
         event_type: Name,
         /// The partition.
         partition: BoundaryId,
+    },
+    /// With an idempotency key, a refusal leaves events, and the record of the key is an item, which does not
+    /// say that the command was refused; nothing is written.
+    #[error(
+        "{slice} leaves events when it refuses, so a repeat under an idempotency key has to find them: give the \
+         command the tags of every partition that it writes, and read there what it writes"
+    )]
+    Leaves {
+        /// The slice.
+        slice: &'static str,
     },
     /// The log failed.
     #[error(transparent)]
@@ -269,44 +278,56 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
         let mut before = model.first_run();
-        let context = self.context(&model.seen);
-        let outcome = match before.is_none().then(|| self.command.decide(&model.state, &context)) {
-            Some(Ok(events)) if !events.is_empty() => {
-                let events = events.iter().map(Writes::to_event);
-                let events = events.collect::<Result<_, _>>()?;
-                return self.append(model, events).await;
-            }
-            Some(Err(rejection)) => Outcome::Rejected {
-                message: rejection.to_string(),
-                rejection: serde_json::to_value(&rejection).unwrap_or(Value::Null),
-            },
-            Some(Ok(_)) | None => Outcome::Accepted(Vec::new()),
+        let (refusal, events) = match &before {
+            Some(_) => (None, Vec::new()),
+            None => self.decision(&model),
         };
+        if !events.is_empty() {
+            let events = events.iter().map(Writes::to_event);
+            let events = events.collect::<Result<_, _>>()?;
+            return self.append(model, refusal, events).await;
+        }
         // What a repeat answers is whole only if everything was seen.
         if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
             return Ok(Err((conflict, model)));
         }
         if let Some(record) = self.item {
-            before = self.log.recorded(record, self.envelope).await?;
+            before = self.log.recorded(record, self.envelope).await?.map(Outcome::Accepted);
         }
         let repeated = before.is_some();
-        let outcome = before.map_or(outcome, Outcome::Accepted);
+        let outcome = before.unwrap_or_else(|| Outcome::of(refusal, Vec::new()));
         Ok(Ok(Decided { outcome, model: Some(model), repeated }))
+    }
+
+    /// Why the command is refused, if it is, and the events that follow.
+    fn decision(&self, model: &Model<S>) -> (Option<Refusal>, Vec<S::Writes>) {
+        let context = self.context(&model.seen);
+        match self.command.decide(&model.state, &context) {
+            Ok(events) => (None, events),
+            Err(rejection) => {
+                let left = self.command.leaves(&rejection, &model.state, &context);
+                (Some(Refusal::of(&rejection)), left)
+            }
+        }
     }
 
     async fn append(
         &self,
         model: Model<S>,
+        refusal: Option<Refusal>,
         events: Vec<NewEvent>,
     ) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
         if self.marks.is_some() {
             events.iter().try_for_each(|event| self.check_read(event))?;
+        } else if self.item.is_some() && refusal.is_some() {
+            return Err(HandleError::Leaves { slice: S::NAME });
         }
-        let append =
-            Append { events, seen: Some(&model.seen), record: self.item, envelope: self.envelope };
+        let refused = refusal.as_ref().map(|refusal| self.envelope.refused(refusal));
+        let envelope = refused.as_ref().unwrap_or(self.envelope);
+        let append = Append { events, seen: Some(&model.seen), record: self.item, envelope };
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
-                let outcome = Outcome::Accepted(events.iter().map(EventRef::from).collect());
+                let outcome = Outcome::of(refusal, events.iter().map(EventRef::from).collect());
                 // Committed is committed: a slice that can't fold what it wrote loses its warm
                 // model here, and hears of it at its next read.
                 let apply = |model: Model<S>, event| model.apply(self.plan, None, event);

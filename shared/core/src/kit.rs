@@ -17,7 +17,7 @@ use futures::executor::block_on;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{CommandContext, Context, EventOf, LogOf, Slice};
+use crate::{CommandContext, Context, EventOf, LogOf, Refusal, Rejection, Slice};
 
 pub use dcb::OnEvents;
 
@@ -73,8 +73,31 @@ pub struct Case<S: Slice> {
 enum Then<S: Slice> {
     /// These events; if there are none, what the command asks for is already so.
     Events(Vec<S::Writes>),
-    /// This rejection, as it is answered.
-    Rejected(Value),
+    /// This rejection, as it is answered, and the events that it leaves.
+    Rejected(Value, Vec<S::Writes>),
+}
+
+/// What came of a command, as JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Came {
+    /// Why it was refused, if it was.
+    pub rejection: Option<Value>,
+    /// The events that are now in the log.
+    pub events: Vec<Value>,
+}
+
+impl Came {
+    /// Events, and no refusal.
+    #[must_use]
+    pub fn accepted(events: Vec<Value>) -> Self {
+        Self { rejection: None, events }
+    }
+
+    /// A refusal and the events that it left.
+    #[must_use]
+    pub fn refused(rejection: &impl Rejection, events: Vec<Value>) -> Self {
+        Self { rejection: Some(Refusal::of(rejection).rejection), events }
+    }
 }
 
 /// Starts a case with the events that are in the log; without any: `given([])`.
@@ -117,7 +140,7 @@ impl<E> Given<E> {
 }
 
 /// Members of the problem document that answers a rejection.
-const PROBLEM_MEMBERS: [&str; 5] = ["type", "title", "status", "detail", "instance"];
+const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "events"];
 
 /// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
 /// has no `code`, or when a field meets such a member.
@@ -168,10 +191,20 @@ impl<S: Slice> When<S> {
         self.case(Then::Events(Vec::new()))
     }
 
-    /// The command is refused for exactly this reason.
+    /// The command is refused for exactly this reason, and nothing is left of it.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
-        self.case(Then::Rejected(check_rejection(&rejection)))
+        self.then_rejected_leaving(rejection, [])
+    }
+
+    /// The command is refused for exactly this reason, and leaves exactly these events.
+    #[track_caller]
+    pub fn then_rejected_leaving(
+        self,
+        rejection: S::Rejection,
+        events: impl IntoIterator<Item = S::Writes>,
+    ) -> Case<S> {
+        self.case(Then::Rejected(check_rejection(&rejection), events.into_iter().collect()))
     }
 
     #[track_caller]
@@ -189,15 +222,10 @@ pub trait CaseLog<S: Slice> {
     /// Adds the fact of a case of this command.
     fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> impl Future<Output = ()>;
 
-    /// Carries out the command. The events that are now in the log, as JSON, or why the command is
-    /// refused.
-    fn run(
-        &self,
-        command: &S,
-        context: &CommandContext,
-    ) -> impl Future<Output = Result<Vec<Value>, Value>>;
+    /// Carries out the command.
+    fn run(&self, command: &S, context: &CommandContext) -> impl Future<Output = Came>;
 
-    /// The JSON that [`CaseLog::run`] returns if the command writes these events.
+    /// The JSON of these events in what [`CaseLog::run`] returns.
     fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value>;
 }
 
@@ -224,12 +252,13 @@ impl<S: Slice> Case<S> {
 
     /// Runs the command on the log with the facts. Panics as [`Case::check`] does.
     pub async fn check_prepared(&self, log: &impl CaseLog<S>) {
-        let then = match &self.then {
-            Then::Events(events) => Ok(log.written(events, &self.command)),
-            Then::Rejected(rejection) => Err(rejection.clone()),
+        let (rejection, events) = match &self.then {
+            Then::Events(events) => (None, events),
+            Then::Rejected(rejection, events) => (Some(rejection.clone()), events),
         };
-        let ran = log.run(&self.command, &self.context).await;
-        assert_eq!(ran, then, "case at {}", self.at);
+        let then = Came { rejection, events: log.written(events, &self.command) };
+        let came = log.run(&self.command, &self.context).await;
+        assert_eq!(came, then, "case at {}", self.at);
     }
 }
 

@@ -136,7 +136,7 @@ pub use effect::{Effect, FenceEffect, Target};
 pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError};
 pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
 pub use limits::{ACTIONS_MAX, EVENT_BYTES_MAX, TRANSACTION_BYTES_MAX};
-pub use log::{Append, Appended, Consistency, EventLog, Outcome};
+pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
 pub use once::events_are_record;
@@ -152,7 +152,7 @@ pub use slice::{
 pub use snapshot::Snapshots;
 pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
-pub use value::{ID_BYTES_MAX, Id, IdError, Text, TextError};
+pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 
 /// What the files of slices and contexts use.
 pub mod prelude {

@@ -7,10 +7,12 @@ use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Seen, SequencedEvent,
+    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Rejection, Seen,
+    SequencedEvent,
 };
 
 /// How fresh a read of the base table is. Either is safe: the append's condition decides.
@@ -50,11 +52,39 @@ pub enum Outcome {
     Accepted(Vec<EventRef>),
     /// Refused by the domain.
     Rejected {
-        /// For a person.
-        message: String,
-        /// For a program: an object with `code`.
-        rejection: Value,
+        /// Why.
+        refusal: Refusal,
+        /// The events that the refusal left.
+        events: Vec<EventRef>,
     },
+}
+
+impl Outcome {
+    /// Refused, if there is a refusal, with these events.
+    #[must_use]
+    pub fn of(refusal: Option<Refusal>, events: Vec<EventRef>) -> Self {
+        match refusal {
+            None => Self::Accepted(events),
+            Some(refusal) => Self::Rejected { refusal, events },
+        }
+    }
+}
+
+/// Why a command is refused, as it is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// For a person.
+    pub message: String,
+    /// For a program: an object with `code`.
+    pub rejection: Value,
+}
+
+impl Refusal {
+    /// A rejection as it is answered.
+    pub fn of(rejection: &impl Rejection) -> Self {
+        let message = rejection.to_string();
+        Self { message, rejection: serde_json::to_value(rejection).unwrap_or_default() }
+    }
 }
 
 /// A log with dynamic consistency boundaries.

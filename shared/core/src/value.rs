@@ -1,6 +1,6 @@
-//! Ids and texts: the value types that every context needs.
+//! Ids, texts and lists: the value types that every context needs.
 
-use std::str::FromStr;
+use std::{ops::Deref, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -136,9 +136,75 @@ impl<const BYTES_MAX: usize> From<Text<BYTES_MAX>> for String {
     }
 }
 
+/// A list of at most `MAX` values, for the fields of commands. A longer one is refused with its field and the
+/// limit. A list of tag values is a tag of each, as a `Vec` is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<T>")]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+pub struct List<T, const MAX: usize>(Vec<T>);
+
+/// A list that is too long.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must have at most {limit} entries, has {found}")]
+pub struct ListError {
+    /// How many entries it may have.
+    pub limit: usize,
+    /// How many it has.
+    pub found: usize,
+}
+
+impl<T, const MAX: usize> Default for List<T, MAX> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T, const MAX: usize> TryFrom<Vec<T>> for List<T, MAX> {
+    type Error = ListError;
+
+    fn try_from(list: Vec<T>) -> Result<Self, ListError> {
+        match list.len() {
+            found if found > MAX => Err(ListError { limit: MAX, found }),
+            _ => Ok(Self(list)),
+        }
+    }
+}
+
+impl<T, const MAX: usize> From<List<T, MAX>> for Vec<T> {
+    fn from(list: List<T, MAX>) -> Self {
+        list.0
+    }
+}
+
+impl<T, const MAX: usize> Deref for List<T, MAX> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<'a, T, const MAX: usize> IntoIterator for &'a List<T, MAX> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_bounded_by_its_type() {
+        assert_eq!(List::<u8, 2>::try_from(vec![1, 2]).map(Vec::from), Ok(vec![1, 2]));
+        let error = serde_json::from_str::<List<u8, 2>>("[1, 2, 3]").unwrap_err().to_string();
+        assert_eq!(error, "must have at most 2 entries, has 3");
+        assert!(serde_json::from_str::<List<u8, 2>>("{}").is_err());
+        assert_eq!(serde_json::to_string(&List::<u8, 2>(vec![1])).unwrap(), "[1]");
+    }
 
     #[test]
     fn a_text_is_bounded_by_its_type() {

@@ -181,7 +181,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
 /// command.
 pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let mut metadata = Metadata::default();
-    for mark in CommandRecord::MARKS {
+    for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
         if let Ok(text) = take_text(&mut item, mark) {
             metadata.insert(mark, text)?;
         }

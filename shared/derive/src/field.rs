@@ -84,7 +84,7 @@ impl TaggedField {
         let ident = field.ident.clone().expect("named fields have names");
         let ident_span = ident.span();
         let name = ident.to_string();
-        let many = outer_type(&field.ty).is_some_and(|ty| ty == "Vec");
+        let many = outer_type(&field.ty).is_some_and(|ty| ty == "Vec" || ty == "List");
         let required = outer_type(&field.ty).is_none_or(|ty| ty != "Option");
         let by_name = name.ends_with("_id") || name.ends_with("_ids");
         let options = TagOptions::parse(tag_attributes(&field.attrs))?;

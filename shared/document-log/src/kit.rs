@@ -1,6 +1,6 @@
 //! Cases on the document log: [`ringfence::kit`].
 
-use ringfence::kit::{Case, CaseLog, Fact, InMemory};
+use ringfence::kit::{Came, Case, CaseLog, Fact, InMemory};
 use ringfence::{CommandContext, Envelope, EventOf};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
@@ -33,16 +33,14 @@ impl<C: DocumentSlice, S: Store> CaseLog<C> for OnDocuments<'_, C::Context, S> {
         given.unwrap_or_else(|error| panic!("given events can be appended: {error:?}"));
     }
 
-    async fn run(&self, command: &C, context: &CommandContext) -> Result<Vec<Value>, Value> {
+    async fn run(&self, command: &C, context: &CommandContext) -> Came {
         let id = self.id(&command.stream_id());
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         let decide = |state: &_| command.decide(state, context);
         let decided = self.category.transact(&id, Load::Eventual, &envelope, decide).await;
         match decided.unwrap_or_else(|error| panic!("{}: {error:?}", C::NAME)).outcome {
-            Outcome::Accepted(events) => Ok(events.iter().map(json).collect()),
-            Outcome::Rejected(rejection) => {
-                Err(serde_json::to_value(rejection).expect("a rejection is a map"))
-            }
+            Outcome::Accepted(events) => Came::accepted(events.iter().map(json).collect()),
+            Outcome::Rejected(rejection) => Came::refused(&rejection, Vec::new()),
             Outcome::Repeated(_) => unreachable!("a case has no idempotency key"),
         }
     }

@@ -1,6 +1,6 @@
 //! Slices on the document log, and how their commands are carried out.
 
-use ringfence::{CommandRecord, Envelope, EventRef, Handled, StreamSlice};
+use ringfence::{CommandRecord, Envelope, EventRef, Handled, Refusal, StreamSlice};
 use serde::Serialize;
 
 use crate::codec::encode;
@@ -37,9 +37,7 @@ pub async fn handle<C: DocumentSlice, S: Store>(
     let repeated = matches!(transacted.outcome, Outcome::Repeated(_));
     let events = match transacted.outcome {
         Outcome::Rejected(rejection) => {
-            let message = rejection.to_string();
-            let rejection = serde_json::to_value(&rejection).unwrap_or_default();
-            let outcome = ringfence::Outcome::Rejected { message, rejection };
+            let outcome = ringfence::Outcome::of(Some(Refusal::of(&rejection)), Vec::new());
             return Ok(Handled { outcome, attempts, repeated });
         }
         Outcome::Repeated(found) => {

@@ -2,12 +2,12 @@
 
 use std::{marker::PhantomData, process::ExitCode};
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError};
+use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_aggregate_log::{
     AggregateError, AggregateSlice, Aggregates, CommandError, Executed, StoredEvent, Table, handle,
 };
 use ringfence_dynamo::{Clock, Retry};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Serve;
 use crate::config::{VariableNames, Variables};
@@ -61,10 +61,9 @@ impl<S: AggregateSlice> Handler for OnAggregates<S> {
         let Executed { outcome, attempts, repeated } = handle(&log, command, envelope, retry).await;
         let outcome = match outcome {
             Ok(events) => Outcome::Accepted(events.into_iter().map(named).collect()),
-            Err(CommandError::Rejected(rejection)) => Outcome::Rejected {
-                message: rejection.to_string(),
-                rejection: serde_json::to_value(&rejection).unwrap_or(Value::Null),
-            },
+            Err(CommandError::Rejected(rejection)) => {
+                Outcome::of(Some(Refusal::of(&rejection)), Vec::new())
+            }
             Err(CommandError::Log(error)) => return Err(Unsettled { error, attempts }),
         };
         Ok(Handled { outcome, attempts, repeated })
@@ -101,8 +100,8 @@ impl Explain for Unsettled {
             AggregateError::Store(error) => Problem::of_store(error, request_id),
             // A command that needs an existing aggregate is refused without it.
             error @ AggregateError::NotFound(_) => {
-                let code = json!({ "code": "AggregateNotFound" });
-                Problem::rejected(error.to_string(), code)
+                let rejection = json!({ "code": "AggregateNotFound" });
+                Problem::rejected(Refusal { message: error.to_string(), rejection })
             }
             AggregateError::Unstorable { source, .. } => {
                 Problem::malformed(&source.path, &source.problem)

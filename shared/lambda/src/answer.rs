@@ -15,7 +15,10 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
             }
             Ok(answer)
         }
-        Outcome::Rejected { message, rejection } => Err(Problem::rejected(message, rejection)),
+        Outcome::Rejected { refusal, events } => {
+            let problem = Problem::rejected(refusal);
+            Err(if events.is_empty() { problem } else { problem.and("events", json!(events)) })
+        }
     }
 }
 

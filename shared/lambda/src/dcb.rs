@@ -80,7 +80,9 @@ impl Explain for HandleError {
             Self::Plan(PlanError::EmptyValue(key)) => Problem::malformed(key, "must not be empty"),
             Self::Plan(PlanError::Boundary(error)) => Problem::malformed("tags", error),
             Self::Plan(error @ PlanError::Nothing) => Problem::malformed("tags", error),
-            Self::Plan(_) | Self::Event(_) | Self::Unread { .. } => Problem::internal(request_id),
+            Self::Plan(_) | Self::Event(_) | Self::Unread { .. } | Self::Leaves { .. } => {
+                Problem::internal(request_id)
+            }
             Self::Log(error) => of_log(error, request_id),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use lambda_runtime::Diagnostic;
-use ringfence::{KeyReused, LimitExceeded, StoreError};
+use ringfence::{KeyReused, LimitExceeded, Refusal, StoreError};
 use serde_json::{Value, json};
 
 use crate::bounded::bounded;
@@ -49,6 +49,13 @@ impl Problem {
         Self { extension, ..self }
     }
 
+    /// The same with one more member.
+    #[must_use]
+    pub(crate) fn and(mut self, member: &str, value: Value) -> Self {
+        self.extension[member] = value;
+        self
+    }
+
     /// 400: `field` is missing or wrong.
     pub fn malformed(field: &str, message: impl Display) -> Self {
         let field = bounded(field, FIELD_BYTES_MAX);
@@ -73,7 +80,8 @@ impl Problem {
 
     /// 422: the domain refuses. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
-    pub(crate) fn rejected(message: String, rejection: Value) -> Self {
+    pub(crate) fn rejected(refusal: Refusal) -> Self {
+        let Refusal { message, rejection } = refusal;
         Self::new(422, "rejected", "The command is rejected", message).with(rejection)
     }
 

@@ -180,7 +180,7 @@ impl Run<'_> {
                 return Ok(());
             }
             Outcome::Accepted(_) => Decision::Nothing,
-            Outcome::Rejected { rejection, .. } => Decision::Rejected(rejection.clone()),
+            Outcome::Rejected { refusal, .. } => Decision::Rejected(refusal.rejection.clone()),
         };
         if handled.repeated {
             return wrong(format!("{refused:?} is answered as a repeat"));
@@ -241,7 +241,7 @@ impl Run<'_> {
         let caches = Caches::new(0);
         let handled = job.command.handle(&memory, &self.world.catalog, &caches, &envelope).await;
         Ok(match handled.map_err(|e| format!("{e:?}"))?.outcome {
-            Outcome::Rejected { rejection, .. } => Decision::Rejected(rejection),
+            Outcome::Rejected { refusal, .. } => Decision::Rejected(refusal.rejection),
             Outcome::Accepted(events) if events.is_empty() => Decision::Nothing,
             Outcome::Accepted(_) => {
                 let events = memory.events().split_off(before).into_iter();

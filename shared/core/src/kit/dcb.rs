@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use serde_json::{Value, json};
 
-use super::{Case, CaseLog, Fact, InMemory};
+use super::{Came, Case, CaseLog, Fact, InMemory};
 use crate::{
     Append, Appended, CommandContext, CommandRecord, Conflict, Consistency, Dcb, DcbContext,
     DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent, Outcome,
@@ -43,19 +43,18 @@ impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
         self.log.append(append).await.expect("given events can be appended");
     }
 
-    async fn run(&self, command: &S, context: &CommandContext) -> Result<Vec<Value>, Value> {
+    async fn run(&self, command: &S, context: &CommandContext) -> Came {
         let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         let spy = Spy { log: self.log, written: Mutex::default() };
         let handled = handle(&spy, &catalog, &Decisions::new(0), command, &envelope).await;
-        match handled.unwrap_or_else(|error| panic!("{}: {error}", S::NAME)).outcome {
-            Outcome::Rejected { rejection, .. } => Err(rejection),
-            Outcome::Accepted(_) => {
-                let written = spy.written.into_inner();
-                let written = written.expect("no code panics while it holds the lock");
-                Ok(written.iter().map(json).collect())
-            }
-        }
+        let rejection = match handled.unwrap_or_else(|error| panic!("{}: {error}", S::NAME)).outcome
+        {
+            Outcome::Rejected { refusal, .. } => Some(refusal.rejection),
+            Outcome::Accepted(_) => None,
+        };
+        let written = spy.written.into_inner().expect("no code panics while it holds the lock");
+        Came { rejection, events: written.iter().map(json).collect() }
     }
 
     fn written(&self, events: &[S::Writes], _: &S) -> Vec<Value> {

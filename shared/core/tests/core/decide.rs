@@ -141,7 +141,7 @@ pub(crate) fn code(handled: &Handled) -> &str {
     match &handled.outcome {
         Outcome::Accepted(events) if events.is_empty() => "nothing",
         Outcome::Accepted(_) => "accepted",
-        Outcome::Rejected { rejection, .. } => rejection["code"].as_str().unwrap(),
+        Outcome::Rejected { refusal, .. } => refusal.rejection["code"].as_str().unwrap(),
     }
 }
 

@@ -65,7 +65,7 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
     let refused = done(&category, &adding(1), None).await.outcome;
     let rejection = serde_json::json!({ "code": "BasketClosed" });
     let message = "the basket is closed".to_owned();
-    assert_eq!(refused, Outcome::Rejected { message, rejection });
+    assert_eq!(refused, Outcome::of(Some(Refusal { message, rejection }), vec![]));
 }
 
 async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(store: S) {

@@ -17,6 +17,7 @@ pub(super) async fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog) {
         handled.unwrap_or_else(|error| panic!("case at {}: {error}", case.at))
     };
     let first = run().await;
-    let repeated = matches!(&first.outcome, Outcome::Accepted(events) if !events.is_empty());
+    let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
+    let repeated = !events.is_empty();
     assert_eq!(run().await, Handled { repeated, ..first }, "case at {}: its repeat", case.at);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Case, written};
+use super::{Came, Case, written};
 use crate::{
     BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent, dcb::plan,
     kit::Fact,
@@ -73,24 +73,26 @@ fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Fo
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// What is decided on the facts in this order: the events, or the rejection. `kept` is done to the state
-/// before and after each fact.
+/// What is decided on the facts in this order. `kept` is done to the state before and after each fact.
 fn decide<S: DcbSlice>(
     case: &Case<S>,
     facts: &[Folded],
     order: &[usize],
     kept: impl Fn(S::State) -> S::State,
-) -> Result<Vec<Value>, Value> {
+) -> Came {
     let state = order.iter().fold(kept(S::State::default()), |state, n| {
         let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
         kept(S::evolve(state, read))
     });
     let (context, newest_ms) = (case.context.clone(), facts.last().map_or(0, |fact| fact.event.at));
     let context = CommandContext { now_ms: context.now_ms.max(newest_ms), ..context };
-    let decided = case.command.decide(&state, &context);
-    decided
-        .map(|events| written(&events))
-        .map_err(|rejection| serde_json::to_value(&rejection).expect("a rejection is a map"))
+    match case.command.decide(&state, &context) {
+        Ok(events) => Came::accepted(written(&events)),
+        Err(rejection) => {
+            let left = case.command.leaves(&rejection, &state, &context);
+            Came::refused(&rejection, written(&left))
+        }
+    }
 }
 
 /// First the order of the case, then the one with each fact as early as it can be, then those that differ
@@ -126,9 +128,9 @@ fn names(facts: &[Folded], order: &[usize]) -> String {
     order.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn text(decided: &Result<Vec<Value>, Value>) -> String {
-    match decided {
-        Ok(events) => Value::from(events.clone()).to_string(),
-        Err(rejection) => rejection.to_string(),
-    }
+fn text(came: &Came) -> String {
+    let events = Value::from(came.events.clone());
+    came.rejection
+        .as_ref()
+        .map_or_else(|| events.to_string(), |rejection| format!("{rejection} {events}"))
 }

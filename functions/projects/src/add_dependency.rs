@@ -1,0 +1,140 @@
+//! AddDependency: makes a feature wait for one more feature.
+//!
+//! Two agents that each add a dependency could close a circle together. So the boundary is everything that the new
+//! dependency leads to. A query follows from the command alone; therefore the command names these features, and the
+//! decision checks that none is missing.
+
+use std::collections::BTreeSet;
+
+use ringfence::{List, prelude::*};
+
+use crate::{
+    AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, Known, OfFeatures, Projects, Refused,
+};
+
+/// How many features a new dependency leads to at most.
+pub const REACHABLE_MAX: usize = 90;
+
+/// Makes a feature wait for another one.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct AddDependency {
+    #[tag(key = "feature", cross_partition)]
+    pub feature: FeatureRef,
+    pub agent: AgentId,
+    pub on: FeatureRef,
+    /// `on`, what it waits for, what that waits for, and so on.
+    #[tag(key = "feature", cross_partition)]
+    pub reachable: List<FeatureRef, REACHABLE_MAX>,
+}
+
+impl Slice for AddDependency {
+    const NAME: &'static str = "add-dependency";
+    type Context = Projects;
+    type State = Known;
+    type Writes = DependencyAdded;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<DependencyAdded>, Refused> {
+        let Self { feature, agent, on, reachable } = self.clone();
+        let dependencies = &known.feature(&feature)?.dependencies;
+        if dependencies.contains(&on) {
+            return Ok(vec![]);
+        }
+        let reachable: BTreeSet<FeatureRef> = reachable.iter().cloned().collect();
+        if !reachable.contains(&on) && on != feature {
+            return Err(Refused::ReachableIncomplete { missing: vec![on] });
+        }
+        let unknown: Vec<_> = reachable.iter().filter(|it| !known.has(it)).cloned().collect();
+        if !unknown.is_empty() {
+            return Err(Refused::UnknownDependency { features: unknown });
+        }
+        if on == feature || reachable.contains(&feature) {
+            return Err(Refused::DependencyCycle { feature, on });
+        }
+        let mut missing = BTreeSet::new();
+        for member in &reachable {
+            missing.extend(known.feature(member)?.dependencies.difference(&reachable).cloned());
+        }
+        if missing.contains(&feature) {
+            return Err(Refused::DependencyCycle { feature, on });
+        }
+        if !missing.is_empty() {
+            return Err(Refused::ReachableIncomplete { missing: missing.into_iter().collect() });
+        }
+        if dependencies.len() >= DEPENDENCIES_MAX {
+            return Err(Refused::TooManyDependencies { limit: DEPENDENCIES_MAX });
+        }
+        Ok(vec![DependencyAdded { feature, agent, on }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{AUTH, PAY, SEARCH, created, waits};
+        use crate::{DependencyDropped, FeatureCreated};
+
+        let add = |feature, on, reachable: &[&str]| {
+            let reachable: Vec<FeatureRef> = reachable.iter().map(|it| id(it)).collect();
+            AddDependency {
+                feature: id(feature),
+                agent: id("ada"),
+                on: id(on),
+                reachable: reachable.try_into().expect("few"),
+            }
+        };
+        let added = |feature, on| waits(feature, on);
+        let dropped =
+            |feature, on| DependencyDropped { feature: id(feature), agent: id("ada"), on: id(on) };
+        let all = || events![created(AUTH), created(SEARCH), created(PAY)];
+        let incomplete = |feature| Refused::ReachableIncomplete { missing: vec![id(feature)] };
+        let cycle = |feature, on| Refused::DependencyCycle { feature: id(feature), on: id(on) };
+        let busy = FeatureCreated {
+            dependencies: (0..20).map(|n| id(&format!("shop/REQ-F-OLD-{n:03}"))).collect(),
+            ..created(PAY)
+        };
+        vec![
+            given([])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(Refused::UnknownFeature { feature: id(PAY) }),
+            given(all()).when(add(PAY, AUTH, &[AUTH])).then([added(PAY, AUTH)]),
+            given(all())
+                .and(events![added(PAY, AUTH)])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_nothing(),
+            given(all())
+                .and(events![added(PAY, AUTH), dropped(PAY, AUTH)])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then([added(PAY, AUTH)]),
+            given(events![created(PAY)])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(Refused::UnknownDependency { features: vec![id(AUTH)] }),
+            given(all()).when(add(PAY, AUTH, &[SEARCH])).then_rejected(incomplete(AUTH)),
+            given(all())
+                .and(events![added(AUTH, SEARCH)])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(incomplete(SEARCH)),
+            given(all())
+                .and(events![added(AUTH, SEARCH)])
+                .when(add(PAY, AUTH, &[AUTH, SEARCH]))
+                .then([added(PAY, AUTH)]),
+            given(all()).when(add(PAY, PAY, &[PAY])).then_rejected(cycle(PAY, PAY)),
+            given(all())
+                .and(events![added(AUTH, PAY)])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(cycle(PAY, AUTH)),
+            given(all())
+                .and(events![added(AUTH, SEARCH), added(SEARCH, PAY)])
+                .when(add(PAY, AUTH, &[AUTH, SEARCH]))
+                .then_rejected(cycle(PAY, AUTH)),
+            given(events![created(AUTH), busy])
+                .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(Refused::TooManyDependencies { limit: 20 }),
+        ]
+    }
+}
+
+impl DcbSlice for AddDependency {
+    type Reads = OfFeatures;
+
+    fn evolve(known: Known, OfFeatures(told): OfFeatures) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,152 @@
+//! ClaimEdge: gives an agent the sole right to work on an edge.
+//!
+//! The boundary is the edge, where claims and work constrain each other, the feature, and the features that it waits
+//! for. A query follows from the command alone; therefore the command names the latter, and the decision checks
+//! them. An agent that does not get the edge is told once for each claim that bars it, in a partition of its own:
+//! who asks again and again disturbs no holder.
+
+use std::collections::BTreeSet;
+
+use ringfence::{List, prelude::*};
+
+use crate::{
+    AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge, EdgeRef,
+    EdgeStarted, FeatureRef, Known, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
+};
+
+/// Claims an edge.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "feature", cross_partition, value = edge.feature)]
+#[tag(key = "attempt", value = format!("{edge}/{agent}"))]
+pub struct ClaimEdge {
+    #[tag(key = "edge")]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    /// A new id. Who sends the command again with the same one gets the same claim.
+    pub claim: ClaimId,
+    /// The features that the edge's feature waits for.
+    #[tag(key = "feature", cross_partition)]
+    #[serde(default)]
+    pub after: List<FeatureRef, DEPENDENCIES_MAX>,
+}
+
+#[derive(Writes)]
+pub enum Claimed {
+    Expired(ClaimExpired),
+    Started(EdgeStarted),
+    Rejected(ClaimRejected),
+}
+
+impl ClaimEdge {
+    /// That `edge` is held by its latest claim.
+    fn held(edge: &Edge) -> Option<Refused> {
+        let claim = edge.latest()?;
+        Some(Refused::EdgeHeld {
+            holder: claim.agent.clone(),
+            claim: claim.id.clone(),
+            epoch: claim.epoch,
+            lease_until_ms: edge.lease_until_ms(),
+        })
+    }
+}
+
+impl Slice for ClaimEdge {
+    const NAME: &'static str = "claim-edge";
+    type Context = Projects;
+    type State = Known;
+    type Writes = Claimed;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Claimed>, Refused> {
+        let Self { edge: of, agent, claim, after } = self;
+        let (feature, rule, edge) = known.edge_of(of)?;
+        let rules = &feature.rules;
+        if rules.mode == Mode::Single && agent.to_string() != PRIMARY {
+            return Err(Refused::SingleMode);
+        }
+        if let Some(before) = edge.claim(claim) {
+            let is_current = edge.current() == Some(before);
+            return match is_current
+                && before.agent == *agent
+                && before.principal == context.principal
+            {
+                true => Ok(vec![]),
+                false => Err(Refused::ClaimIdUsed { claim: claim.clone() }),
+            };
+        }
+        if edge.is_converged() {
+            return Err(Refused::AlreadyConverged);
+        }
+        let dependencies = &feature.dependencies;
+        if after.iter().collect::<BTreeSet<_>>() != dependencies.iter().collect() {
+            let dependencies = dependencies.iter().cloned().collect();
+            return Err(Refused::DependenciesDiffer { dependencies });
+        }
+        let open = dependencies.iter().filter(|on| !known.is_done(on));
+        let features: Vec<_> = open.cloned().collect();
+        if !features.is_empty() {
+            return Err(Refused::WaitsFor { features });
+        }
+        let edges = feature.open_before(rule);
+        if !edges.is_empty() {
+            return Err(Refused::NotAdmissible { edges });
+        }
+        let children = edge.open_spawns();
+        if !children.is_empty() {
+            return Err(Refused::BlockedBySpawn { children });
+        }
+        let may_take = rules.on_expiry == OnExpiry::Takeable && edge.is_overdue(context.now_ms);
+        if let Some(held) = edge.barring(rules.on_expiry).and_then(|_| Self::held(edge))
+            && !may_take
+        {
+            return Err(held);
+        }
+        let expired = edge.current().map(|late| {
+            Claimed::Expired(ClaimExpired {
+                edge: of.clone(),
+                agent: late.agent.clone(),
+                claim: late.id.clone(),
+                epoch: late.epoch,
+                lease_until_ms: edge.lease_until_ms().unwrap_or_default(),
+                detected_by: DetectedBy::Takeover,
+            })
+        });
+        let started = Claimed::Started(EdgeStarted {
+            edge: of.clone(),
+            agent: agent.clone(),
+            claim: claim.clone(),
+            epoch: edge.next_epoch(),
+            run: edge.run(),
+            principal: context.principal.clone(),
+            lease_ms: (rules.mode == Mode::Multi).then_some(rules.lease_ms),
+            stuck_after: rules.stuck_after,
+        });
+        Ok(expired.into_iter().chain([started]).collect())
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        crate::claim_cases::cases()
+    }
+}
+
+impl DcbSlice for ClaimEdge {
+    type Reads = OfClaim;
+
+    fn evolve(known: Known, OfClaim(told): OfClaim) -> Known {
+        known.and(told)
+    }
+
+    fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Claimed> {
+        let Refused::EdgeHeld { holder, claim, epoch, lease_until_ms } = refused.clone() else {
+            return vec![];
+        };
+        let is_multi =
+            known.feature(&self.edge.feature).is_ok_and(|it| it.rules.mode == Mode::Multi);
+        if !is_multi || known.was_refused(epoch) {
+            return vec![];
+        }
+        let (edge, agent) = (self.edge.clone(), self.agent.clone());
+        let rejected = ClaimRejected { edge, agent, holder, claim, epoch, lease_until_ms };
+        vec![Claimed::Rejected(rejected)]
+    }
+}

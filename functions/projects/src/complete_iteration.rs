@@ -1,0 +1,239 @@
+//! CompleteIteration: reports one attempt at an edge.
+//!
+//! The boundary is the edge alone, so the most frequent command is one conditional put.
+
+use ringfence::{List, Text, prelude::*};
+use sha2::{Digest, Sha256 as Hasher};
+
+use crate::{
+    AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, IntentId, IterationCompleted, Known,
+    OfEdge, Projects, Refused, ReqKey, Sha256, Status,
+};
+
+/// Reports an attempt.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct CompleteIteration {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub claim: ClaimId,
+    /// One more than the last one of the run; the first is 1.
+    pub iteration: u32,
+    pub status: Status,
+    /// How many required checks failed.
+    pub delta: u32,
+    pub checks: List<Check, 200>,
+    /// What the agent found in its sources; empty if nothing.
+    pub source_findings: List<Text<4_000>, 50>,
+    /// Where the way of working was not enough; empty if nowhere.
+    pub process_gaps: List<Text<4_000>, 50>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Artifact>,
+    /// The hash of what the agent was told.
+    pub context_hash: Sha256,
+    /// The requirements that the artefact answers to.
+    #[serde(default)]
+    pub req_keys: List<ReqKey, 50>,
+}
+
+#[derive(Writes)]
+pub enum Completed {
+    Iteration(IterationCompleted),
+    Stuck(EdgeStuck),
+}
+
+/// The id of the intent that a plateau raises.
+fn intent(edge: &EdgeRef, run: u32, iteration: u32) -> IntentId {
+    let hash = Hasher::digest(format!("{edge}/{run}/{iteration}"));
+    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("stuck-{hex}").parse().expect("it is short and plain")
+}
+
+impl Slice for CompleteIteration {
+    const NAME: &'static str = "complete-iteration";
+    type Context = Projects;
+    type State = Known;
+    type Writes = Completed;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Completed>, Refused> {
+        let Self { edge: of, agent, claim, iteration, status, delta, .. } = self.clone();
+        let edge = known.edge(&of);
+        edge.check_claim(&claim, context)?;
+        if edge.awaits_review() {
+            return Err(Refused::AwaitingReview);
+        }
+        let expected = edge.last_iteration() + 1;
+        if iteration != expected {
+            return Err(Refused::IterationOutOfOrder { expected });
+        }
+        let failed = self.checks.iter().filter(|check| check.required && !check.passed).count();
+        let failed = u32::try_from(failed).unwrap_or(u32::MAX);
+        if delta != failed {
+            return Err(Refused::DeltaDiffers { failed });
+        }
+        if status == Status::Converged && delta > 0 {
+            return Err(Refused::NotConverged);
+        }
+        let run = edge.run();
+        let stuck = edge.gets_stuck(delta).then(|| {
+            let intent = intent(&of, run, iteration);
+            let (edge, agent) = (of.clone(), agent.clone());
+            Completed::Stuck(EdgeStuck { edge, agent, intent, run, iteration, delta })
+        });
+        let texts = |texts: &List<Text<4_000>, 50>| texts.iter().cloned().map(Into::into).collect();
+        let completed = Completed::Iteration(IterationCompleted {
+            edge: of,
+            agent,
+            claim,
+            run,
+            iteration,
+            status,
+            delta,
+            checks: self.checks.to_vec(),
+            source_findings: texts(&self.source_findings),
+            process_gaps: texts(&self.process_gaps),
+            artifact: self.artifact.clone(),
+            context_hash: self.context_hash.clone(),
+            req_keys: self.req_keys.to_vec(),
+        });
+        Ok([completed].into_iter().chain(stuck).collect())
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::Otherwise;
+        use crate::facts::*;
+
+        let complete = |claim, iteration, delta| CompleteIteration {
+            edge: id(DESIGN_CODE),
+            agent: id("ada"),
+            claim: id(claim),
+            iteration,
+            status: if delta == 0 { Status::Converged } else { Status::InProgress },
+            delta,
+            checks: checks(delta).try_into().expect("few"),
+            source_findings: List::default(),
+            process_gaps: List::default(),
+            artifact: Some(artifact()),
+            context_hash: hash(1),
+            req_keys: vec![id("AUTH-1")].try_into().expect("few"),
+        };
+        let done = |iteration, delta| Completed::Iteration(iterated("c1", iteration, delta));
+        let stuck = |iteration, delta| {
+            let (edge, agent) = (id(DESIGN_CODE), id("ada"));
+            let intent = intent(&edge, 1, iteration);
+            Completed::Stuck(EdgeStuck { edge, agent, intent, run: 1, iteration, delta })
+        };
+        let by_ada = || given(events![started("ada", "c1", 1)]);
+        let stale = |claim| Refused::StaleClaim { claim: id(claim) };
+        vec![
+            given([]).when(complete("c1", 1, 0)).then_rejected(stale("c1")),
+            by_ada().when(complete("c1", 1, 0)).then([done(1, 0)]),
+            by_ada().when(complete("c2", 1, 0)).then_rejected(stale("c2")),
+            by_ada()
+                .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
+                .when(complete("c1", 1, 0))
+                .then_rejected(stale("c1")),
+            // Late work counts while nobody has taken the edge over.
+            by_ada().wait(9 * crate::LEASE_MS).when(complete("c1", 1, 0)).then([done(1, 0)]),
+            by_ada()
+                .and(events![iterated("c1", 1, 2)])
+                .when(complete("c1", 3, 0))
+                .then_rejected(Refused::IterationOutOfOrder { expected: 2 }),
+            // The next holder goes on counting.
+            by_ada()
+                .and(events![
+                    iterated("c1", 1, 2),
+                    claim_expired("ada", "c1", 1),
+                    started("bob", "c2", 2)
+                ])
+                .when(complete("c2", 1, 0))
+                .then_rejected(Refused::IterationOutOfOrder { expected: 2 }),
+            // A new run counts from 1.
+            by_ada()
+                .and(events![
+                    iterated("c1", 1, 0),
+                    converged(DESIGN_CODE, "c1"),
+                    reopened(2),
+                    crate::EdgeStarted { run: 2, ..started("ada", "c2", 2) }
+                ])
+                .when(complete("c2", 1, 1))
+                .then([Completed::Iteration(IterationCompleted {
+                    run: 2,
+                    ..iterated("c2", 1, 1)
+                })]),
+            by_ada()
+                .and(events![iterated("c1", 1, 0), review_requested(1)])
+                .when(complete("c1", 2, 0))
+                .then_rejected(Refused::AwaitingReview),
+            by_ada()
+                .and(events![iterated("c1", 1, 0), review_requested(1), reviewed(1)])
+                .when(complete("c1", 2, 0))
+                .then([done(2, 0)]),
+            by_ada()
+                .and(events![iterated("c1", 1, 0), barred(Otherwise::Escalate)])
+                .when(complete("c1", 2, 0))
+                .then_rejected(Refused::AwaitingReview),
+            by_ada()
+                .and(events![iterated("c1", 1, 0), barred(Otherwise::Reject)])
+                .when(complete("c1", 2, 0))
+                .then([done(2, 0)]),
+            by_ada()
+                .when(CompleteIteration { delta: 1, ..complete("c1", 1, 2) })
+                .then_rejected(Refused::DeltaDiffers { failed: 2 }),
+            by_ada()
+                .when(CompleteIteration { status: Status::Converged, ..complete("c1", 1, 2) })
+                .then_rejected(Refused::NotConverged),
+            // The third equal delta in succession shows that work is stuck, and no later one.
+            by_ada()
+                .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2)])
+                .when(complete("c1", 3, 2))
+                .then([done(3, 2), stuck(3, 2)]),
+            by_ada()
+                .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2), iterated("c1", 3, 2)])
+                .when(complete("c1", 4, 2))
+                .then([done(4, 2)]),
+            by_ada()
+                .and(events![iterated("c1", 1, 2), iterated("c1", 2, 1), iterated("c1", 3, 2)])
+                .when(complete("c1", 4, 2))
+                .then([done(4, 2)]),
+            by_ada()
+                .and(events![iterated("c1", 1, 0), iterated("c1", 2, 0)])
+                .when(complete("c1", 3, 0))
+                .then([done(3, 0)]),
+        ]
+    }
+}
+
+impl DcbSlice for CompleteIteration {
+    type Reads = OfEdge;
+
+    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
+        known.and(told)
+    }
+}
+
+#[test]
+fn what_an_agent_found_is_asked_for_even_if_it_is_nothing() {
+    let command = serde_json::json!({
+        "edge": crate::facts::DESIGN_CODE,
+        "agent": "ada",
+        "claim": "c1",
+        "iteration": 1,
+        "status": "converged",
+        "delta": 0,
+        "checks": [],
+        "sourceFindings": [],
+        "processGaps": [],
+        "contextHash": crate::facts::hash(1),
+    });
+    let parse = |command: &serde_json::Value| {
+        serde_json::from_value::<CompleteIteration>(command.clone()).map_err(|it| it.to_string())
+    };
+    assert!(parse(&command).is_ok());
+    for field in ["sourceFindings", "processGaps"] {
+        let mut without = command.clone();
+        without.as_object_mut().expect("an object").remove(field);
+        assert_eq!(parse(&without).unwrap_err(), format!("missing field `{field}`"));
+    }
+}

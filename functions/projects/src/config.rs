@@ -1,0 +1,242 @@
+//! How a project works: its graph of edges, its claims, and what its roles may do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::List;
+use serde::{Deserialize, Serialize};
+
+use crate::{EdgeName, Refused, RoleName};
+
+/// A lease of an hour.
+pub const LEASE_MS: u64 = 3_600_000;
+/// Leases are not shorter, in milliseconds.
+pub const LEASE_MS_MIN: u64 = 1_000;
+/// Leases are not longer, in milliseconds.
+pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
+/// How many edges a graph has at most.
+pub const EDGES_MAX: usize = 30;
+/// The role that may do everything.
+pub const HUMAN: &str = "human";
+/// The only agent of a project in single mode.
+pub const PRIMARY: &str = "primary";
+
+/// Who works on a project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// The agent `primary` alone: leases have no end, and nobody's role is asked for.
+    #[default]
+    Single,
+    /// Many agents.
+    Multi,
+}
+
+/// What becomes of a claim whose lease is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnExpiry {
+    /// Another agent may take the edge.
+    #[default]
+    Takeable,
+    /// It bars others until a person releases it.
+    SignalOnly,
+}
+
+/// What an edge needs besides a converged iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Gate {
+    #[default]
+    None,
+    /// A person has approved exactly what is converged.
+    Human,
+}
+
+/// An edge of the graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct EdgeRule {
+    pub edge: EdgeName,
+    /// The edges that come before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<EdgeName>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gate: Gate,
+}
+
+/// What happens where a role may not converge an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Otherwise {
+    /// A person decides.
+    #[default]
+    Escalate,
+    /// The edge converges, and people can see who did it.
+    Warn,
+    /// The edge does not converge.
+    Reject,
+}
+
+/// What a role may converge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Authority {
+    #[serde(default)]
+    pub edges: BTreeSet<EdgeName>,
+    #[serde(default)]
+    pub otherwise: Otherwise,
+}
+
+/// What a feature copies of the configuration when it is created: claims and work on it need no look at the
+/// project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rules {
+    pub mode: Mode,
+    pub lease_ms: u64,
+    pub on_expiry: OnExpiry,
+    pub stuck_after: u32,
+    pub edges: Vec<EdgeRule>,
+}
+
+impl Rules {
+    /// The rule of the edge with this name.
+    #[must_use]
+    pub fn edge(&self, name: &EdgeName) -> Option<&EdgeRule> {
+        self.edges.iter().find(|rule| rule.edge == *name)
+    }
+}
+
+/// The configuration of a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Config {
+    #[serde(default)]
+    pub mode: Mode,
+    /// How long a claim lasts after its holder's latest event, in milliseconds: [`LEASE_MS_MIN`] to
+    /// [`LEASE_MS_MAX`].
+    #[serde(default = "lease_ms")]
+    pub lease_ms: u64,
+    #[serde(default)]
+    pub on_expiry: OnExpiry,
+    /// After so many iterations in succession with the same failures, work is stuck.
+    #[serde(default = "stuck_after")]
+    pub stuck_after: u32,
+    pub edges: List<EdgeRule, EDGES_MAX>,
+    /// The role of each caller, by principal.
+    #[serde(default)]
+    pub roles: BTreeMap<String, RoleName>,
+    /// What each role may converge.
+    #[serde(default)]
+    pub authority: BTreeMap<RoleName, Authority>,
+}
+
+fn lease_ms() -> u64 {
+    LEASE_MS
+}
+
+fn stuck_after() -> u32 {
+    3
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Config {
+    /// What features copy.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        Rules {
+            mode: self.mode,
+            lease_ms: self.lease_ms,
+            on_expiry: self.on_expiry,
+            stuck_after: self.stuck_after,
+            edges: self.edges.to_vec(),
+        }
+    }
+
+    /// Whether `who` may do everything. In single mode nobody's role is asked for.
+    #[must_use]
+    pub fn is_human(&self, who: &str) -> bool {
+        self.mode == Mode::Single || self.roles.get(who).is_some_and(is_human)
+    }
+
+    /// What is to happen when `who` converges the edge, and in which role; `None` if nothing stands against it.
+    #[must_use]
+    pub fn bars(&self, who: &str, edge: &EdgeName) -> Option<(Option<RoleName>, Otherwise)> {
+        if self.is_human(who) {
+            return None;
+        }
+        let role = self.roles.get(who);
+        match role.and_then(|role| self.authority.get(role)) {
+            Some(authority) if authority.edges.contains(edge) => None,
+            authority => {
+                let otherwise = authority.map_or(Otherwise::default(), |it| it.otherwise);
+                Some((role.cloned(), otherwise))
+            }
+        }
+    }
+
+    /// Checks what no type can.
+    ///
+    /// # Errors
+    /// [`Refused::BadConfig`] names the field and what it may be.
+    pub fn check(&self) -> Result<(), Refused> {
+        let bad = |field: &str, problem: String| {
+            Err(Refused::BadConfig { field: field.to_owned(), problem })
+        };
+        if !(LEASE_MS_MIN..=LEASE_MS_MAX).contains(&self.lease_ms) {
+            let problem = format!("must be {LEASE_MS_MIN} to {LEASE_MS_MAX}, is {}", self.lease_ms);
+            return bad("leaseMs", problem);
+        }
+        if self.stuck_after == 0 {
+            return bad("stuckAfter", "must be at least 1".to_owned());
+        }
+        if self.edges.is_empty() {
+            return bad("edges", format!("must have 1 to {EDGES_MAX} edges"));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.edges.iter().find(|rule| !names.insert(&rule.edge)) {
+            return bad("edges", format!("has {} twice", twice.edge));
+        }
+        let after = self.edges.iter().flat_map(|rule| rule.after.iter().map(move |it| (rule, it)));
+        for (rule, before) in after {
+            if !names.contains(before) {
+                return bad(
+                    "edges",
+                    format!("{} comes after {before}, which is missing", rule.edge),
+                );
+            }
+        }
+        if let Some(edge) = self.cycle() {
+            return bad("edges", format!("{edge} comes after itself"));
+        }
+        if self.mode == Mode::Multi && !self.roles.values().any(is_human) {
+            let problem =
+                format!("in multi mode somebody needs the role {HUMAN}, who may do everything");
+            return bad("roles", problem);
+        }
+        Ok(())
+    }
+
+    /// An edge of a cycle, if there is one: what is left when edges are taken away whose predecessors are gone.
+    fn cycle(&self) -> Option<&EdgeName> {
+        let mut left: Vec<&EdgeRule> = self.edges.iter().collect();
+        loop {
+            let names: BTreeSet<&EdgeName> = left.iter().map(|rule| &rule.edge).collect();
+            let before = left.len();
+            left.retain(|rule| rule.after.iter().any(|after| names.contains(after)));
+            if left.is_empty() {
+                return None;
+            }
+            if left.len() == before {
+                return left.first().map(|rule| &rule.edge);
+            }
+        }
+    }
+}
+
+fn is_human(role: &RoleName) -> bool {
+    role.to_string() == HUMAN
+}

@@ -1,0 +1,223 @@
+//! The cases of convergence.
+
+use ringfence::prelude::*;
+
+use crate::converge_edge::{ConvergeEdge, Ended};
+use crate::facts::*;
+use crate::{
+    Authority, Config, Convergence, ConvergenceEscalated, EdgeConverged, FeatureCreated,
+    IterationCompleted, Kind, Otherwise, Refused, ReviewCompleted, ReviewDecision, Status,
+};
+
+fn converge(agent: &str, claim: &str, convergence: Convergence) -> ConvergeEdge {
+    ConvergeEdge { edge: id(DESIGN_CODE), agent: id(agent), claim: id(claim), convergence }
+}
+
+fn standard() -> ConvergeEdge {
+    converge("ada", "c1", Convergence::Standard)
+}
+
+fn done() -> Ended {
+    Ended::Converged(converged(DESIGN_CODE, "c1"))
+}
+
+fn answered(by: &str, convergence: Convergence, iteration: u32) -> Ended {
+    let req_keys = if iteration == 0 { vec![] } else { vec![id("AUTH-1")] };
+    let of_ada = converged(DESIGN_CODE, "c1");
+    Ended::Converged(EdgeConverged { agent: id(by), convergence, iteration, req_keys, ..of_ada })
+}
+
+fn note(role: Option<&str>, action: Otherwise) -> Ended {
+    Ended::Escalated(ConvergenceEscalated { role: role.map(id), ..barred(action) })
+}
+
+/// A project in which coders may converge nothing.
+fn strict(otherwise: Otherwise) -> Config {
+    let nothing = Authority { edges: [].into(), otherwise };
+    Config { authority: [(id("coder"), nothing)].into(), ..multi() }
+}
+
+fn worked_in(config: Config) -> Vec<ringfence::NewEvent> {
+    let work = events![started("ada", "c1", 1), iterated("c1", 1, 0)];
+    ready_in(config).into_iter().chain(work).collect()
+}
+
+pub(crate) fn cases() -> Vec<Case<ConvergeEdge>> {
+    [of_holder(), of_gate(), of_authority(), of_questions()].into_iter().flatten().collect()
+}
+
+fn of_holder() -> Vec<Case<ConvergeEdge>> {
+    let worked = || given(worked_in(multi()));
+    vec![
+        given([]).when(standard()).then_rejected(Refused::UnknownProject { project: id("shop") }),
+        given(events![initialized(multi())])
+            .when(standard())
+            .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+        given(ready_in(multi()))
+            .when(standard())
+            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+        worked().when(standard()).then([done()]),
+        worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
+        // Opened again, it needs a new claim.
+        worked()
+            .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
+            .when(standard())
+            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+        worked()
+            .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
+            .when(standard())
+            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+        // The next holder may rest on what was done before.
+        worked()
+            .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
+            .when(converge("bob", "c2", Convergence::Standard))
+            .then([Ended::Converged(EdgeConverged {
+                agent: id("bob"),
+                claim: id("c2"),
+                epoch: 2,
+                ..converged(DESIGN_CODE, "c1")
+            })]),
+        worked()
+            .and(events![iterated("c1", 2, 1)])
+            .when(standard())
+            .then_rejected(Refused::NotConverged),
+        // No check failed, but the agent did not say that it is done.
+        worked()
+            .and(events![IterationCompleted { status: Status::InProgress, ..iterated("c1", 2, 0) }])
+            .when(standard())
+            .then_rejected(Refused::NotConverged),
+        given(ready_in(multi()))
+            .and(events![started("ada", "c1", 1)])
+            .when(standard())
+            .then_rejected(Refused::NotConverged),
+        worked()
+            .and(events![spawned(SEARCH, true)])
+            .when(standard())
+            .then_rejected(Refused::BlockedBySpawn { children: vec![id(SEARCH)] }),
+        worked().and(events![spawned(SEARCH, false)]).when(standard()).then([done()]),
+        worked()
+            .and(events![spawned(SEARCH, true), folded_back(SEARCH)])
+            .when(standard())
+            .then([done()]),
+        // The other edge is open again, so the feature is not done with this one.
+        worked()
+            .and(events![crate::EdgeReopened { edge: id(REQUIREMENTS_DESIGN), ..reopened(2) }])
+            .when(standard())
+            .then([Ended::Converged(EdgeConverged {
+                completes_feature: false,
+                ..converged(DESIGN_CODE, "c1")
+            })]),
+    ]
+}
+
+/// The edge has a gate.
+fn of_gate() -> Vec<Case<ConvergeEdge>> {
+    let worked = || given(worked_in(gated()));
+    let approved = || ReviewCompleted { decision: ReviewDecision::Approved, ..reviewed(1) };
+    let required = |iteration| Refused::ReviewRequired { run: 1, iteration };
+    vec![
+        worked().when(standard()).then_rejected(required(1)),
+        worked().and(events![reviewed(1)]).when(standard()).then_rejected(required(1)),
+        worked().and(events![approved()]).when(standard()).then([done()]),
+        // What was approved has changed.
+        worked()
+            .and(events![approved(), iterated("c1", 2, 0)])
+            .when(standard())
+            .then_rejected(required(2)),
+        worked()
+            .and(events![ReviewCompleted { sha256: Some(hash(9)), ..approved() }])
+            .when(standard())
+            .then_rejected(required(1)),
+        // Not even a person goes past a gate without a review.
+        worked().when(standard()).by("eve").then_rejected(required(1)),
+    ]
+}
+
+/// The role may not converge the edge.
+fn of_authority() -> Vec<Case<ConvergeEdge>> {
+    let in_strict = |otherwise| given(worked_in(strict(otherwise)));
+    let guest = || Refused::NotAuthorised { role: Some(id("guest")) };
+    vec![
+        in_strict(Otherwise::Escalate)
+            .when(standard())
+            .then([note(Some("coder"), Otherwise::Escalate)]),
+        in_strict(Otherwise::Escalate)
+            .and(events![barred(Otherwise::Escalate)])
+            .when(standard())
+            .then_nothing(),
+        in_strict(Otherwise::Warn)
+            .when(standard())
+            .then([note(Some("coder"), Otherwise::Warn), done()]),
+        in_strict(Otherwise::Reject).when(standard()).then_rejected_leaving(
+            Refused::NotAuthorised { role: Some(id("coder")) },
+            [note(Some("coder"), Otherwise::Reject)],
+        ),
+        in_strict(Otherwise::Reject)
+            .and(events![barred(Otherwise::Reject)])
+            .when(standard())
+            .then_rejected(Refused::NotAuthorised { role: Some(id("coder")) }),
+        // Each iteration is a new try.
+        in_strict(Otherwise::Reject)
+            .and(events![barred(Otherwise::Reject), iterated("c1", 2, 0)])
+            .when(standard())
+            .then_rejected_leaving(
+                Refused::NotAuthorised { role: Some(id("coder")) },
+                [Ended::Escalated(ConvergenceEscalated {
+                    role: Some(id("coder")),
+                    iteration: 2,
+                    ..barred(Otherwise::Reject)
+                })],
+            ),
+        // The caller's role counts, and not that of the agent that the command names.
+        given(worked_in(multi()))
+            .when(standard())
+            .by("carl")
+            .then_rejected_leaving(guest(), [note(Some("guest"), Otherwise::Reject)]),
+        // Who has no role is escalated.
+        given(worked_in(multi()))
+            .when(standard())
+            .by("dora")
+            .then([note(None, Otherwise::Escalate)]),
+        in_strict(Otherwise::Reject).when(standard()).by("eve").then([done()]),
+        given(worked_in(single())).when(standard()).by("dora").then([done()]),
+    ]
+}
+
+/// What ends is a question, or time.
+fn of_questions() -> Vec<Case<ConvergeEdge>> {
+    let question = |kind, time_box_ms| {
+        let feature = FeatureCreated { kind, time_box_ms, ..created(AUTH) };
+        given(events![
+            initialized(multi()),
+            feature,
+            converged(REQUIREMENTS_DESIGN, "c0"),
+            started("ada", "c1", 1)
+        ])
+    };
+    let answer = || converge("eve", "c1", Convergence::QuestionAnswered);
+    let over = || converge("ada", "c1", Convergence::TimeBoxExpired);
+    let mut cases: Vec<_> = [Kind::Spike, Kind::Discovery, Kind::Poc]
+        .map(|kind| {
+            let ended = answered("eve", Convergence::QuestionAnswered, 0);
+            question(kind, None).when(answer()).then([ended])
+        })
+        .into();
+    cases.extend(
+        [Kind::Feature, Kind::Fix]
+            .map(|kind| question(kind, None).when(answer()).then_rejected(Refused::NotAQuestion)),
+    );
+    cases.extend([
+        question(Kind::Spike, None).when(answer()).by("ada").then_rejected(Refused::NotAllowed),
+        question(Kind::Spike, None).when(over()).then_rejected(Refused::TimeBoxRuns),
+        question(Kind::Spike, Some(60_000))
+            .wait(50_000)
+            .when(over())
+            .then_rejected(Refused::TimeBoxRuns),
+        question(Kind::Feature, Some(60_000))
+            .and(events![iterated("c1", 1, 2)])
+            .wait(70_000)
+            .when(over())
+            .then([answered("ada", Convergence::TimeBoxExpired, 1)]),
+    ]);
+    cases
+}

@@ -1,0 +1,113 @@
+//! CreateRelease: releases features that are done, under a version that is used once.
+
+use ringfence::{List, Text, prelude::*};
+
+use crate::{
+    AgentId, Fact, FeatureRef, Known, OfRelease, ProjectId, Projects, Refused, ReleaseCreated,
+    Version,
+};
+
+/// How many features a release has at most.
+pub const FEATURES_MAX: usize = 90;
+
+/// Releases features.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "release", partition, value = format!("{project}/{version}"))]
+pub struct CreateRelease {
+    pub project: ProjectId,
+    pub version: Version,
+    pub agent: AgentId,
+    #[tag(key = "feature", cross_partition)]
+    pub features: List<FeatureRef, FEATURES_MAX>,
+    pub notes: Text<4_000>,
+    /// Only asks whether it can be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What the decision knows.
+#[derive(Default)]
+pub struct State {
+    exists: bool,
+    known: Known,
+}
+
+impl Slice for CreateRelease {
+    const NAME: &'static str = "create-release";
+    type Context = Projects;
+    type State = State;
+    type Writes = ReleaseCreated;
+    type Rejection = Refused;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ReleaseCreated>, Refused> {
+        let Self { project, version, agent, features, notes, dry_run } = self.clone();
+        let features: Vec<FeatureRef> = features.into();
+        features.iter().try_for_each(|feature| state.known.feature(feature).map(drop))?;
+        if state.exists {
+            return Err(Refused::ReleaseExists { version });
+        }
+        let open = features.iter().filter(|feature| !state.known.is_done(feature));
+        let open: Vec<_> = open.cloned().collect();
+        if !open.is_empty() {
+            return Err(Refused::NotDone { features: open });
+        }
+        if dry_run {
+            return Ok(vec![]);
+        }
+        Ok(vec![ReleaseCreated { project, version, agent, features, notes: notes.into() }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::*;
+
+        let refs = |features: &[&str]| features.iter().map(|it| id(it)).collect::<Vec<_>>();
+        let release = |features: &[&str]| CreateRelease {
+            project: id("shop"),
+            version: id("1.4.0"),
+            agent: id("ada"),
+            features: refs(features).try_into().expect("few"),
+            notes: id("who may do what"),
+            dry_run: false,
+        };
+        let released = |features: &[&str]| ReleaseCreated {
+            project: id("shop"),
+            version: id("1.4.0"),
+            agent: id("ada"),
+            features: refs(features),
+            notes: "who may do what".to_owned(),
+        };
+        let done = || given(ready()).and(events![converged(DESIGN_CODE, "c1")]);
+        let open = |feature| Refused::NotDone { features: vec![id(feature)] };
+        vec![
+            done().when(release(&[AUTH])).then([released(&[AUTH])]),
+            done()
+                .and(events![released(&[AUTH])])
+                .when(release(&[AUTH]))
+                .then_rejected(Refused::ReleaseExists { version: id("1.4.0") }),
+            done()
+                .when(release(&[AUTH, SEARCH]))
+                .then_rejected(Refused::UnknownFeature { feature: id(SEARCH) }),
+            done()
+                .and(events![created(SEARCH)])
+                .when(release(&[AUTH, SEARCH]))
+                .then_rejected(open(SEARCH)),
+            done().and(events![reopened(2)]).when(release(&[AUTH])).then_rejected(open(AUTH)),
+            done().when(CreateRelease { dry_run: true, ..release(&[AUTH]) }).then_nothing(),
+            given(ready())
+                .when(CreateRelease { dry_run: true, ..release(&[AUTH]) })
+                .then_rejected(open(AUTH)),
+            given([]).when(release(&[])).then([released(&[])]),
+        ]
+    }
+}
+
+impl DcbSlice for CreateRelease {
+    type Reads = OfRelease;
+
+    fn evolve(State { exists, known }: State, OfRelease(told): OfRelease) -> State {
+        match told.fact {
+            Fact::ReleaseCreated(_) => State { exists: true, known },
+            _ => State { exists, known: known.and(told) },
+        }
+    }
+}

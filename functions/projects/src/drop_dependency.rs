@@ -1,0 +1,51 @@
+//! DropDependency: makes a feature no longer wait for another one.
+
+use ringfence::prelude::*;
+
+use crate::{AgentId, DependencyDropped, FeatureRef, Known, OfFeatures, Projects, Refused};
+
+/// Makes a feature no longer wait for another one.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct DropDependency {
+    #[tag(key = "feature", cross_partition)]
+    pub feature: FeatureRef,
+    pub agent: AgentId,
+    pub on: FeatureRef,
+}
+
+impl Slice for DropDependency {
+    const NAME: &'static str = "drop-dependency";
+    type Context = Projects;
+    type State = Known;
+    type Writes = DependencyDropped;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<DependencyDropped>, Refused> {
+        let Self { feature, agent, on } = self.clone();
+        match known.feature(&feature)?.dependencies.contains(&on) {
+            true => Ok(vec![DependencyDropped { feature, agent, on }]),
+            false => Ok(vec![]),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{AUTH, PAY, created, waits};
+
+        let drop = || DropDependency { feature: id(PAY), agent: id("ada"), on: id(AUTH) };
+        let dropped = || DependencyDropped { feature: id(PAY), agent: id("ada"), on: id(AUTH) };
+        let both = || events![created(AUTH), created(PAY), waits(PAY, AUTH)];
+        vec![
+            given([]).when(drop()).then_rejected(Refused::UnknownFeature { feature: id(PAY) }),
+            given(both()).when(drop()).then([dropped()]),
+            given(both()).and(events![dropped()]).when(drop()).then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for DropDependency {
+    type Reads = OfFeatures;
+
+    fn evolve(known: Known, OfFeatures(told): OfFeatures) -> Known {
+        known.and(told)
+    }
+}

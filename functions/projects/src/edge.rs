@@ -1,0 +1,376 @@
+//! An edge, as decisions know it: who holds it, and how far the work is.
+
+use std::collections::BTreeMap;
+
+use ringfence::CommandContext;
+
+use crate::{
+    AgentId, ClaimId, Convergence, ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeStarted,
+    Feature, FeatureRef, IterationCompleted, OnExpiry, Otherwise, Refused, ReqKey, ReviewCompleted,
+    ReviewDecision, Sha256, SpawnCreated, Status,
+};
+
+/// How much later than its end a lease counts as over, in milliseconds: the clocks of writers differ.
+pub const GRACE_MS: u64 = 5_000;
+/// How long a lease stands still while a person has to look, in milliseconds.
+pub const REVIEW_MS: u64 = 7 * 24 * 3_600_000;
+
+/// A claim of the edge, of now or of before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub id: ClaimId,
+    pub agent: AgentId,
+    /// Who may work under it; `None` if the claimer was not known.
+    pub principal: Option<String>,
+    /// 1 and the number of earlier claims.
+    pub epoch: u64,
+    lease_ms: Option<u64>,
+    /// When its holder was heard of last, in milliseconds since 1970.
+    heard_ms: u64,
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Released,
+    Expired,
+    Converged,
+}
+
+/// The last iteration of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    pub claim: ClaimId,
+    pub number: u32,
+    pub status: Status,
+    pub delta: u32,
+    /// How many iterations in succession, up to this one, had this delta.
+    pub same: u32,
+    pub sha256: Option<Sha256>,
+    pub req_keys: Vec<ReqKey>,
+}
+
+/// What names the state of the work that a person looks at.
+pub type Reviewed = (u32, u32, Option<Sha256>);
+
+/// Why a person has to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    Review,
+    /// The edge was to converge thus.
+    Escalation(Convergence),
+}
+
+/// An edge.
+#[derive(Debug)]
+pub struct Edge {
+    claims: Vec<Claim>,
+    /// 1 and the number of times it was opened again.
+    run: u32,
+    stuck_after: u32,
+    pub iteration: Option<Iteration>,
+    pending: Option<(Pending, u64)>,
+    reviews: BTreeMap<Reviewed, ReviewDecision>,
+    /// The claims and iterations for which a convergence was barred.
+    escalated: Vec<(ClaimId, u32)>,
+    /// The children, and of each whether the edge waits for it, and whether it is folded back.
+    spawns: BTreeMap<FeatureRef, (bool, bool)>,
+    converged: bool,
+}
+
+impl Default for Edge {
+    fn default() -> Self {
+        Self::NEW
+    }
+}
+
+impl Edge {
+    /// An edge on which nothing has happened.
+    pub(crate) const NEW: Self = Self {
+        claims: Vec::new(),
+        run: 1,
+        stuck_after: 0,
+        iteration: None,
+        pending: None,
+        reviews: BTreeMap::new(),
+        escalated: Vec::new(),
+        spawns: BTreeMap::new(),
+        converged: false,
+    };
+
+    // What happens to it.
+
+    pub(crate) fn start(&mut self, started: &EdgeStarted, at_ms: u64) {
+        let EdgeStarted { claim, agent, principal, epoch, lease_ms, .. } = started.clone();
+        let heard_ms = at_ms;
+        self.claims.push(Claim {
+            id: claim,
+            agent,
+            principal,
+            epoch,
+            lease_ms,
+            heard_ms,
+            end: None,
+        });
+        (self.run, self.stuck_after) = (started.run, started.stuck_after);
+    }
+
+    /// The holder is heard of.
+    pub(crate) fn work(&mut self, at_ms: u64) {
+        if let Some(claim) = self.claims.last_mut() {
+            claim.heard_ms = claim.heard_ms.max(at_ms);
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        if let Some(claim) = self.claims.last_mut() {
+            claim.end = Some(end);
+        }
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.end(End::Released);
+    }
+
+    pub(crate) fn expire(&mut self) {
+        self.end(End::Expired);
+    }
+
+    pub(crate) fn iterate(&mut self, done: IterationCompleted, at_ms: u64) {
+        self.work(at_ms);
+        let IterationCompleted {
+            claim, iteration: number, status, delta, artifact, req_keys, ..
+        } = done;
+        let same = self.next_same(delta);
+        let sha256 = artifact.map(|artifact| artifact.sha256);
+        self.iteration = Some(Iteration { claim, number, status, delta, same, sha256, req_keys });
+    }
+
+    pub(crate) fn ask(&mut self, at_ms: u64) {
+        self.work(at_ms);
+        self.pending = Some((Pending::Review, at_ms));
+    }
+
+    pub(crate) fn review(&mut self, review: ReviewCompleted, at_ms: u64) {
+        if let Some((_, since_ms)) = self.pending.take() {
+            // The lease starts anew, if it did not before.
+            self.work(at_ms.min(since_ms.saturating_add(REVIEW_MS)));
+        }
+        let ReviewCompleted { run, iteration, sha256, decision, .. } = review;
+        self.reviews.insert((run, iteration, sha256), decision);
+    }
+
+    pub(crate) fn escalate(&mut self, escalated: ConvergenceEscalated, at_ms: u64) {
+        self.work(at_ms);
+        if escalated.action == Otherwise::Escalate {
+            self.pending = Some((Pending::Escalation(escalated.convergence), at_ms));
+        }
+        self.escalated.push((escalated.claim, escalated.iteration));
+    }
+
+    pub(crate) fn spawn(&mut self, spawn: SpawnCreated, at_ms: u64) {
+        self.work(at_ms);
+        self.spawns.insert(spawn.child, (spawn.blocks, false));
+    }
+
+    pub(crate) fn fold_back(&mut self, child: &FeatureRef) {
+        if let Some((_, folded)) = self.spawns.get_mut(child) {
+            *folded = true;
+        }
+    }
+
+    pub(crate) fn converge(&mut self, _: EdgeConverged) {
+        self.end(End::Converged);
+        self.converged = true;
+        self.pending = None;
+    }
+
+    pub(crate) fn reopen(&mut self, run: u32) {
+        (self.run, self.converged) = (run, false);
+        (self.iteration, self.pending) = (None, None);
+    }
+
+    // What decisions ask.
+
+    #[must_use]
+    pub fn run(&self) -> u32 {
+        self.run
+    }
+
+    #[must_use]
+    pub fn is_converged(&self) -> bool {
+        self.converged
+    }
+
+    /// The claim with this id, of now or of before.
+    #[must_use]
+    pub fn claim(&self, id: &ClaimId) -> Option<&Claim> {
+        self.claims.iter().find(|claim| claim.id == *id)
+    }
+
+    /// The claim that is current.
+    #[must_use]
+    pub fn current(&self) -> Option<&Claim> {
+        self.claims.last().filter(|claim| claim.end.is_none())
+    }
+
+    /// The claim that keeps others away: the current one, or one that is over and may not be taken over.
+    #[must_use]
+    pub fn barring(&self, on_expiry: OnExpiry) -> Option<&Claim> {
+        self.claims.last().filter(|claim| match claim.end {
+            None => true,
+            Some(End::Expired) => on_expiry == OnExpiry::SignalOnly,
+            Some(End::Released | End::Converged) => false,
+        })
+    }
+
+    /// The epoch of the next claim.
+    #[must_use]
+    pub fn next_epoch(&self) -> u64 {
+        self.claims.last().map_or(1, |claim| claim.epoch + 1)
+    }
+
+    /// When the lease of the latest claim is over, in milliseconds since 1970.
+    #[must_use]
+    pub fn lease_until_ms(&self) -> Option<u64> {
+        let claim = self.claims.last()?;
+        let from_ms = match self.pending {
+            Some((_, since_ms)) => since_ms.saturating_add(REVIEW_MS),
+            None => claim.heard_ms,
+        };
+        claim.lease_ms.map(|lease_ms| from_ms.saturating_add(lease_ms))
+    }
+
+    /// Whether less than half of the lease is left.
+    #[must_use]
+    pub fn needs_renewal(&self, now_ms: u64) -> bool {
+        let lease_ms = self.claims.last().and_then(|claim| claim.lease_ms);
+        let left_ms = self.lease_until_ms().map(|until| until.saturating_sub(now_ms));
+        lease_ms.zip(left_ms).is_some_and(|(lease, left)| left < lease.div_ceil(2))
+    }
+
+    /// The latest claim, whether it is current or not.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Claim> {
+        self.claims.last()
+    }
+
+    /// Whether the lease of the current claim is over.
+    #[must_use]
+    pub fn is_overdue(&self, now_ms: u64) -> bool {
+        self.current().is_some()
+            && self.lease_until_ms().is_some_and(|until| now_ms > until.saturating_add(GRACE_MS))
+    }
+
+    /// Checks that the current claim has this id, and that the caller may work under it.
+    ///
+    /// # Errors
+    /// [`Refused::StaleClaim`], [`Refused::NotYourClaim`]
+    pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Refused> {
+        let Some(claim) = self.current().filter(|claim| claim.id == *id) else {
+            return Err(Refused::StaleClaim { claim: id.clone() });
+        };
+        match &claim.principal {
+            Some(principal) if context.principal.as_ref() != Some(principal) => {
+                Err(Refused::NotYourClaim { claim: id.clone() })
+            }
+            _ => Ok(claim),
+        }
+    }
+
+    /// Whether a person has to look before work goes on.
+    #[must_use]
+    pub fn awaits_review(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// How the edge converges if a person approves what was escalated.
+    #[must_use]
+    pub fn escalated(&self) -> Option<Convergence> {
+        match self.pending {
+            Some((Pending::Escalation(convergence), _)) => Some(convergence),
+            _ => None,
+        }
+    }
+
+    /// Whether the claim was barred from converging this iteration before.
+    #[must_use]
+    pub fn was_barred(&self, claim: &ClaimId, iteration: u32) -> bool {
+        self.escalated.iter().any(|(of, number)| of == claim && *number == iteration)
+    }
+
+    /// The number of the last iteration of the run; 0 without any.
+    #[must_use]
+    pub fn last_iteration(&self) -> u32 {
+        self.iteration.as_ref().map_or(0, |iteration| iteration.number)
+    }
+
+    /// How many iterations in succession have this delta, if the next one has.
+    #[must_use]
+    pub fn next_same(&self, delta: u32) -> u32 {
+        let before = self.iteration.as_ref().filter(|iteration| iteration.delta == delta);
+        before.map_or(1, |iteration| iteration.same + 1)
+    }
+
+    /// Whether the next iteration, with this delta, shows that work is stuck. It is so once for a plateau.
+    #[must_use]
+    pub fn gets_stuck(&self, delta: u32) -> bool {
+        delta > 0 && self.next_same(delta) == self.stuck_after
+    }
+
+    /// What a person would look at now; iteration 0 if there is none.
+    #[must_use]
+    pub fn reviewed(&self) -> Reviewed {
+        let sha256 = self.iteration.as_ref().and_then(|it| it.sha256.clone());
+        (self.run, self.last_iteration(), sha256)
+    }
+
+    /// What a person decided of it.
+    #[must_use]
+    pub fn review_of(&self, reviewed: &Reviewed) -> Option<ReviewDecision> {
+        self.reviews.get(reviewed).copied()
+    }
+
+    /// The children that the edge waits for.
+    #[must_use]
+    pub fn open_spawns(&self) -> Vec<FeatureRef> {
+        let is_open = |(_, (blocks, folded)): &(_, &(bool, bool))| *blocks && !*folded;
+        self.spawns.iter().filter(is_open).map(|(child, _)| child.clone()).collect()
+    }
+
+    /// Whether a child was born here, and whether it is folded back.
+    #[must_use]
+    pub fn spawned(&self, child: &FeatureRef) -> Option<bool> {
+        self.spawns.get(child).map(|(_, folded)| *folded)
+    }
+}
+
+impl Claim {
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.end == Some(End::Released)
+    }
+}
+
+/// That the edge is done, under its latest claim; `None` if nobody ever claimed it.
+#[must_use]
+pub fn ended(
+    of: &EdgeRef,
+    agent: &AgentId,
+    feature: &Feature,
+    edge: &Edge,
+    convergence: Convergence,
+) -> Option<EdgeConverged> {
+    let claim = edge.latest()?;
+    Some(EdgeConverged {
+        edge: of.clone(),
+        agent: agent.clone(),
+        claim: claim.id.clone(),
+        epoch: claim.epoch,
+        run: edge.run,
+        iteration: edge.last_iteration(),
+        convergence,
+        req_keys: edge.iteration.as_ref().map_or_else(Vec::new, |it| it.req_keys.clone()),
+        completes_feature: feature.is_done_with(&of.name),
+    })
+}

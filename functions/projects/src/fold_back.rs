@@ -1,0 +1,87 @@
+//! FoldBack: takes in what came of a child, at the edge where it was born.
+
+use ringfence::prelude::*;
+
+use crate::{
+    AgentId, Artifact, EdgeRef, FeatureRef, Known, OfEdgeAndFeatures, Projects, Refused,
+    SpawnFoldedBack, SpawnOutcome,
+};
+
+/// Takes in what came of a child.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct FoldBack {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    #[tag(key = "feature", cross_partition)]
+    pub child: FeatureRef,
+    /// Where the result is.
+    pub payload: Artifact,
+}
+
+impl Slice for FoldBack {
+    const NAME: &'static str = "fold-back";
+    type Context = Projects;
+    type State = Known;
+    type Writes = SpawnFoldedBack;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<SpawnFoldedBack>, Refused> {
+        let Self { edge, agent, child, payload } = self.clone();
+        match known.edge(&edge).spawned(&child) {
+            None => return Err(Refused::UnknownSpawn { child }),
+            Some(true) => return Ok(vec![]),
+            Some(false) => {}
+        }
+        let outcome = match known.feature(&child)? {
+            feature if feature.is_done() => SpawnOutcome::Done,
+            feature if feature.is_box_over(context.now_ms) => SpawnOutcome::TimeBoxExpired,
+            _ => return Err(Refused::ChildRuns { child }),
+        };
+        Ok(vec![SpawnFoldedBack { edge, agent, child, outcome, payload }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::FeatureCreated;
+        use crate::facts::*;
+
+        let fold = || FoldBack {
+            edge: id(DESIGN_CODE),
+            agent: id("ada"),
+            child: id(SEARCH),
+            payload: artifact(),
+        };
+        let born = || {
+            let child = FeatureCreated { time_box_ms: Some(60_000), ..created(SEARCH) };
+            given(events![started("ada", "c1", 1), spawned(SEARCH, true), child])
+        };
+        let done = || {
+            ["requirements_design", "design_code"]
+                .map(|edge| converged(&format!("{SEARCH}/{edge}"), "c7").into())
+        };
+        let over =
+            || SpawnFoldedBack { outcome: SpawnOutcome::TimeBoxExpired, ..folded_back(SEARCH) };
+        vec![
+            given(events![created(SEARCH)])
+                .when(fold())
+                .then_rejected(Refused::UnknownSpawn { child: id(SEARCH) }),
+            born().when(fold()).then_rejected(Refused::ChildRuns { child: id(SEARCH) }),
+            born().and(done()).when(fold()).then([folded_back(SEARCH)]),
+            born().and(done()).and(events![folded_back(SEARCH)]).when(fold()).then_nothing(),
+            born().wait(70_000).when(fold()).then([over()]),
+            born().and(done()).wait(70_000).when(fold()).then([folded_back(SEARCH)]),
+        ]
+    }
+}
+
+impl DcbSlice for FoldBack {
+    type Reads = OfEdgeAndFeatures;
+
+    fn evolve(known: Known, OfEdgeAndFeatures(told): OfEdgeAndFeatures) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,82 @@
+//! ForceRelease: takes an edge back from whoever holds it.
+
+use ringfence::{Text, prelude::*};
+
+use crate::{
+    AgentId, EdgeRef, EdgeReleased, Known, OfEdgeAndProject, OnExpiry, Projects, Refused, who,
+};
+
+/// Takes an edge back.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "project", cross_partition, value = edge.feature.project)]
+pub struct ForceRelease {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub reason: Text<4_000>,
+}
+
+impl Slice for ForceRelease {
+    const NAME: &'static str = "force-release";
+    type Context = Projects;
+    type State = Known;
+    type Writes = EdgeReleased;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<EdgeReleased>, Refused> {
+        let Self { edge: of, agent, reason } = self.clone();
+        let who = who(context, &agent);
+        known.of_human(&of.feature.project, &who)?;
+        // A claim that is over still bars others if the feature's rules say so. They are not read here.
+        let Some(claim) = known.edge(&of).barring(OnExpiry::SignalOnly) else {
+            return Ok(vec![]);
+        };
+        let (claim, reason, forced_by) = (claim.id.clone(), reason.into(), Some(who));
+        Ok(vec![EdgeReleased { edge: of, agent, claim, reason, forced_by }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{
+            DESIGN_CODE, claim_expired, initialized, multi, released, single, started,
+        };
+
+        let force = |agent| ForceRelease {
+            edge: id(DESIGN_CODE),
+            agent: id(agent),
+            reason: id("done for today"),
+        };
+        let by_ada = || given(events![initialized(multi()), started("ada", "c1", 1)]);
+        let forced =
+            |by: &str| EdgeReleased { forced_by: Some(by.to_owned()), ..released("eve", "c1") };
+        vec![
+            given([])
+                .when(force("eve"))
+                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+            by_ada().when(force("eve")).then([forced("eve")]),
+            by_ada().when(force("bob")).then_rejected(Refused::NotAllowed),
+            // The caller counts, and not the agent that the command names.
+            by_ada().when(force("eve")).by("bob").then_rejected(Refused::NotAllowed),
+            by_ada().and(events![released("ada", "c1")]).when(force("eve")).then_nothing(),
+            given(events![initialized(multi())]).when(force("eve")).then_nothing(),
+            by_ada()
+                .and(events![claim_expired("ada", "c1", 1)])
+                .when(force("eve"))
+                .then([forced("eve")]),
+            given(events![initialized(single()), started("primary", "c1", 1)])
+                .when(force("eve"))
+                .then([forced("eve")]),
+        ]
+    }
+}
+
+impl DcbSlice for ForceRelease {
+    type Reads = OfEdgeAndProject;
+
+    fn evolve(known: Known, OfEdgeAndProject(told): OfEdgeAndProject) -> Known {
+        known.and(told)
+    }
+}

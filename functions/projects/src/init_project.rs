@@ -1,0 +1,90 @@
+//! InitProject: begins a project.
+//!
+//! The boundary is the project: of two that begin it at once, one wins.
+
+use ringfence::prelude::*;
+
+use crate::{AgentId, Config, Known, OfProject, ProjectId, ProjectInitialized, Projects, Refused};
+
+/// Begins a project.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct InitProject {
+    #[tag(key = "project", cross_partition)]
+    pub project: ProjectId,
+    pub agent: AgentId,
+    pub config: Config,
+}
+
+impl Slice for InitProject {
+    const NAME: &'static str = "init-project";
+    type Context = Projects;
+    type State = Known;
+    type Writes = ProjectInitialized;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        _: &CommandContext,
+    ) -> Result<Vec<ProjectInitialized>, Refused> {
+        let Self { project, agent, config } = self.clone();
+        match known.project(&project) {
+            Ok((of_now, _)) if *of_now == config => Ok(vec![]),
+            Ok(_) => Err(Refused::ProjectExists { project }),
+            Err(_) => {
+                config.check()?;
+                Ok(vec![ProjectInitialized { project, agent, config }])
+            }
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{edge_rule, initialized, multi, single};
+        use crate::{EdgeRule, LEASE_MS_MAX};
+
+        let init = |config| InitProject { project: id("shop"), agent: id("ada"), config };
+        let bad = |config, field: &str, problem: &str| {
+            let (field, problem) = (field.to_owned(), problem.to_owned());
+            given([]).when(init(config)).then_rejected(Refused::BadConfig { field, problem })
+        };
+        let edges = |edges: Vec<EdgeRule>| Config {
+            edges: edges.try_into().expect("few edges"),
+            ..multi()
+        };
+        vec![
+            given([]).when(init(multi())).then([initialized(multi())]),
+            given([]).when(init(single())).then([initialized(single())]),
+            given(events![initialized(multi())]).when(init(multi())).then_nothing(),
+            given(events![initialized(multi())])
+                .when(init(single()))
+                .then_rejected(Refused::ProjectExists { project: id("shop") }),
+            bad(edges(vec![]), "edges", "must have 1 to 30 edges"),
+            bad(edges(vec![edge_rule("a", &[]), edge_rule("a", &[])]), "edges", "has a twice"),
+            bad(edges(vec![edge_rule("a", &["b"])]), "edges", "a comes after b, which is missing"),
+            bad(
+                edges(vec![edge_rule("a", &["c"]), edge_rule("b", &["a"]), edge_rule("c", &["b"])]),
+                "edges",
+                "a comes after itself",
+            ),
+            bad(
+                Config { lease_ms: LEASE_MS_MAX + 1, ..multi() },
+                "leaseMs",
+                "must be 1000 to 86400000, is 86400001",
+            ),
+            bad(Config { stuck_after: 0, ..multi() }, "stuckAfter", "must be at least 1"),
+            bad(
+                Config { roles: [].into(), ..multi() },
+                "roles",
+                "in multi mode somebody needs the role human, who may do everything",
+            ),
+        ]
+    }
+}
+
+impl DcbSlice for InitProject {
+    type Reads = OfProject;
+
+    fn evolve(known: Known, OfProject(told): OfProject) -> Known {
+        known.and(told)
+    }
+}

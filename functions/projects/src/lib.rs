@@ -1,0 +1,94 @@
+//! Agents share a project: who works on what, and how far it is.
+//!
+//! A project has features, and a feature goes through the edges of the project's graph, once each. An agent claims an
+//! edge, works on it in iterations, and converges it. A claim is the sole right to work on an edge. It has a lease:
+//! the next agent may take an edge over whose holder is not heard of. The number of the claim, its epoch, is the
+//! fencing token for effects outside of the log.
+
+pub mod add_dependency;
+pub mod claim_edge;
+pub mod complete_iteration;
+pub mod converge_edge;
+pub mod create_checkpoint;
+pub mod create_feature;
+pub mod create_release;
+pub mod drop_dependency;
+pub mod expire_claim;
+pub mod facts;
+pub mod fold_back;
+pub mod force_release;
+pub mod init_project;
+pub mod reconfigure_feature;
+pub mod reconfigure_project;
+pub mod record_review;
+pub mod release_edge;
+pub mod renew_claim;
+pub mod reopen_edge;
+pub mod request_review;
+pub mod spawn_feature;
+pub mod validate_gaps;
+
+mod claim_cases;
+mod config;
+mod converge_cases;
+mod edge;
+mod events;
+mod feature;
+mod known;
+mod refs;
+mod refused;
+mod values;
+
+use ringfence::prelude::*;
+use ringfence_stack::{List, Members, Visitor};
+
+pub use add_dependency::REACHABLE_MAX;
+pub use config::*;
+pub use create_feature::DEPENDENCIES_MAX;
+pub use edge::*;
+pub use events::*;
+pub use feature::*;
+pub use known::*;
+pub use refs::*;
+pub use refused::*;
+pub use values::*;
+
+pub struct Projects;
+
+impl Context for Projects {
+    const NAME: &'static str = "projects";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Projects {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, Fact::SCHEMAS.iter().cloned())
+    }
+}
+
+impl Members for Projects {
+    fn list(list: &mut List<impl Visitor>) {
+        list.slice::<add_dependency::AddDependency>()
+            .slice::<claim_edge::ClaimEdge>()
+            .slice::<complete_iteration::CompleteIteration>()
+            .slice::<converge_edge::ConvergeEdge>()
+            .slice::<create_checkpoint::CreateCheckpoint>()
+            .slice::<create_feature::CreateFeature>()
+            .slice::<create_release::CreateRelease>()
+            .slice::<drop_dependency::DropDependency>()
+            .slice::<expire_claim::ExpireClaim>()
+            .slice::<fold_back::FoldBack>()
+            .slice::<force_release::ForceRelease>()
+            .slice::<init_project::InitProject>()
+            .slice::<reconfigure_feature::ReconfigureFeature>()
+            .slice::<reconfigure_project::ReconfigureProject>()
+            .slice::<record_review::RecordReview>()
+            .slice::<release_edge::ReleaseEdge>()
+            .slice::<renew_claim::RenewClaim>()
+            .slice::<reopen_edge::ReopenEdge>()
+            .slice::<request_review::RequestReview>()
+            .slice::<spawn_feature::SpawnFeature>()
+            .slice::<validate_gaps::ValidateGaps>();
+    }
+}

@@ -1,0 +1,88 @@
+//! ReconfigureFeature: gives a feature the newest rules of its project.
+
+use ringfence::prelude::*;
+
+use crate::{
+    AgentId, FeatureReconfigured, FeatureRef, Known, OfProjectAndFeatures, Projects, Refused, who,
+};
+
+/// Gives a feature the newest rules of its project.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "project", cross_partition, value = feature.project)]
+pub struct ReconfigureFeature {
+    #[tag(key = "feature", cross_partition)]
+    pub feature: FeatureRef,
+    pub agent: AgentId,
+}
+
+impl Slice for ReconfigureFeature {
+    const NAME: &'static str = "reconfigure-feature";
+    type Context = Projects;
+    type State = Known;
+    type Writes = FeatureReconfigured;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<FeatureReconfigured>, Refused> {
+        let Self { feature, agent } = self.clone();
+        known.project(&feature.project)?;
+        let of_now = known.feature(&feature)?;
+        let (config, version) = known.of_human(&feature.project, &who(context, &agent))?;
+        if of_now.version == version {
+            return Ok(vec![]);
+        }
+        Ok(vec![FeatureReconfigured { feature, agent, rules: config.rules(), version }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{AUTH, created, initialized, multi};
+        use crate::{Config, ProjectReconfigured};
+
+        let command = || ReconfigureFeature { feature: id(AUTH), agent: id("eve") };
+        let short = || Config { lease_ms: 1_000, ..multi() };
+        let changed =
+            || ProjectReconfigured { project: id("shop"), agent: id("eve"), config: short() };
+        let taken = || FeatureReconfigured {
+            feature: id(AUTH),
+            agent: id("eve"),
+            rules: short().rules(),
+            version: 2,
+        };
+        vec![
+            given([])
+                .when(command())
+                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+            given(events![initialized(multi())])
+                .when(command())
+                .by("eve")
+                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+            given(events![initialized(multi()), created(AUTH)])
+                .when(command())
+                .by("eve")
+                .then_nothing(),
+            given(events![initialized(multi()), created(AUTH), changed()])
+                .when(command())
+                .by("eve")
+                .then([taken()]),
+            given(events![initialized(multi()), created(AUTH), changed()])
+                .when(command())
+                .by("ada")
+                .then_rejected(Refused::NotAllowed),
+            given(events![initialized(multi()), created(AUTH), changed(), taken()])
+                .when(command())
+                .by("eve")
+                .then_nothing(),
+        ]
+    }
+}
+
+impl DcbSlice for ReconfigureFeature {
+    type Reads = OfProjectAndFeatures;
+
+    fn evolve(known: Known, OfProjectAndFeatures(told): OfProjectAndFeatures) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,84 @@
+//! ReconfigureProject: gives a project another configuration.
+//!
+//! Its features keep the rules that they have, so that no claim changes under its holder.
+
+use ringfence::prelude::*;
+
+use crate::{
+    AgentId, Config, Known, OfProject, ProjectId, ProjectReconfigured, Projects, Refused, who,
+};
+
+/// Gives a project another configuration.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ReconfigureProject {
+    #[tag(key = "project", cross_partition)]
+    pub project: ProjectId,
+    pub agent: AgentId,
+    pub config: Config,
+}
+
+impl Slice for ReconfigureProject {
+    const NAME: &'static str = "reconfigure-project";
+    type Context = Projects;
+    type State = Known;
+    type Writes = ProjectReconfigured;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<ProjectReconfigured>, Refused> {
+        let Self { project, agent, config } = self.clone();
+        let (of_now, _) = known.of_human(&project, &who(context, &agent))?;
+        if *of_now == config {
+            return Ok(vec![]);
+        }
+        config.check()?;
+        Ok(vec![ProjectReconfigured { project, agent, config }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{initialized, multi, single};
+
+        let to = |config| ReconfigureProject { project: id("shop"), agent: id("eve"), config };
+        let shorter = || Config { lease_ms: 1_000, ..multi() };
+        let reconfigured =
+            |config| ProjectReconfigured { project: id("shop"), agent: id("eve"), config };
+        vec![
+            given([])
+                .when(to(multi()))
+                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+            given(events![initialized(multi())])
+                .when(to(shorter()))
+                .by("eve")
+                .then([reconfigured(shorter())]),
+            given(events![initialized(multi())]).when(to(multi())).by("eve").then_nothing(),
+            // The caller counts, and not the agent that the command names.
+            given(events![initialized(multi())])
+                .when(to(shorter()))
+                .by("ada")
+                .then_rejected(Refused::NotAllowed),
+            // Nobody's role is asked for in single mode.
+            given(events![initialized(single())])
+                .when(to(multi()))
+                .by("ada")
+                .then([reconfigured(multi())]),
+            given(events![initialized(multi()), reconfigured(single())])
+                .when(to(Config { stuck_after: 0, ..multi() }))
+                .by("eve")
+                .then_rejected(Refused::BadConfig {
+                    field: "stuckAfter".to_owned(),
+                    problem: "must be at least 1".to_owned(),
+                }),
+        ]
+    }
+}
+
+impl DcbSlice for ReconfigureProject {
+    type Reads = OfProject;
+
+    fn evolve(known: Known, OfProject(told): OfProject) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,175 @@
+//! RecordReview: records what a person says of an iteration.
+//!
+//! A review names what was looked at: run, iteration and the hash of the artefact. So nobody approves what has
+//! changed meanwhile. An approval ends the edge if nothing else stands against it.
+
+use ringfence::{Text, prelude::*};
+
+use crate::{
+    AgentId, Convergence, EdgeConverged, EdgeRef, Known, OfEdgeFeaturesAndProject, Projects,
+    Refused, ReviewCompleted, ReviewDecision, Sha256, ended, who,
+};
+
+/// Says what a person thinks of an iteration.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "feature", cross_partition, value = edge.feature)]
+#[tag(key = "project", cross_partition, value = edge.feature.project)]
+pub struct RecordReview {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub run: u32,
+    pub iteration: u32,
+    /// Of the iteration's artefact, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Sha256>,
+    pub decision: ReviewDecision,
+    pub feedback: Text<4_000>,
+}
+
+#[derive(Writes)]
+pub enum Recorded {
+    Review(ReviewCompleted),
+    Converged(EdgeConverged),
+}
+
+impl Slice for RecordReview {
+    const NAME: &'static str = "record-review";
+    type Context = Projects;
+    type State = Known;
+    type Writes = Recorded;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Recorded>, Refused> {
+        let Self { edge: of, agent, run, iteration, sha256, decision, feedback } = self.clone();
+        let project = &of.feature.project;
+        known.project(project)?;
+        let (feature, _, edge) = known.edge_of(&of)?;
+        let reviewer = who(context, &agent);
+        known.of_human(project, &reviewer)?;
+        let reviewed = (run, iteration, sha256.clone());
+        if edge.review_of(&reviewed).is_some() {
+            return Err(Refused::AlreadyDecided);
+        }
+        let escalated = edge.escalated();
+        if edge.iteration.is_none() && escalated.is_none() {
+            return Err(Refused::NothingToReview);
+        }
+        if edge.reviewed() != reviewed {
+            return Err(Refused::stale_review(edge.reviewed()));
+        }
+        let is_passed = edge.iteration.as_ref().is_some_and(|it| it.delta == 0);
+        let ends = decision == ReviewDecision::Approved
+            && (is_passed || escalated.is_some())
+            && !edge.is_converged()
+            && edge.open_spawns().is_empty();
+        let convergence = escalated.unwrap_or(Convergence::Standard);
+        let ended = ends.then(|| ended(&of, &agent, feature, edge, convergence)).flatten();
+        let (edge, feedback) = (of, feedback.into());
+        let review =
+            ReviewCompleted { edge, agent, run, iteration, sha256, decision, reviewer, feedback };
+        Ok([Recorded::Review(review)].into_iter().chain(ended.map(Recorded::Converged)).collect())
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::Otherwise;
+        use crate::facts::*;
+
+        let review = |iteration, decision| RecordReview {
+            edge: id(DESIGN_CODE),
+            agent: id("eve"),
+            run: 1,
+            iteration,
+            sha256: Some(hash(2)),
+            decision,
+            feedback: id("more tests"),
+        };
+        let approve = |iteration| review(iteration, ReviewDecision::Approved);
+        let object = |iteration| review(iteration, ReviewDecision::ChangesRequested);
+        let approved = |iteration| {
+            let decision = ReviewDecision::Approved;
+            Recorded::Review(ReviewCompleted { decision, ..reviewed(iteration) })
+        };
+        let ended = || {
+            Recorded::Converged(EdgeConverged { agent: id("eve"), ..converged(DESIGN_CODE, "c1") })
+        };
+        let worked = |delta| {
+            given(ready_in(multi())).and(events![started("ada", "c1", 1), iterated("c1", 1, delta)])
+        };
+        vec![
+            given([])
+                .when(approve(1))
+                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+            given(events![initialized(multi())])
+                .when(approve(1))
+                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+            worked(0).when(approve(1)).then([approved(1), ended()]),
+            worked(0).when(object(1)).then([Recorded::Review(reviewed(1))]),
+            // Checks fail, so the holder goes on.
+            worked(1).when(approve(1)).then([approved(1)]),
+            // Who may not converge has asked.
+            worked(0)
+                .and(events![barred(Otherwise::Escalate)])
+                .when(approve(1))
+                .then([approved(1), ended()]),
+            worked(1)
+                .and(events![crate::ConvergenceEscalated {
+                    convergence: Convergence::TimeBoxExpired,
+                    ..barred(Otherwise::Escalate)
+                }])
+                .when(approve(1))
+                .then([
+                    approved(1),
+                    Recorded::Converged(EdgeConverged {
+                        agent: id("eve"),
+                        convergence: Convergence::TimeBoxExpired,
+                        ..converged(DESIGN_CODE, "c1")
+                    }),
+                ]),
+            worked(1).and(events![barred(Otherwise::Reject)]).when(approve(1)).then([approved(1)]),
+            worked(0).and(events![spawned(SEARCH, true)]).when(approve(1)).then([approved(1)]),
+            worked(0)
+                .and(events![reviewed(1)])
+                .when(approve(1))
+                .then_rejected(Refused::AlreadyDecided),
+            worked(0)
+                .and(events![iterated("c1", 2, 0)])
+                .when(approve(1))
+                .then_rejected(Refused::stale_review((1, 2, Some(hash(2))))),
+            worked(0)
+                .when(RecordReview { sha256: Some(hash(9)), ..approve(1) })
+                .then_rejected(Refused::stale_review((1, 1, Some(hash(2))))),
+            given(ready_in(multi()))
+                .and(events![started("ada", "c1", 1)])
+                .when(approve(1))
+                .then_rejected(Refused::NothingToReview),
+            // The caller counts, and not the agent that the command names.
+            worked(0).when(approve(1)).by("ada").then_rejected(Refused::NotAllowed),
+            // The edge was converged meanwhile; the review is kept.
+            worked(0)
+                .and(events![converged(DESIGN_CODE, "c1")])
+                .when(approve(1))
+                .then([approved(1)]),
+            given(ready_in(single()))
+                .and(events![started("primary", "c1", 1), iterated("c1", 1, 0)])
+                .when(approve(1))
+                .by("ada")
+                .then([
+                    Recorded::Review(ReviewCompleted {
+                        decision: ReviewDecision::Approved,
+                        reviewer: "ada".to_owned(),
+                        ..reviewed(1)
+                    }),
+                    ended(),
+                ]),
+        ]
+    }
+}
+
+impl DcbSlice for RecordReview {
+    type Reads = OfEdgeFeaturesAndProject;
+
+    fn evolve(known: Known, OfEdgeFeaturesAndProject(told): OfEdgeFeaturesAndProject) -> Known {
+        known.and(told)
+    }
+}

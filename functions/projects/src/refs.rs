@@ -1,0 +1,284 @@
+//! What a project consists of, by name: features, edges, and the files and releases that come of them.
+//!
+//! A reference names the whole path, so projects that share tables never meet: `shop/REQ-F-AUTH-001` is a
+//! feature, `shop/REQ-F-AUTH-001/design_code` an edge of it. No name holds a `/`.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use ringfence::{Id, TagValue, id_type};
+use serde::{Deserialize, Serialize};
+
+id_type!(ProjectId, "names a project");
+id_type!(AgentId, "names an agent: a program or a person that works on a project");
+id_type!(ClaimId, "names a claim; the claimer chooses it");
+id_type!(RoleName, "names a role in a project");
+id_type!(ReqKey, "names a requirement that work answers to");
+id_type!(IntentId, "names something that is missing in a project");
+
+/// Why a text is not a name, with what one looks like.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be {0}")]
+pub struct NameError(&'static str);
+
+/// A type that is written as one text: its `Display`, its `FromStr`, and a check of parts of the text.
+macro_rules! text_type {
+    ($name:ident, $what:literal) => {
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(text: String) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::parse(text).ok_or(NameError($what))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.to_string()
+            }
+        }
+
+        impl TagValue for $name {
+            fn tag_value(&self) -> Cow<'_, str> {
+                Cow::Owned(self.to_string())
+            }
+        }
+    };
+}
+
+/// The name of a feature in its project: `REQ-F-AUTH-001`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FeatureId(Id);
+
+text_type!(
+    FeatureId,
+    "the name of a feature: REQ, a word of A-Z, words of A-Z 0-9, and a number of at least three digits, \
+     joined by -, such as REQ-F-AUTH-001"
+);
+
+impl FeatureId {
+    fn parse(text: &str) -> Option<Self> {
+        let is_word = |word: &str| {
+            let is_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            !word.is_empty() && word.chars().all(is_char)
+        };
+        let parts: Vec<&str> = text.split('-').collect();
+        let [prefix, kind, words @ .., number] = &parts[..] else { return None };
+        let is_valid = *prefix == "REQ"
+            && !kind.is_empty()
+            && kind.chars().all(|c| c.is_ascii_uppercase())
+            && !words.is_empty()
+            && words.iter().all(|word| is_word(word))
+            && number.len() >= 3
+            && number.chars().all(|c| c.is_ascii_digit());
+        is_valid.then(|| Id::try_from(text.to_owned()).ok().map(Self)).flatten()
+    }
+}
+
+impl fmt::Display for FeatureId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+/// The name of an edge in the graph of a project: `design_code`. An arrow (`design→code`) is written `_`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EdgeName(Id);
+
+text_type!(EdgeName, "the name of an edge: 1 to 64 characters of a-z 0-9 _, such as design_code");
+
+impl EdgeName {
+    fn parse(text: &str) -> Option<Self> {
+        // The longest arrow first.
+        let name = ["<->", "->", "→", "↔"]
+            .iter()
+            .fold(text.to_owned(), |name, arrow| name.replace(arrow, "_"));
+        let is_char = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        name.chars().all(is_char).then(|| Id::try_from(name).ok().map(Self)).flatten()
+    }
+}
+
+impl fmt::Display for EdgeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+/// A feature of a project: `shop/REQ-F-AUTH-001`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FeatureRef {
+    pub project: ProjectId,
+    pub feature: FeatureId,
+}
+
+text_type!(FeatureRef, "a feature of a project: <project>/<feature>, such as shop/REQ-F-AUTH-001");
+
+impl FeatureRef {
+    fn parse(text: &str) -> Option<Self> {
+        let (project, feature) = text.split_once('/')?;
+        Some(Self { project: project.parse().ok()?, feature: feature.parse().ok()? })
+    }
+
+    /// The edge of the feature with this name.
+    #[must_use]
+    pub fn edge(&self, name: &EdgeName) -> EdgeRef {
+        EdgeRef { feature: self.clone(), name: name.clone() }
+    }
+}
+
+impl fmt::Display for FeatureRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.project, self.feature)
+    }
+}
+
+/// An edge of a feature, which is what agents claim: `shop/REQ-F-AUTH-001/design_code`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EdgeRef {
+    pub feature: FeatureRef,
+    pub name: EdgeName,
+}
+
+text_type!(
+    EdgeRef,
+    "an edge of a feature: <project>/<feature>/<edge>, such as shop/REQ-F-AUTH-001/design_code"
+);
+
+impl EdgeRef {
+    fn parse(text: &str) -> Option<Self> {
+        let (feature, name) = text.rsplit_once('/')?;
+        Some(Self { feature: feature.parse().ok()?, name: name.parse().ok()? })
+    }
+}
+
+impl fmt::Display for EdgeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.feature, self.name)
+    }
+}
+
+/// The SHA-256 of a file, as 64 hexadecimal digits in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Sha256(Id);
+
+text_type!(Sha256, "a SHA-256: 64 hexadecimal digits in lower case");
+
+impl Sha256 {
+    fn parse(text: &str) -> Option<Self> {
+        let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        let is_valid = text.len() == 64 && text.chars().all(is_digit);
+        is_valid.then(|| Id::try_from(text.to_owned()).ok().map(Self)).flatten()
+    }
+}
+
+impl fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+/// The version of a release: <https://semver.org>, such as `1.4.0` or `2.0.0-rc.1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Version(semver::Version);
+
+text_type!(
+    Version,
+    "a version of at most 64 characters: three numbers and, if wanted, a pre-release, such as 1.4.0 or 2.0.0-rc.1"
+);
+
+impl Version {
+    fn parse(text: &str) -> Option<Self> {
+        let version = (text.len() <= 64).then(|| semver::Version::parse(text).ok()).flatten()?;
+        // Two versions that differ in build metadata alone would be one version with two names.
+        version.build.is_empty().then_some(Self(version))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is<T: FromStr>(text: &str, valid: bool) {
+        assert_eq!(text.parse::<T>().is_ok(), valid, "{text:?}");
+    }
+
+    #[test]
+    fn a_feature_is_named_by_a_kind_words_and_a_number() {
+        for valid in ["REQ-F-AUTH-001", "REQ-NFR-A1-B2-1000", "REQ-F-0-000"] {
+            is::<FeatureId>(valid, true);
+        }
+        for wrong in [
+            "",
+            "REQ",
+            "REQ-F-001",
+            "REQ-F-AUTH-01",
+            "REQ-F-AUTH-0x1",
+            "req-f-auth-001",
+            "REQ-1-AUTH-001",
+            "REQ-F--001",
+            "REQ-F-AUTH#-001",
+            "REQ-F-AUTH-001 ",
+            "REQ--AUTH-001",
+        ] {
+            is::<FeatureId>(wrong, false);
+        }
+        is::<FeatureId>(&format!("REQ-F-{}-001", "A".repeat(60)), false);
+    }
+
+    #[test]
+    fn the_arrows_of_an_edge_are_written_as_underscores() {
+        for arrow in ["design→code", "design->code", "design↔code", "design<->code", "design_code"]
+        {
+            assert_eq!(arrow.parse::<EdgeName>().map(String::from).as_deref(), Ok("design_code"));
+        }
+        for wrong in ["", "Design_code", "design code", "design-code", "a/b", "é"] {
+            is::<EdgeName>(wrong, false);
+        }
+        is::<EdgeName>(&"x".repeat(65), false);
+    }
+
+    #[test]
+    fn a_reference_names_the_whole_path() {
+        let edge: EdgeRef = "shop/REQ-F-AUTH-001/design→code".parse().expect("an edge");
+        assert_eq!(edge.to_string(), "shop/REQ-F-AUTH-001/design_code");
+        assert_eq!(edge.feature.to_string(), "shop/REQ-F-AUTH-001");
+        for wrong in
+            ["shop", "shop/REQ-F-AUTH-001", "/REQ-F-AUTH-001/a", "s/REQ-F-AUTH-001/a/b", "a/b/c"]
+        {
+            is::<EdgeRef>(wrong, false);
+        }
+        let error = "shop".parse::<FeatureRef>().unwrap_err().to_string();
+        let expected =
+            "must be a feature of a project: <project>/<feature>, such as shop/REQ-F-AUTH-001";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn hashes_and_versions_have_one_spelling() {
+        is::<Sha256>(&"0a".repeat(32), true);
+        is::<Sha256>(&"0A".repeat(32), false);
+        is::<Sha256>("0a", false);
+        is::<Version>("1.4.0-rc.1", true);
+        is::<Version>("1.4.0+build", false);
+        is::<Version>("1.4", false);
+    }
+}

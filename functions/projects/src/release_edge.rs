@@ -1,0 +1,72 @@
+//! ReleaseEdge: gives an edge back.
+
+use ringfence::{Text, prelude::*};
+
+use crate::{AgentId, ClaimId, EdgeRef, EdgeReleased, Known, OfEdge, Projects, Refused};
+
+/// Gives an edge back.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct ReleaseEdge {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub claim: ClaimId,
+    pub reason: Text<4_000>,
+}
+
+impl Slice for ReleaseEdge {
+    const NAME: &'static str = "release-edge";
+    type Context = Projects;
+    type State = Known;
+    type Writes = EdgeReleased;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<EdgeReleased>, Refused> {
+        let Self { edge: of, agent, claim, reason } = self.clone();
+        let edge = known.edge(&of);
+        if edge.claim(&claim).is_some_and(crate::Claim::is_released) {
+            return Ok(vec![]);
+        }
+        edge.check_claim(&claim, context)?;
+        let (reason, forced_by) = (reason.into(), None);
+        Ok(vec![EdgeReleased { edge: of, agent, claim, reason, forced_by }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{DESIGN_CODE, released, started};
+
+        let release = |agent, claim| ReleaseEdge {
+            edge: id(DESIGN_CODE),
+            agent: id(agent),
+            claim: id(claim),
+            reason: id("done for today"),
+        };
+        let by_ada = || given(events![started("ada", "c1", 1)]);
+        vec![
+            by_ada().when(release("ada", "c1")).then([released("ada", "c1")]),
+            by_ada().and(events![released("ada", "c1")]).when(release("ada", "c1")).then_nothing(),
+            // Even if the edge has another holder by now.
+            by_ada()
+                .and(events![released("ada", "c1"), started("bob", "c2", 2)])
+                .when(release("ada", "c1"))
+                .then_nothing(),
+            // Nobody gives back what another agent holds.
+            by_ada()
+                .and(events![released("ada", "c1"), started("bob", "c2", 2)])
+                .when(release("ada", "c3"))
+                .then_rejected(Refused::StaleClaim { claim: id("c3") }),
+        ]
+    }
+}
+
+impl DcbSlice for ReleaseEdge {
+    type Reads = OfEdge;
+
+    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,84 @@
+//! RenewClaim: renews the lease of a claim.
+//!
+//! Every other event of the holder renews the lease as well, so only silent work needs it.
+
+use ringfence::prelude::*;
+
+use crate::{AgentId, ClaimId, ClaimRenewed, EdgeRef, Known, OfEdge, Projects, Refused};
+
+/// Renews the lease of a claim, if less than half of it is left.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct RenewClaim {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub claim: ClaimId,
+}
+
+impl Slice for RenewClaim {
+    const NAME: &'static str = "renew-claim";
+    type Context = Projects;
+    type State = Known;
+    type Writes = ClaimRenewed;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<ClaimRenewed>, Refused> {
+        let Self { edge: of, agent, claim } = self.clone();
+        let edge = known.edge(&of);
+        edge.check_claim(&claim, context)?;
+        match edge.needs_renewal(context.now_ms) {
+            true => Ok(vec![ClaimRenewed { edge: of, agent, claim }]),
+            false => Ok(vec![]),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{DESIGN_CODE, claim_expired, renewed, started};
+        use crate::{EdgeStarted, LEASE_MS};
+
+        let renew =
+            |claim| RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
+        let by_ada = || given(events![started("ada", "c1", 1)]);
+        let stale = |claim| Refused::StaleClaim { claim: id(claim) };
+        let of_key = EdgeStarted { principal: Some("key-1".to_owned()), ..started("ada", "c1", 1) };
+        vec![
+            given([]).when(renew("c1")).then_rejected(stale("c1")),
+            by_ada().when(renew("c2")).then_rejected(stale("c2")),
+            by_ada().wait(LEASE_MS / 2).when(renew("c1")).then_nothing(),
+            by_ada().wait(LEASE_MS / 2 + 1).when(renew("c1")).then([renewed("ada", "c1")]),
+            // Late, and nobody has taken the edge over.
+            by_ada().wait(9 * LEASE_MS).when(renew("c1")).then([renewed("ada", "c1")]),
+            by_ada()
+                .wait(LEASE_MS)
+                .and(events![renewed("ada", "c1")])
+                .wait(LEASE_MS / 2)
+                .when(renew("c1"))
+                .then_nothing(),
+            by_ada()
+                .and(events![claim_expired("ada", "c1", 1)])
+                .when(renew("c1"))
+                .then_rejected(stale("c1")),
+            given(events![EdgeStarted { lease_ms: None, ..started("ada", "c1", 1) }])
+                .wait(9 * LEASE_MS)
+                .when(renew("c1"))
+                .then_nothing(),
+            given(events![of_key.clone()]).when(renew("c1")).by("key-1").then_nothing(),
+            given(events![of_key])
+                .when(renew("c1"))
+                .by("key-2")
+                .then_rejected(Refused::NotYourClaim { claim: id("c1") }),
+        ]
+    }
+}
+
+impl DcbSlice for RenewClaim {
+    type Reads = OfEdge;
+
+    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,78 @@
+//! ReopenEdge: opens a converged edge again.
+//!
+//! A new run begins, whose iterations count from 1.
+
+use ringfence::{Text, prelude::*};
+
+use crate::{AgentId, EdgeRef, EdgeReopened, Known, OfEdgeAndFeatures, Projects, Refused};
+
+/// Opens a converged edge again.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "feature", cross_partition, value = edge.feature)]
+pub struct ReopenEdge {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub reason: Text<4_000>,
+}
+
+impl Slice for ReopenEdge {
+    const NAME: &'static str = "reopen-edge";
+    type Context = Projects;
+    type State = Known;
+    type Writes = EdgeReopened;
+    type Rejection = Refused;
+
+    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<EdgeReopened>, Refused> {
+        let Self { edge: of, agent, reason } = self.clone();
+        let (feature, _, edge) = known.edge_of(&of)?;
+        if !edge.is_converged() {
+            return Ok(vec![]);
+        }
+        let (run, reason, reopens_feature) = (edge.run() + 1, reason.into(), feature.is_done());
+        Ok(vec![EdgeReopened { edge: of, agent, run, reason, reopens_feature }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::*;
+
+        let reopen =
+            |edge| ReopenEdge { edge: id(edge), agent: id("ada"), reason: id("it does not work") };
+        vec![
+            given([])
+                .when(reopen(DESIGN_CODE))
+                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+            given(ready()).when(reopen(DESIGN_CODE)).then_nothing(),
+            given(ready())
+                .and(events![converged(DESIGN_CODE, "c1")])
+                .when(reopen(DESIGN_CODE))
+                .then([reopened(2)]),
+            given(ready())
+                .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
+                .when(reopen(DESIGN_CODE))
+                .then_nothing(),
+            given(ready())
+                .and(events![
+                    converged(DESIGN_CODE, "c1"),
+                    reopened(2),
+                    converged(DESIGN_CODE, "c2")
+                ])
+                .when(reopen(DESIGN_CODE))
+                .then([reopened(3)]),
+            // The feature was not done.
+            given(ready()).when(reopen(REQUIREMENTS_DESIGN)).then([EdgeReopened {
+                edge: id(REQUIREMENTS_DESIGN),
+                reopens_feature: false,
+                ..reopened(2)
+            }]),
+        ]
+    }
+}
+
+impl DcbSlice for ReopenEdge {
+    type Reads = OfEdgeAndFeatures;
+
+    fn evolve(known: Known, OfEdgeAndFeatures(told): OfEdgeAndFeatures) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,70 @@
+//! RequestReview: asks a person to look at the last iteration.
+//!
+//! The holder's lease stands still meanwhile.
+
+use ringfence::prelude::*;
+
+use crate::{AgentId, ClaimId, EdgeRef, Known, OfEdge, Projects, Refused, ReviewRequested};
+
+/// Asks for a review.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct RequestReview {
+    #[tag(key = "edge", partition)]
+    pub edge: EdgeRef,
+    pub agent: AgentId,
+    pub claim: ClaimId,
+}
+
+impl Slice for RequestReview {
+    const NAME: &'static str = "request-review";
+    type Context = Projects;
+    type State = Known;
+    type Writes = ReviewRequested;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        known: &Known,
+        context: &CommandContext,
+    ) -> Result<Vec<ReviewRequested>, Refused> {
+        let Self { edge: of, agent, claim } = self.clone();
+        let edge = known.edge(&of);
+        edge.check_claim(&claim, context)?;
+        if edge.iteration.is_none() {
+            return Err(Refused::NothingToReview);
+        }
+        if edge.awaits_review() {
+            return Ok(vec![]);
+        }
+        let (run, iteration, sha256) = edge.reviewed();
+        Ok(vec![ReviewRequested { edge: of, agent, claim, run, iteration, sha256 }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::{DESIGN_CODE, iterated, review_requested, reviewed, started};
+
+        let ask =
+            |claim| RequestReview { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
+        let worked = || given(events![started("ada", "c1", 1), iterated("c1", 1, 1)]);
+        vec![
+            worked().when(ask("c1")).then([review_requested(1)]),
+            worked().and(events![review_requested(1)]).when(ask("c1")).then_nothing(),
+            worked()
+                .and(events![review_requested(1), reviewed(1)])
+                .when(ask("c1"))
+                .then([review_requested(1)]),
+            given(events![started("ada", "c1", 1)])
+                .when(ask("c1"))
+                .then_rejected(Refused::NothingToReview),
+            worked().when(ask("c2")).then_rejected(Refused::StaleClaim { claim: id("c2") }),
+        ]
+    }
+}
+
+impl DcbSlice for RequestReview {
+    type Reads = OfEdge;
+
+    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
+        known.and(told)
+    }
+}

@@ -1,0 +1,124 @@
+//! ValidateGaps: says how far a project's requirements are met.
+//!
+//! Whoever compares them names the set of gaps by its hash. The boundary is that set, so the same gaps raise one
+//! intent, however often they are found.
+
+use ringfence::{Text, prelude::*};
+
+use crate::{
+    AgentId, Fact, GapCounts, GapsValidated, IntentId, IntentRaised, OfIntent, ProjectId, Projects,
+    Refused, Sha256,
+};
+
+/// Says how far the requirements are met.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "intent", partition, value = format!("{project}/{}", intent(gaps)))]
+pub struct ValidateGaps {
+    pub project: ProjectId,
+    /// The hash of the set of gaps.
+    pub gaps: Sha256,
+    pub agent: AgentId,
+    /// The state of the project that was compared: any text that names it.
+    pub as_of: Text<200>,
+    pub counts: GapCounts,
+}
+
+#[derive(Writes)]
+pub enum Validated {
+    Gaps(GapsValidated),
+    Intent(IntentRaised),
+}
+
+/// The id of the intent that a set of gaps raises: half of the hash, because an id has at most 64 characters.
+fn intent(gaps: &Sha256) -> IntentId {
+    let hash = gaps.to_string();
+    format!("gaps-{}", &hash[..32]).parse().expect("it is short and plain")
+}
+
+impl Slice for ValidateGaps {
+    const NAME: &'static str = "validate-gaps";
+    type Context = Projects;
+    /// The state of the project that was compared last, if the set was found before.
+    type State = Option<String>;
+    type Writes = Validated;
+    type Rejection = Refused;
+
+    fn decide(
+        &self,
+        before: &Option<String>,
+        _: &CommandContext,
+    ) -> Result<Vec<Validated>, Refused> {
+        let Self { project, gaps, agent, as_of, counts } = self.clone();
+        let GapCounts { total, full, partial, none } = counts;
+        let sum = [full, partial, none].map(u64::from).iter().sum();
+        if sum != u64::from(total) {
+            return Err(Refused::CountsDiffer { sum });
+        }
+        let (intent, as_of) = (intent(&gaps), String::from(as_of));
+        if before.as_ref() == Some(&as_of) {
+            return Ok(vec![]);
+        }
+        let raised = (before.is_none() && full < total).then(|| {
+            let reason = format!("{partial} requirements are met in part, {none} not at all");
+            let (project, intent, agent) = (project.clone(), intent.clone(), agent.clone());
+            Validated::Intent(IntentRaised { project, intent, agent, reason })
+        });
+        let validated = GapsValidated { project, intent, agent, as_of, counts };
+        Ok([Validated::Gaps(validated)].into_iter().chain(raised).collect())
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        use crate::facts::hash;
+
+        let counts = |full, partial, none| GapCounts { total: 10, full, partial, none };
+        let validate = |as_of, counts| ValidateGaps {
+            project: id("shop"),
+            gaps: hash(1),
+            agent: id("ada"),
+            as_of: id(as_of),
+            counts,
+        };
+        let validated = |as_of: &str, counts| GapsValidated {
+            project: id("shop"),
+            intent: intent(&hash(1)),
+            agent: id("ada"),
+            as_of: as_of.to_owned(),
+            counts,
+        };
+        let raised = || IntentRaised {
+            project: id("shop"),
+            intent: intent(&hash(1)),
+            agent: id("ada"),
+            reason: "3 requirements are met in part, 2 not at all".to_owned(),
+        };
+        let some = || counts(5, 3, 2);
+        vec![
+            given([])
+                .when(validate("monday", some()))
+                .then([Validated::Gaps(validated("monday", some())), Validated::Intent(raised())]),
+            given(events![validated("monday", some()), raised()])
+                .when(validate("monday", some()))
+                .then_nothing(),
+            given(events![validated("monday", some()), raised()])
+                .when(validate("tuesday", some()))
+                .then([Validated::Gaps(validated("tuesday", some()))]),
+            given([])
+                .when(validate("monday", counts(10, 0, 0)))
+                .then([Validated::Gaps(validated("monday", counts(10, 0, 0)))]),
+            given([])
+                .when(validate("monday", counts(5, 3, 3)))
+                .then_rejected(Refused::CountsDiffer { sum: 11 }),
+        ]
+    }
+}
+
+impl DcbSlice for ValidateGaps {
+    type Reads = OfIntent;
+
+    fn evolve(before: Option<String>, OfIntent(told): OfIntent) -> Option<String> {
+        match told.fact {
+            Fact::GapsValidated(validated) => Some(validated.as_of),
+            _ => before,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What events and commands say besides names.
+
+use ringfence::Text;
+use serde::{Deserialize, Serialize};
+
+use crate::Sha256;
+
+/// What a feature is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    Feature,
+    Fix,
+    /// To find out how something can be done.
+    Spike,
+    /// To find out what is wanted.
+    Discovery,
+    /// To show that something can be done.
+    Poc,
+}
+
+impl Kind {
+    /// Whether its result is an answer.
+    #[must_use]
+    pub fn is_question(self) -> bool {
+        matches!(self, Self::Spike | Self::Discovery | Self::Poc)
+    }
+}
+
+/// How an iteration went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Status {
+    InProgress,
+    Converged,
+    Blocked,
+}
+
+/// A check of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Check {
+    pub name: Text<200>,
+    pub required: bool,
+    pub passed: bool,
+}
+
+/// A file: the log holds its name and its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Artifact {
+    pub uri: Text<4_000>,
+    pub sha256: Sha256,
+}
+
+/// Who saw that a lease was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DetectedBy {
+    /// The next claimer.
+    Takeover,
+    /// The schedule.
+    Sweep,
+}
+
+/// What a person says of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReviewDecision {
+    Approved,
+    ChangesRequested,
+}
+
+/// Why an edge is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Convergence {
+    /// The last iteration passed its checks.
+    Standard,
+    /// A question has its answer.
+    QuestionAnswered,
+    TimeBoxExpired,
+}
+
+/// What came of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SpawnOutcome {
+    Done,
+    TimeBoxExpired,
+}
+
+/// How many requirements were found in the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct GapCounts {
+    pub total: u32,
+    pub full: u32,
+    pub partial: u32,
+    pub none: u32,
+}
