@@ -40,3 +40,35 @@ pub fn http(answer: Result<Value, Problem>) -> Value {
         "isBase64Encoded": false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{EventRef, Refusal};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_events_that_it_leaves() {
+        let answer = |events| {
+            let rejection = json!({ "code": "IsLent", "has": "ada" });
+            let refusal = Refusal { message: "ada has it".to_owned(), rejection };
+            let outcome = Outcome::of(Some(refusal), events);
+            let handled = Handled { outcome, attempts: 1, repeated: false };
+            of_handled(handled).unwrap_err().document()
+        };
+        let plain = json!({
+            "code": "IsLent",
+            "has": "ada",
+            "type": "urn:ringfence:problem:rejected",
+            "title": "The command is rejected",
+            "status": 422,
+            "detail": "ada has it",
+        });
+        assert_eq!(answer(vec![]), plain);
+        let (event_type, partition) = ("Missed".to_owned(), "wish:saw%2Fbob".to_owned());
+        let left = answer(vec![EventRef { event_type, partition, slot: 1 }]);
+        let missed = json!({ "type": "Missed", "partition": "wish:saw%2Fbob", "slot": 1 });
+        assert_eq!(left["events"][0], missed);
+        assert_eq!(left["code"], plain["code"]);
+    }
+}

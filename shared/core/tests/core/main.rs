@@ -6,6 +6,7 @@ mod derive;
 mod effect;
 mod filtered;
 mod items;
+mod leaves;
 mod memory;
 mod once;
 mod orders;

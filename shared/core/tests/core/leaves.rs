@@ -1,0 +1,323 @@
+//! A refusal can leave events: in a partition of the caller's own, under the condition that it still follows.
+
+use std::collections::BTreeSet;
+
+use futures::executor::block_on;
+use ringfence::kit::check_in_memory;
+use ringfence::{
+    Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome, Query,
+    QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
+};
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Lent {
+    #[tag(key = "tool", partition)]
+    tool: String,
+    to: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+struct Returned {
+    #[tag(key = "tool", partition)]
+    tool: String,
+}
+
+/// It lies in a partition of who asked, where it is no conflict for who has the tool.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
+struct Missed {
+    tool: String,
+    by: String,
+    has: String,
+}
+
+struct Tools;
+
+impl Context for Tools {
+    const NAME: &'static str = "tools";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Tools {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [Lent::SCHEMA, Returned::SCHEMA, Missed::SCHEMA])
+    }
+}
+
+/// Borrows a tool. Who does not get it is told once whom to ask.
+#[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "wish", value = format!("{tool}/{by}"))]
+struct Borrow {
+    #[tag(key = "tool")]
+    tool: String,
+    by: String,
+}
+
+#[derive(Reads)]
+enum Read {
+    Lent { to: String },
+    Returned,
+    Missed { has: String },
+}
+
+#[derive(Default)]
+struct State {
+    lent_to: Option<String>,
+    missed: BTreeSet<String>,
+}
+
+#[derive(Writes)]
+enum Written {
+    Lent(Lent),
+    Missed(Missed),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "code")]
+enum Refused {
+    #[error("{has} has it")]
+    IsLent { has: String },
+}
+
+fn is_lent(has: &str) -> Refused {
+    Refused::IsLent { has: has.to_owned() }
+}
+
+impl Slice for Borrow {
+    const NAME: &'static str = "borrow";
+    type Context = Tools;
+    type State = State;
+    type Writes = Written;
+    type Rejection = Refused;
+
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+        match &state.lent_to {
+            Some(has) => Err(is_lent(has)),
+            None => Ok(vec![Written::Lent(lent(&self.tool, &self.by))]),
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        vec![
+            given([]).when(borrow("ada")).then([Written::Lent(lent("saw", "ada"))]),
+            given(events![lent("saw", "ada")])
+                .when(borrow("bob"))
+                .then_rejected_leaving(is_lent("ada"), [Written::Missed(missed("bob", "ada"))]),
+            given(events![lent("saw", "ada"), missed("bob", "ada")])
+                .when(borrow("bob"))
+                .then_rejected(is_lent("ada")),
+            given(events![lent("saw", "ada"), returned("saw")])
+                .when(borrow("bob"))
+                .then([Written::Lent(lent("saw", "bob"))]),
+        ]
+    }
+}
+
+impl DcbSlice for Borrow {
+    type Reads = Read;
+
+    fn evolve(mut state: State, event: Read) -> State {
+        match event {
+            Read::Lent { to } => state.lent_to = Some(to),
+            Read::Returned => state.lent_to = None,
+            Read::Missed { has } => {
+                state.missed.insert(has);
+            }
+        }
+        state
+    }
+
+    /// The tool's events, and those of the wish: no event has both tags.
+    fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+        let of = |key, types: &[&'static str]| {
+            let tags = tags.iter().filter(|tag| tag.key == key).cloned().collect();
+            QueryItem { tags, types: types.iter().map(|name| (*name).into()).collect() }
+        };
+        Query { items: vec![of("tool", &["Lent", "Returned"]), of("wish", &["Missed"])] }
+    }
+
+    fn leaves(&self, refused: &Refused, state: &State, _: &CommandContext) -> Vec<Written> {
+        let Refused::IsLent { has } = refused;
+        let missed = (!state.missed.contains(has)).then(|| {
+            let Self { tool, by } = self.clone();
+            Written::Missed(Missed { tool, by, has: has.clone() })
+        });
+        missed.into_iter().collect()
+    }
+}
+
+/// The same, but its command lacks the tag of what its refusals leave.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Grab {
+    #[tag(key = "tool")]
+    tool: String,
+    by: String,
+}
+
+#[derive(Reads)]
+enum Lending {
+    Lent { to: String },
+    Returned,
+}
+
+impl Slice for Grab {
+    const NAME: &'static str = "grab";
+    type Context = Tools;
+    type State = Option<String>;
+    type Writes = Written;
+    type Rejection = Refused;
+
+    fn decide(&self, has: &Option<String>, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+        has.as_deref().map_or(Ok(vec![]), |has| Err(is_lent(has)))
+    }
+}
+
+impl DcbSlice for Grab {
+    type Reads = Lending;
+
+    fn evolve(_: Option<String>, event: Lending) -> Option<String> {
+        match event {
+            Lending::Lent { to } => Some(to),
+            Lending::Returned => None,
+        }
+    }
+
+    fn leaves(&self, _: &Refused, _: &Option<String>, _: &CommandContext) -> Vec<Written> {
+        vec![Written::Missed(missed("bob", "ada"))]
+    }
+}
+
+fn lent(tool: &str, to: &str) -> Lent {
+    Lent { tool: tool.to_owned(), to: to.to_owned() }
+}
+
+fn returned(tool: &str) -> Returned {
+    Returned { tool: tool.to_owned() }
+}
+
+fn missed(by: &str, has: &str) -> Missed {
+    Missed { tool: "saw".to_owned(), by: by.to_owned(), has: has.to_owned() }
+}
+
+fn borrow(by: &str) -> Borrow {
+    Borrow { tool: "saw".to_owned(), by: by.to_owned() }
+}
+
+fn log(events: Vec<NewEvent>) -> MemoryLog {
+    let log = MemoryLog::new(Tools::catalog().unwrap());
+    events.into_iter().for_each(|event| append(&log, event));
+    log
+}
+
+fn append(log: &MemoryLog, event: NewEvent) {
+    use ringfence::{Append, EventLog};
+    let envelope = Envelope::default();
+    let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
+    block_on(log.append(append)).unwrap();
+}
+
+fn run<S: DcbSlice>(
+    log: &MemoryLog,
+    command: &S,
+    key: Option<&str>,
+    decisions: &Decisions<S>,
+) -> Result<Handled, HandleError> {
+    let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
+    block_on(handle(log, &Tools::catalog().unwrap(), decisions, command, &envelope))
+}
+
+/// The code of the refusal, the ids of the events that it left, and whether it is a repeat.
+fn left(handled: Result<Handled, HandleError>) -> (String, Vec<String>, bool) {
+    let Handled { outcome, repeated, .. } = handled.unwrap();
+    let Outcome::Rejected { refusal, events } = outcome else { panic!("{outcome:?}") };
+    let id = |event: &EventRef| format!("{} {}/{}", event.event_type, event.partition, event.slot);
+    (refusal.message, events.iter().map(id).collect(), repeated)
+}
+
+fn told(has: &str, slots: &[u64], repeated: bool) -> (String, Vec<String>, bool) {
+    let id = |slot: &u64| format!("Missed wish:saw%2Fbob/{slot}");
+    (format!("{has} has it"), slots.iter().map(id).collect(), repeated)
+}
+
+fn types(log: &MemoryLog) -> Vec<String> {
+    log.events().into_iter().map(|SequencedEvent { event_type, .. }| event_type).collect()
+}
+
+#[test]
+fn its_cases_hold() {
+    check_in_memory::<Borrow>();
+}
+
+#[test]
+fn a_repeat_is_refused_as_the_first_run_was_whatever_has_happened_since() {
+    for warm in [0, 10] {
+        let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(warm));
+        assert_eq!(
+            left(run(&log, &borrow("bob"), Some("k"), &decisions)),
+            told("ada", &[1], false)
+        );
+        append(&log, returned("saw").into());
+        assert_eq!(left(run(&log, &borrow("bob"), Some("k"), &decisions)), told("ada", &[1], true));
+        // A new key is a new command.
+        let borrowed = run(&log, &borrow("bob"), Some("k2"), &decisions).unwrap();
+        assert!(matches!(borrowed.outcome, Outcome::Accepted(events) if events.len() == 1));
+        let reused =
+            run(&log, &Borrow { tool: "axe".to_owned(), ..borrow("bob") }, Some("k"), &decisions);
+        assert!(reused.is_ok(), "it is about other partitions");
+        assert_eq!(types(&log), ["Lent", "Missed", "Returned", "Lent", "Lent"]);
+    }
+}
+
+#[test]
+fn what_is_known_to_the_refused_is_not_written_again() {
+    let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[], false));
+    append(&log, returned("saw").into());
+    append(&log, lent("saw", "carl").into());
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("carl", &[2], false));
+}
+
+#[test]
+fn a_refusal_that_does_not_follow_any_more_leaves_nothing() {
+    let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
+    append(&log, returned("saw").into());
+    append(&log, lent("saw", "carl").into());
+    append(&log, returned("saw").into());
+    // The warm handler still believes that ada has it.
+    let handled = run(&log, &borrow("bob"), None, &decisions).unwrap();
+    assert_eq!(handled.attempts, 2);
+    assert!(matches!(handled.outcome, Outcome::Accepted(_)));
+    assert_eq!(types(&log), ["Lent", "Missed", "Returned", "Lent", "Returned", "Lent"]);
+}
+
+#[test]
+fn with_a_key_a_slice_has_to_read_what_its_refusals_leave() {
+    let log = log(events![lent("saw", "ada")]);
+    let grab = Grab { tool: "saw".to_owned(), by: "bob".to_owned() };
+    let error = run(&log, &grab, Some("k"), &Decisions::new(0)).unwrap_err();
+    let message = "grab leaves events when it refuses, so a repeat under an idempotency key has to find them: \
+                   give the command the tags of every partition that it writes, and read there what it writes";
+    assert_eq!(error.to_string(), message);
+    assert_eq!(types(&log), ["Lent"], "nothing is written");
+    assert_eq!(left(run(&log, &grab, None, &Decisions::new(0))), told("ada", &[1], false));
+}
+
+#[test]
+fn a_refusal_that_cannot_be_read_back_is_an_error() {
+    let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(0));
+    run(&log, &borrow("bob"), Some("k"), &decisions).unwrap();
+    let broken = log.events().into_iter().map(|mut event| {
+        let marks = event.metadata.text("refusal").map(|_| "no JSON");
+        if let Some(text) = marks {
+            event.metadata.insert("refusal", text).unwrap();
+        }
+        event
+    });
+    let broken = MemoryLog::of(Tools::catalog().unwrap(), broken).unwrap();
+    let error = run(&broken, &borrow("bob"), Some("k"), &decisions).unwrap_err();
+    assert!(matches!(error, HandleError::Log(LogError::Undecodable { .. })), "{error:?}");
+}

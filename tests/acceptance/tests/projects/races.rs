@@ -1,0 +1,238 @@
+//! Agents that want the same thing at once. Each has a handler of its own and a clock that runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+use projects::add_dependency::AddDependency;
+use projects::claim_edge::ClaimEdge;
+use projects::complete_iteration::CompleteIteration;
+use projects::converge_edge::ConvergeEdge;
+use projects::facts::{artifact, checks, created, edge_rule, hash, initialized, multi};
+use projects::{
+    Config, Convergence, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, Status,
+};
+use ringfence::kit::id;
+use ringfence::{DcbSlice, List, NewEvent, Outcome, events};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Random;
+use serde::Deserialize;
+
+use crate::stack::{Came, Stack, came};
+
+/// Rounds of the races for one edge and for one circle.
+const ROUNDS: usize = 25;
+const AGENTS: usize = 20;
+
+fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
+    ClaimEdge {
+        edge: edge.clone(),
+        agent: id(&format!("agent-{agent}")),
+        claim: id(&format!("claim-{agent}")),
+        after: after.to_vec().try_into().unwrap(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
+    let stack = Stack::start().await;
+    for round in 0..ROUNDS {
+        let feature: FeatureRef = id(&format!("shop/REQ-F-RACE-{round:03}"));
+        let edge = feature.edge(&id("requirements_design"));
+        stack.seed(events![FeatureCreated { feature, ..created("shop/REQ-F-RACE-000") }]).await;
+        let run = async |agent| {
+            let command = claim(&edge, agent, &[]);
+            stack.run(&stack.running_log(), &command).await
+        };
+        let ended = join_all((0..AGENTS).map(run)).await;
+        let granted = ended.iter().position(|it| came(it) == Ok(vec!["EdgeStarted".to_owned()]));
+        let winner = granted.expect("one gets it");
+        for (agent, handled) in ended.iter().enumerate().filter(|(agent, _)| *agent != winner) {
+            let Outcome::Rejected { refusal, events } = &handled.outcome else {
+                panic!("{agent} and {winner} have it: {handled:?}");
+            };
+            assert_eq!(refusal.rejection["holder"], format!("agent-{winner}"));
+            assert_eq!(refusal.rejection["epoch"], 1);
+            assert_eq!(events.len(), 1, "each loser is told once");
+            assert!(handled.attempts <= 3, "{agent} decided {} times", handled.attempts);
+        }
+    }
+    assert_eq!(stack.of_type("EdgeStarted").await.len(), ROUNDS);
+    assert_eq!(stack.of_type("ClaimRejected").await.len(), ROUNDS * (AGENTS - 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
+    let stack = Stack::start().await;
+    for round in 0..ROUNDS {
+        let feature = |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-RING{round}-{:03}", n % 3));
+        for n in 0..3 {
+            let feature = feature(n);
+            stack.seed(events![FeatureCreated { feature, ..created("shop/REQ-F-RING-000") }]).await;
+        }
+        // Who is told that something is missing names it the next time.
+        let add = async |n: usize| {
+            let mut reachable = vec![feature(n + 1)];
+            loop {
+                let command = AddDependency {
+                    feature: feature(n),
+                    agent: id(&format!("agent-{n}")),
+                    on: feature(n + 1),
+                    reachable: reachable.clone().try_into().unwrap(),
+                };
+                let handled = stack.run(&stack.running_log(), &command).await;
+                let Outcome::Rejected { refusal, .. } = &handled.outcome else {
+                    return came(&handled);
+                };
+                let missing = refusal.rejection.get("missing");
+                let Some(missing) = missing else { return came(&handled) };
+                reachable.extend(Vec::<FeatureRef>::deserialize(missing).unwrap());
+            }
+        };
+        let ended = join_all((0..3).map(add)).await;
+        let mut refused = ended.iter().filter_map(|it| it.as_ref().err());
+        assert_eq!(refused.next().map(String::as_str), Some("DependencyCycle"), "{ended:?}");
+        assert_eq!(refused.next(), None, "{ended:?}");
+    }
+    assert_eq!(stack.of_type("DependencyAdded").await.len(), 2 * ROUNDS);
+}
+
+/// Features of the race of workers, and the edges of each.
+const FEATURES: usize = 30;
+const EDGES: [&str; 3] = ["requirements_design", "design_code", "code_tests"];
+const WORKERS: usize = 16;
+
+struct Work {
+    dependencies: BTreeMap<FeatureRef, Vec<FeatureRef>>,
+    edges: Vec<EdgeRef>,
+}
+
+impl Work {
+    /// Features that each wait for some of those before them.
+    fn new() -> (Self, Vec<NewEvent>) {
+        let rules =
+            EDGES.iter().enumerate().map(|(n, edge)| edge_rule(edge, &EDGES[n.max(1) - 1..n]));
+        let edges: Vec<_> = rules.collect();
+        let authority = projects::Authority {
+            edges: EDGES.map(id).into(),
+            otherwise: projects::Otherwise::Reject,
+        };
+        let roles = (0..WORKERS).map(|n| (format!("agent-{n}"), id("coder")));
+        let config = Config {
+            edges: edges.try_into().unwrap(),
+            roles: roles.chain([("eve".to_owned(), id("human"))]).collect(),
+            authority: [(id("coder"), authority)].into(),
+            ..multi()
+        };
+        let mut random = Random::new(&[7]);
+        let names: Vec<FeatureRef> =
+            (0..FEATURES).map(|n| id(&format!("shop/REQ-F-WORK-{n:03}"))).collect();
+        let mut events = events![initialized(config.clone())];
+        let mut work = Self { dependencies: BTreeMap::new(), edges: Vec::new() };
+        for (n, feature) in names.iter().enumerate() {
+            let before = names[..n].iter().filter(|_| random.below(n as u64 + 1) < 2);
+            let dependencies: Vec<_> = before.take(20).cloned().collect();
+            events.push(
+                FeatureCreated {
+                    feature: feature.clone(),
+                    dependencies: dependencies.clone(),
+                    rules: config.rules(),
+                    ..created("shop/REQ-F-WORK-000")
+                }
+                .into(),
+            );
+            work.dependencies.insert(feature.clone(), dependencies);
+            work.edges.extend(EDGES.map(|edge| feature.edge(&id(edge))));
+        }
+        (work, events)
+    }
+
+    /// Tries all edges in turn until each is converged.
+    async fn worker(&self, stack: &Stack, agent: usize) -> usize {
+        let log = stack.running_log();
+        let mut open: Vec<&EdgeRef> = self.edges.iter().collect();
+        let mut random = Random::new(&[8, agent as u64]);
+        let mut converged = 0;
+        while !open.is_empty() {
+            let n = usize::try_from(random.below(open.len() as u64)).unwrap();
+            let edge = open[n];
+            let after = &self.dependencies[&edge.feature];
+            match came(&stack.run(&log, &claim(edge, agent, after)).await) {
+                Ok(_) => {
+                    self.finish(stack, &log, edge, agent).await;
+                    converged += 1;
+                }
+                Err(code) if code == "AlreadyConverged" => {}
+                Err(code) => {
+                    let expected = ["EdgeHeld", "NotAdmissible", "WaitsFor"];
+                    assert!(expected.contains(&code.as_str()), "{code}");
+                    continue;
+                }
+            }
+            open.remove(n);
+        }
+        converged
+    }
+
+    async fn finish(&self, stack: &Stack, log: &DcbLog, edge: &EdgeRef, agent: usize) {
+        let (agent, claim) = (id(&format!("agent-{agent}")), id(&format!("claim-{agent}")));
+        let iteration = CompleteIteration {
+            edge: edge.clone(),
+            agent,
+            claim,
+            iteration: 1,
+            status: Status::Converged,
+            delta: 0,
+            checks: checks(0).try_into().unwrap(),
+            source_findings: List::default(),
+            process_gaps: List::default(),
+            artifact: Some(artifact()),
+            context_hash: hash(1),
+            req_keys: List::default(),
+        };
+        is(stack, log, &iteration, "IterationCompleted").await;
+        let CompleteIteration { edge, agent, claim, .. } = iteration;
+        let convergence = Convergence::Standard;
+        let converge = ConvergeEdge { edge, agent, claim, convergence };
+        is(stack, log, &converge, "EdgeConverged").await;
+    }
+}
+
+async fn is<S: DcbSlice>(stack: &Stack, log: &DcbLog, command: &S, event_type: &str) {
+    let expected: Came = Ok(vec![event_type.to_owned()]);
+    assert_eq!(came(&stack.run(log, command).await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_workers_finish_all_features_and_none_before_what_it_waits_for() {
+    let (work, given) = Work::new();
+    let stack = Stack::start().await;
+    stack.seed(given).await;
+    let converged = join_all((0..WORKERS).map(|agent| work.worker(&stack, agent))).await;
+    let edges = FEATURES * EDGES.len();
+    assert_eq!(converged.iter().sum::<usize>(), edges);
+    let (mut started, mut done) = (0, BTreeSet::new());
+    for event in stack.events().await {
+        match event.event_type.as_str() {
+            "EdgeStarted" => {
+                let EdgeStarted { edge, epoch, .. } =
+                    EdgeStarted::deserialize(&event.data).unwrap();
+                started += 1;
+                assert_eq!(epoch, 1, "{edge} is claimed once");
+                let of_dependencies = work.dependencies[&edge.feature]
+                    .iter()
+                    .flat_map(|feature| EDGES.map(|edge| feature.edge(&id(edge))));
+                let before = EDGES.iter().take_while(|name| edge.name != id(name));
+                let before = before.map(|name| edge.feature.edge(&id(name)));
+                for first in of_dependencies.chain(before) {
+                    assert!(done.contains(&first), "{edge} was claimed before {first} was done");
+                }
+            }
+            "EdgeConverged" => {
+                let EdgeConverged { edge, .. } = EdgeConverged::deserialize(&event.data).unwrap();
+                assert!(done.insert(edge), "an edge converges once");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((started, done.len()), (edges, edges));
+}

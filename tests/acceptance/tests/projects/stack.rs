@@ -1,0 +1,93 @@
+//! A table of its own for each test, and its writers.
+
+use std::sync::Arc;
+
+use projects::Projects;
+use ringfence::kit::BEGIN_MS;
+use ringfence::{
+    Append, Catalog, CommandContext, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Handled,
+    NewEvent, Outcome, SequencedEvent, handle,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+use ringfence_local::template::Template;
+use ringfence_local::workspace_root;
+use ringfence_testing::Dynamo;
+
+const TABLE: &str = "EventTable";
+
+#[derive(Clone)]
+pub(crate) struct Stack {
+    dynamo: Arc<Dynamo>,
+    pub(crate) catalog: Catalog,
+}
+
+/// The code of a rejection, or the types of the events.
+pub(crate) type Came = Result<Vec<String>, String>;
+
+impl Stack {
+    pub(crate) async fn start() -> Self {
+        let template = Template::load(&workspace_root().join("template.yaml")).unwrap();
+        let dynamo = Arc::new(Dynamo::with(&template, &[TABLE]).await);
+        Self { dynamo, catalog: Projects::catalog().unwrap() }
+    }
+
+    /// A writer whose clock stands still.
+    pub(crate) fn log(&self) -> DcbLog {
+        let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
+        DcbLog::new(client, TABLE, self.catalog.clone(), clock)
+    }
+
+    /// A writer whose clock runs.
+    pub(crate) fn running_log(&self) -> DcbLog {
+        let client = self.dynamo.client.clone();
+        DcbLog::new(client, TABLE, self.catalog.clone(), Clock::running(BEGIN_MS))
+    }
+
+    /// Appends each event without a condition.
+    pub(crate) async fn seed(&self, events: Vec<NewEvent>) {
+        let log = self.log();
+        for event in events {
+            let (events, envelope) = (vec![event], envelope(0));
+            let append = Append { events, seen: None, record: None, envelope: &envelope };
+            log.append(append).await.unwrap();
+        }
+    }
+
+    /// Carries out a command on a cold handler.
+    pub(crate) async fn run<S: DcbSlice>(&self, log: &DcbLog, command: &S) -> Handled {
+        let envelope = envelope(0);
+        let decisions = Decisions::new(0);
+        handle(log, &self.catalog, &decisions, command, &envelope).await.unwrap()
+    }
+
+    /// Every event, in the order of time.
+    pub(crate) async fn events(&self) -> Vec<SequencedEvent> {
+        use futures::TryStreamExt;
+        let mut events: Vec<_> = self.log().scan().try_collect().await.unwrap();
+        events.sort_by_key(SequencedEvent::place);
+        events
+    }
+
+    /// The events of one type.
+    pub(crate) async fn of_type(&self, event_type: &str) -> Vec<SequencedEvent> {
+        let events = self.events().await.into_iter();
+        events.filter(|event| event.event_type == event_type).collect()
+    }
+}
+
+pub(crate) fn came(handled: &Handled) -> Came {
+    match &handled.outcome {
+        Outcome::Accepted(events) => Ok(events.iter().map(|it| it.event_type.clone()).collect()),
+        Outcome::Rejected { refusal, .. } => {
+            Err(refusal.rejection["code"].as_str().unwrap().to_owned())
+        }
+    }
+}
+
+/// Of a command that is given so long after the case has begun, in milliseconds.
+pub(crate) fn envelope(after_ms: u64) -> Envelope {
+    let now_ms = BEGIN_MS + after_ms;
+    let context = CommandContext { now_ms, ..CommandContext::default() };
+    Envelope { context, ..Envelope::default() }
+}
