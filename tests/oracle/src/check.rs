@@ -1,5 +1,5 @@
 //! The comparison with a serial run: the commands one after the other, in the order in which the
-//! store made their effects, on the log in memory.
+//! store made their effects.
 //!
 //! A serial decision folds the events of the effects before it, and only those, in the order in which the
 //! log folds them: by time. Between boundaries that may not be the order of the effects. Where it is not,
@@ -11,25 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::TryStreamExt;
 use ringfence::{
-    Append, BoundaryId, Envelope, EventLog, EventRef, HandleError, LogError, MemoryLog, NewEvent,
-    Outcome, SequencedEvent, StoreError, Tag,
+    BoundaryId, EventRef, HandleError, LogError, Outcome, SequencedEvent, StoreError, Tag,
 };
 use ringfence_dynamo::Clock;
 use serde_json::Value;
 
-use crate::commands::{Caches, Job};
-use crate::recount;
+use crate::commands::{Decision, Job};
 use crate::weather::History;
 use crate::world::{End, World};
-
-/// What a decision comes to.
-#[derive(Debug, PartialEq)]
-enum Decision {
-    /// Events: type, tags, payload.
-    Events(Vec<(String, Vec<Tag>, Value)>),
-    Nothing,
-    Rejected(Value),
-}
+use crate::{claims, recount};
 
 /// Everything that is compared.
 struct Run<'a> {
@@ -55,11 +45,12 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
     run.order()?;
     recount::check(&world.engine, &world.catalog, &run.events)?;
     run.one_effect_each()?;
+    claims::check(&run.events)?;
     for (n, commit) in history.commits.iter().enumerate() {
         let job = run.job(&commit.command)?;
-        let decided = Decision::Events(run.events_of(n));
-        let serial = run.serial(job, n).await?;
-        if decided != serial {
+        let decided = run.events_of(n);
+        let serial = run.serial(job, n)?;
+        if decided != serial.events {
             return Err(format!(
                 "effect {n}, {:?}: a serial run decides {serial:?}, the log holds {decided:?}",
                 job.command
@@ -72,7 +63,7 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
         if end.late_ms > 1 {
             return Err(format!("command {}.{}: {} ms late", end.job, end.copy, end.late_ms));
         }
-        run.answer(end, ends).await?;
+        run.answer(end, ends)?;
     }
     Ok(run.reordered.into_inner())
 }
@@ -151,7 +142,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn answer(&self, end: &End, ends: &[End]) -> Result<(), String> {
+    fn answer(&self, end: &End, ends: &[End]) -> Result<(), String> {
         let wrong = |what: String| Err(format!("command {}.{}: {what}", end.job, end.copy));
         let effect = self.effect(end.job);
         let handled = match &end.result {
@@ -169,19 +160,25 @@ impl Run<'_> {
                 };
             }
         };
-        let refused = match &handled.outcome {
-            Outcome::Accepted(events) if !events.is_empty() => {
-                let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
-                let answered: Vec<_> = events.iter().map(id).collect();
-                let effects = effect.map(|n| &self.history.commits[n].events);
-                if effects != Some(&answered) {
-                    return wrong(format!("answered {answered:?}, took effect as {effects:?}"));
-                }
-                return Ok(());
-            }
-            Outcome::Accepted(_) => Decision::Nothing,
-            Outcome::Rejected { refusal, .. } => Decision::Rejected(refusal.rejection.clone()),
+        let job = self.world.jobs.iter().find(|job| job.number == end.job).expect("it was sent");
+        let (rejection, events) = match &handled.outcome {
+            Outcome::Accepted(events) => (None, events),
+            Outcome::Rejected { refusal, events } => (Some(refusal.rejection.clone()), events),
         };
+        if !events.is_empty() {
+            let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
+            let answered: Vec<_> = events.iter().map(id).collect();
+            let Some(effect) = effect.filter(|n| self.history.commits[*n].events == answered)
+            else {
+                return wrong(format!("answered {answered:?}, took effect as {effect:?}"));
+            };
+            let serial = self.serial(job, effect)?.rejection;
+            return match rejection == serial {
+                true => Ok(()),
+                false => wrong(format!("answered {rejection:?}, a serial run {serial:?}")),
+            };
+        }
+        let refused = Decision { rejection, events: Vec::new() };
         if handled.repeated {
             return wrong(format!("{refused:?} is answered as a repeat"));
         }
@@ -193,8 +190,7 @@ impl Run<'_> {
         if effect.is_some_and(|effect| effect < snapshot) {
             return wrong(format!("answered {refused:?}, and yet effect {effect:?}"));
         }
-        let job = self.world.jobs.iter().find(|job| job.number == end.job).expect("it was sent");
-        let serial = self.serial(job, snapshot).await?;
+        let serial = self.serial(job, snapshot)?;
         match serial == refused {
             true => Ok(()),
             false => wrong(format!(
@@ -205,15 +201,16 @@ impl Run<'_> {
     }
 
     /// What the command comes to after the first `commits` effects.
-    async fn serial(&self, job: &Job, commits: usize) -> Result<Decision, String> {
+    fn serial(&self, job: &Job, commits: usize) -> Result<Decision, String> {
         let ids = self.history.commits[..commits].iter().flat_map(|commit| &commit.events);
         let committed: Vec<_> = ids.filter_map(|id| self.events.get(id)).collect();
         let mut folded = committed.clone();
         folded.sort_by_key(|event| event.place());
-        let decision = self.decide(job, &folded).await?;
+        let decide = |events: &[_]| job.command.decide(&self.world.catalog, events, job.now_ms);
+        let decision = decide(&folded);
         if folded != committed {
             self.reordered.fetch_add(1, Ordering::Relaxed);
-            let other = self.decide(job, &committed).await?;
+            let other = decide(&committed);
             if other != decision {
                 return Err(format!(
                     "{:?} depends on the order of facts of different boundaries: by time it comes to \
@@ -223,31 +220,6 @@ impl Run<'_> {
             }
         }
         Ok(decision)
-    }
-
-    /// What the command comes to after these events, in this order.
-    async fn decide(&self, job: &Job, events: &[&SequencedEvent]) -> Result<Decision, String> {
-        let memory = MemoryLog::new(self.world.catalog.clone());
-        let envelope = Envelope::default();
-        for event in events {
-            let schema = self.world.catalog.schema(&event.event_type);
-            let event_type = schema.expect("a declared type").name.clone();
-            let (tags, data) = (event.tags.clone(), event.data.clone());
-            let events = vec![NewEvent { event_type, tags, data }];
-            let append = Append { events, seen: None, record: None, envelope: &envelope };
-            memory.append(append).await.map_err(|e| format!("{e:?}"))?;
-        }
-        let before = memory.events().len();
-        let caches = Caches::new(0);
-        let handled = job.command.handle(&memory, &self.world.catalog, &caches, &envelope).await;
-        Ok(match handled.map_err(|e| format!("{e:?}"))?.outcome {
-            Outcome::Rejected { refusal, .. } => Decision::Rejected(refusal.rejection),
-            Outcome::Accepted(events) if events.is_empty() => Decision::Nothing,
-            Outcome::Accepted(_) => {
-                let events = memory.events().split_off(before).into_iter();
-                Decision::Events(events.map(|e| (e.event_type, e.tags, e.data)).collect())
-            }
-        })
     }
 }
 

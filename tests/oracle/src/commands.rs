@@ -12,11 +12,28 @@ use ordering::cancel_order::CancelOrder;
 use ordering::order_product::OrderProduct;
 use ordering::place_order::PlaceOrder;
 use ordering::sync_catalog_product::SyncCatalogProduct;
+use projects::claim_edge::ClaimEdge;
+use projects::complete_iteration::CompleteIteration;
+use projects::converge_edge::ConvergeEdge;
+use projects::create_feature::CreateFeature;
+use projects::expire_claim::ExpireClaim;
+use projects::force_release::ForceRelease;
+use projects::init_project::InitProject;
+use projects::release_edge::ReleaseEdge;
+use projects::renew_claim::RenewClaim;
+use projects::reopen_edge::ReopenEdge;
+use projects::spawn_feature::SpawnFeature;
 use ringfence::kit::id;
-use ringfence::{Catalog, Decisions, Envelope, EventLog, HandleError, Handled, handle};
+use ringfence::{
+    Catalog, CommandContext, DcbSlice, Decisions, Envelope, EventLog, HandleError, Handled,
+    NewEvent, Plan, Reads, Refusal, Seen, SequencedEvent, Tag, Writes, handle,
+};
 use ringfence_dynamo::Random;
+use serde_json::Value;
 
+use crate::claims;
 use crate::gates::{CloseGate, CloseHall, PassGate};
+use crate::world::NOW_MS;
 
 /// Commands of one schedule.
 pub(crate) const JOBS_MAX: usize = 14;
@@ -24,8 +41,56 @@ pub(crate) const JOBS_MAX: usize = 14;
 const FIRST: usize = 2;
 /// When the last command begins, in milliseconds.
 const START_MAX_MS: u64 = 120;
+/// What a schedule can be about.
+const THEMES: u64 = 5;
+/// Claims on the work of a project.
+const CLAIMS: u64 = 4;
+/// The time by which a command is decided differs from the true one by at most this, either way, in milliseconds.
+/// Leases in the schedules have a second, so claims are often taken over.
+const AHEAD_MAX_MS: u64 = 600_000;
 /// Writers of one schedule.
 pub(crate) const WRITERS: usize = 3;
+
+/// What a decision comes to: why the command is refused, if it is, and its events: type, tags, payload.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) rejection: Option<Value>,
+    pub(crate) events: Vec<(String, Vec<Tag>, Value)>,
+}
+
+impl Decision {
+    fn of<S: DcbSlice>(
+        command: &S,
+        catalog: &Catalog,
+        events: &[&SequencedEvent],
+        now_ms: u64,
+    ) -> Self {
+        let query = S::query(command.shape(), command.tags(), catalog);
+        let plan = Plan::new(&query, catalog).expect("every command has a plan");
+        let mut seen = Seen::nothing(&plan);
+        let read = |event: &&&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
+        let state = events.iter().filter(read).fold(S::State::default(), |state, event| {
+            match seen.observe(&plan, event) && plan.matches(event) {
+                true => S::evolve(state, S::Reads::decode(event).expect("it has its type's shape")),
+                false => state,
+            }
+        });
+        let now_ms = now_ms.max(seen.newest_ms());
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let (rejection, events) = match command.decide(&state, &context) {
+            Ok(events) => (None, events),
+            Err(rejection) => {
+                let left = command.leaves(&rejection, &state, &context);
+                (Some(Refusal::of(&rejection).rejection), left)
+            }
+        };
+        let event = |event: &S::Writes| {
+            let NewEvent { event_type, tags, data } = event.to_event().expect("it can be stored");
+            (event_type.into_owned(), tags, data)
+        };
+        Self { rejection, events: events.iter().map(event).collect() }
+    }
+}
 
 macro_rules! commands {
     ($($slice:ident),* $(,)?) => {
@@ -60,6 +125,18 @@ macro_rules! commands {
                     })*
                 }
             }
+
+            /// What the command comes to at this time if these events are folded in this order.
+            pub(crate) fn decide(
+                &self,
+                catalog: &Catalog,
+                events: &[&SequencedEvent],
+                now_ms: u64,
+            ) -> Decision {
+                match self {
+                    $(Self::$slice(command) => Decision::of(command, catalog, events, now_ms),)*
+                }
+            }
         }
     };
 }
@@ -69,13 +146,24 @@ commands!(
     CancelOrder,
     ChangeCourseCapacity,
     ChangeProductName,
+    ClaimEdge,
     CloseGate,
     CloseHall,
+    CompleteIteration,
+    ConvergeEdge,
+    CreateFeature,
     DefineCourse,
+    ExpireClaim,
+    ForceRelease,
+    InitProject,
     OrderProduct,
     PassGate,
     PlaceOrder,
     RecordProductDemand,
+    ReleaseEdge,
+    RenewClaim,
+    ReopenEdge,
+    SpawnFeature,
     SubscribeStudent,
     SyncCatalogProduct,
     UnsubscribeStudent,
@@ -88,6 +176,8 @@ pub(crate) struct Job {
     pub(crate) command: Command,
     /// With a key, any number of copies has one effect.
     pub(crate) keyed: bool,
+    /// The time by which it is decided, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
     pub(crate) copies: Vec<Delivery>,
 }
 
@@ -107,7 +197,7 @@ impl Job {
     }
 
     pub(crate) fn new(seed: u64, number: usize) -> Self {
-        let theme = Random::new(&[seed]).below(4);
+        let theme = Random::new(&[seed]).below(THEMES);
         let mut random = Random::new(&[seed, 1, number as u64]);
         let command = if number < FIRST {
             first(theme, number)
@@ -116,22 +206,29 @@ impl Job {
                 0 => courses(&mut random),
                 1 => shop(&mut random),
                 2 => gates(&mut random),
-                _ => ordering(&mut random),
+                3 => ordering(&mut random),
+                _ => claims::command(&mut random),
             }
         };
         let keyed = random.chance(40);
         let copies = if keyed { 1 + random.below(3) } else { 1 };
         let copies = (0..copies).map(|_| Delivery {
             writer: usize::try_from(random.below(WRITERS as u64)).unwrap_or(0),
-            start_ms: if number < FIRST { 0 } else { 10 + random.below(START_MAX_MS) },
+            start_ms: match number < FIRST {
+                // There is no feature without a project.
+                true if theme == CLAIMS => number as u64 * 40,
+                true => 0,
+                false => 10 + random.below(START_MAX_MS),
+            },
             crash_ms: random.chance(15).then(|| random.below(60)),
         });
         let copies = copies.collect();
-        Self { number, command, keyed, copies }
+        let now_ms = NOW_MS - AHEAD_MAX_MS + random.below(2 * AHEAD_MAX_MS);
+        Self { number, command, keyed, now_ms, copies }
     }
 }
 
-fn name<T: std::str::FromStr<Err: std::fmt::Display>>(
+pub(crate) fn name<T: std::str::FromStr<Err: std::fmt::Display>>(
     random: &mut Random,
     kind: &str,
     of: u64,
@@ -151,6 +248,7 @@ fn first(theme: u64, number: usize) -> Command {
             price,
         }),
         2 => gates(&mut Random::new(&[number as u64])),
+        CLAIMS => claims::first(number),
         _ => Command::SyncCatalogProduct(SyncCatalogProduct {
             product_id: id(&thing("p")),
             name,

@@ -6,10 +6,11 @@
 //! no wait costs anything and a failing schedule fails again. It is then shrunk: commands and kinds
 //! of faults are left out as long as it still fails.
 //!
-//! Architecture invariant: the oracle trusts the store's order of effects and the log in memory,
-//! and nothing that the log under test says of itself.
+//! Architecture invariant: the oracle trusts the store's order of effects, the plan of a command and the pure
+//! functions of its slice, and nothing that the log under test says of itself.
 
 mod check;
+mod claims;
 mod commands;
 pub mod contention;
 mod gates;

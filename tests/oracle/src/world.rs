@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
-use ringfence::{Catalog, DcbContext, Envelope, EventRef, HandleError, Handled, Metadata, Outcome};
+use ringfence::{
+    Catalog, CommandContext, DcbContext, Envelope, EventRef, HandleError, Handled, Metadata,
+    Outcome,
+};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Random, seed_thread};
@@ -108,6 +111,7 @@ impl World {
             courses::Courses::catalog(),
             ordering::Ordering::catalog(),
             crate::gates::catalog(),
+            projects::Projects::catalog(),
         ];
         let catalogs = catalogs.map(|catalog| catalog.expect("free of contradictions"));
         let catalog = Catalog::compose(catalogs).expect("free of contradictions");
@@ -164,7 +168,7 @@ impl World {
             idempotency_key: job.keyed.then(|| job.id()),
             cause_ms,
             deadline_ms,
-            ..Envelope::default()
+            context: CommandContext { now_ms: job.now_ms, ..CommandContext::default() },
         };
         let caller = (job.number, copy);
         self.weather.note(format!("{caller:?} begins: {:?} {delivery:?}", job.command));
@@ -194,7 +198,11 @@ impl World {
             let envelope = Envelope { idempotency_key: key, ..Envelope::default() };
             let again = job.command.handle(&log, &self.catalog, &caches, &envelope).await;
             let events = match &again {
-                Ok(Handled { outcome: Outcome::Accepted(events), repeated: true, .. }) => events,
+                Ok(Handled {
+                    outcome: Outcome::Accepted(events) | Outcome::Rejected { events, .. },
+                    repeated: true,
+                    ..
+                }) => events,
                 _ => return Err(format!("{:?} is repeated and ends with {again:?}", job.command)),
             };
             let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);

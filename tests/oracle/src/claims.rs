@@ -1,0 +1,186 @@
+//! Claims on the work of a project: commands about few edges by few agents, with leases of a second, and what must
+//! hold of the events of every edge.
+
+use std::collections::BTreeMap;
+
+use projects::claim_edge::ClaimEdge;
+use projects::complete_iteration::CompleteIteration;
+use projects::converge_edge::ConvergeEdge;
+use projects::create_feature::CreateFeature;
+use projects::expire_claim::ExpireClaim;
+use projects::facts::{checks, hash, multi};
+use projects::force_release::ForceRelease;
+use projects::init_project::InitProject;
+use projects::release_edge::ReleaseEdge;
+use projects::renew_claim::RenewClaim;
+use projects::reopen_edge::ReopenEdge;
+use projects::spawn_feature::SpawnFeature;
+use projects::{AgentId, ClaimId, Config, Convergence, EdgeRef, Kind, LEASE_MS_MIN, Status};
+use ringfence::kit::id;
+use ringfence::{List, SequencedEvent};
+use ringfence_dynamo::Random;
+
+use crate::commands::{Command, name};
+
+/// The project, then its first feature.
+pub(crate) fn first(number: usize) -> Command {
+    let agent = id("eve");
+    match number {
+        0 => {
+            let config = Config { lease_ms: LEASE_MS_MIN, ..multi() };
+            Command::InitProject(InitProject { project: id("shop"), agent, config })
+        }
+        _ => Command::CreateFeature(CreateFeature {
+            feature: id("shop/REQ-F-WORK-000"),
+            agent,
+            title: id("Work"),
+            kind: Kind::Feature,
+            priority: 0,
+            dependencies: List::default(),
+            time_box_ms: None,
+        }),
+    }
+}
+
+/// A command of an agent. Most are about the feature's first edge. Half of them know the claim of another agent.
+pub(crate) fn command(random: &mut Random) -> Command {
+    let edge = match random.below(4) {
+        0 => "shop/REQ-F-WORK-000/design_code",
+        _ => "shop/REQ-F-WORK-000/requirements_design",
+    };
+    let edge: EdgeRef = id(edge);
+    let agent: AgentId = id(["ada", "bob", "carl"][usize::try_from(random.below(3)).unwrap_or(0)]);
+    let claim: ClaimId = name(random, "c", 3);
+    let reason = id("enough");
+    match random.below(16) {
+        0..=4 => Command::ClaimEdge(ClaimEdge { edge, agent, claim, after: List::default() }),
+        5..=8 => {
+            let delta = u32::try_from(random.below(2)).unwrap_or(0);
+            Command::CompleteIteration(CompleteIteration {
+                edge,
+                agent,
+                claim,
+                iteration: u32::try_from(1 + random.below(2)).unwrap_or(1),
+                status: if delta == 0 { Status::Converged } else { Status::InProgress },
+                delta,
+                checks: checks(delta).try_into().expect("few"),
+                source_findings: List::default(),
+                process_gaps: List::default(),
+                artifact: None,
+                context_hash: hash(1),
+                req_keys: List::default(),
+            })
+        }
+        9..=10 => {
+            let convergence = Convergence::Standard;
+            Command::ConvergeEdge(ConvergeEdge { edge, agent, claim, convergence })
+        }
+        11 => Command::ReleaseEdge(ReleaseEdge { edge, agent, claim, reason }),
+        12 => Command::ExpireClaim(ExpireClaim { edge, epoch: 1 + random.below(3) }),
+        13 => Command::RenewClaim(RenewClaim { edge, agent, claim }),
+        14 if random.chance(50) => Command::ReopenEdge(ReopenEdge { edge, agent, reason }),
+        14 => Command::ForceRelease(ForceRelease { edge, agent: id("eve"), reason }),
+        _ => Command::SpawnFeature(SpawnFeature {
+            edge,
+            agent,
+            claim,
+            child: id("shop/REQ-F-WORK-001"),
+            title: id("A question"),
+            kind: Kind::Spike,
+            priority: 0,
+            blocks: random.chance(50),
+            reason,
+            intent: None,
+            time_box_ms: None,
+        }),
+    }
+}
+
+/// What is known of an edge from its events.
+#[derive(Default)]
+struct Edge<'e> {
+    epoch: u64,
+    /// The claim that is current.
+    claim: Option<&'e str>,
+}
+
+/// Checks, of the events in order of partition and slot, that the claims of an edge are numbered from 1 on, that none
+/// begins before the one before it has ended, and that each event of work is of the claim that was current.
+///
+/// # Errors
+/// The first event that breaks this.
+pub(crate) fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), String> {
+    let mut in_order: Vec<&SequencedEvent> = events.values().collect();
+    in_order.sort_by_key(|event| (event.partition.to_string(), event.slot));
+    let mut edges: BTreeMap<&str, Edge> = BTreeMap::new();
+    for event in in_order {
+        let data = &event.data;
+        let (Some(of), Some(claim)) = (data["edge"].as_str(), data["claim"].as_str()) else {
+            continue;
+        };
+        let edge = edges.entry(of).or_default();
+        let wrong = |what: String| Err(format!("{} {}: {what}", event.event_type, event.id()));
+        match event.event_type.as_str() {
+            "EdgeStarted" => {
+                let epoch = data["epoch"].as_u64();
+                if epoch != Some(edge.epoch + 1) {
+                    return wrong(format!("epoch {epoch:?} follows {}", edge.epoch));
+                }
+                if let Some(current) = edge.claim {
+                    return wrong(format!("{current} holds the edge"));
+                }
+                *edge = Edge { epoch: edge.epoch + 1, claim: Some(claim) };
+            }
+            "ClaimRejected" => {}
+            end => {
+                if edge.claim != Some(claim) {
+                    return wrong(format!("{claim} works, {:?} holds the edge", edge.claim));
+                }
+                if ["EdgeReleased", "ClaimExpired", "EdgeConverged"].contains(&end) {
+                    edge.claim = None;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn claims_that_overlap_or_work_after_their_end_are_noticed() {
+    use ringfence::{DcbContext, EventLog, MemoryLog, NewEvent, events};
+
+    use projects::Projects;
+    use projects::facts::{claim_expired, iterated, released, started};
+
+    let check = |given: Vec<NewEvent>| {
+        let log = MemoryLog::new(Projects::catalog().expect("free of contradictions"));
+        for event in given {
+            let envelope = ringfence::Envelope::default();
+            let append = ringfence::Append {
+                events: vec![event],
+                seen: None,
+                record: None,
+                envelope: &envelope,
+            };
+            futures::executor::block_on(log.append(append)).expect("appended");
+        }
+        check(&log.events().into_iter().map(|event| (event.id(), event)).collect())
+    };
+    let (one, two) = (|| started("ada", "c1", 1), || started("bob", "c2", 2));
+    let fine = events![one(), iterated("c1", 1, 1), claim_expired("ada", "c1", 1), two()];
+    assert_eq!(check(fine), Ok(()));
+    for wrong in [
+        // Two hold the edge.
+        events![one(), two()],
+        // The number begins again.
+        events![one(), released("ada", "c1"), started("bob", "c2", 1)],
+        events![two()],
+        // Work of a claim that is over, or of another one.
+        events![one(), released("ada", "c1"), iterated("c1", 1, 1)],
+        events![one(), claim_expired("ada", "c1", 1), two(), iterated("c1", 1, 1)],
+        events![one(), iterated("c2", 1, 1)],
+        events![one(), released("ada", "c1"), released("ada", "c1")],
+    ] {
+        assert!(check(wrong.clone()).is_err(), "{wrong:?}");
+    }
+}
