@@ -1,6 +1,7 @@
-//! A walk through the shop: each request, its answer, each event on the topic, events of all three
+//! A walk through the shop, and through a project that two agents share: each request, its answer, each event on the topic, events of all three
 //! logs in the index, and rows of the views. It ends with an error at the first thing that is wrong.
 
+mod projects;
 mod walker;
 
 use anyhow::{Context, Result, ensure};
@@ -27,6 +28,8 @@ pub async fn walk(stack: &Stack) -> Result<()> {
     walker.register_customer().await?;
     walker.fill_cart().await?;
     walker.check_out().await?;
+    walker.share_a_project().await?;
+    walker.claim_edges().await?;
     walker.expect_quiet().await?;
     for (queue, messages) in stack.queues() {
         ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());

@@ -1,0 +1,95 @@
+//! Two agents at work on a project.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::walker::{Answer, Walker};
+use super::{expect_accepted, expect_rejected, title};
+
+const AUTH: &str = "shop/REQ-F-AUTH-001";
+const SEARCH: &str = "shop/REQ-F-SEARCH-001";
+const PAY: &str = "shop/REQ-F-PAY-001";
+/// Of an empty file: nothing was told to the agents.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// The one edge of a feature.
+fn edge(feature: &str) -> String {
+    format!("{feature}/design_code")
+}
+
+impl Walker<'_> {
+    pub(super) async fn share_a_project(&mut self) -> Result<()> {
+        title("A project of two agents and a person, and three features; one waits for another");
+        let config = json!({
+            "mode": "multi",
+            "edges": [{ "edge": "design_code" }],
+            "roles": { "eve": "human", "ada": "coder", "bob": "coder" },
+            "authority": { "coder": { "edges": ["design_code"] } },
+        });
+        let init = json!({ "project": "shop", "agent": "eve", "config": config });
+        expect_accepted(&self.post("/projects/init-project", &init).await?, "ProjectInitialized")?;
+        for (feature, dependencies) in
+            [(AUTH, json!([])), (SEARCH, json!([])), (PAY, json!([AUTH]))]
+        {
+            let command = json!({
+                "feature": feature, "agent": "eve", "title": "What it does", "kind": "feature",
+                "dependencies": dependencies,
+            });
+            expect_accepted(
+                &self.post("/projects/create-feature", &command).await?,
+                "FeatureCreated",
+            )?;
+        }
+        self.expect_events(&[("ProjectInitialized", 1), ("FeatureCreated", 3)]).await
+    }
+
+    pub(super) async fn claim_edges(&mut self) -> Result<()> {
+        title("Both want the same edge at once: one gets it, and the other one hears who has it");
+        let claim = |agent: &str| json!({ "edge": edge(AUTH), "agent": agent, "claim": format!("{agent}-1") });
+        let answers =
+            self.post_at_once("/projects/claim-edge", &[claim("ada"), claim("bob")]).await?;
+        let granted = answers.iter().filter(|(status, _)| *status == 200).count();
+        ensure!(granted == 1, "{granted} agents hold the edge");
+        let refused: Vec<&Answer> = answers.iter().filter(|(status, _)| *status != 200).collect();
+        expect_rejected(refused[0], "EdgeHeld")?;
+        self.expect_events(&[("EdgeStarted", 1), ("ClaimRejected", 1)]).await?;
+
+        title(
+            "A person takes the edge back; the next claim has epoch 2, and the first holder is late",
+        );
+        let holder = refused[0].1["holder"].as_str().unwrap_or_default().to_owned();
+        let next = if holder == "ada" { "bob" } else { "ada" };
+        let force = json!({ "edge": edge(AUTH), "agent": "eve", "reason": "on holiday" });
+        expect_accepted(&self.post("/projects/force-release", &force).await?, "EdgeReleased")?;
+        let again = json!({ "edge": edge(AUTH), "agent": next, "claim": "second" });
+        expect_accepted(&self.post("/projects/claim-edge", &again).await?, "EdgeStarted")?;
+        let late = self.iterate(AUTH, &holder, &format!("{holder}-1")).await?;
+        expect_rejected(&late, "StaleClaim")?;
+        self.expect_events(&[("EdgeReleased", 1), ("EdgeStarted", 1)]).await?;
+
+        title("What waits for the feature can be claimed when it is done");
+        let early = json!({
+            "edge": edge(PAY), "agent": "ada", "claim": "early", "after": [AUTH],
+        });
+        expect_rejected(&self.post("/projects/claim-edge", &early).await?, "WaitsFor")?;
+        expect_accepted(&self.iterate(AUTH, next, "second").await?, "IterationCompleted")?;
+        let converge = json!({
+            "edge": edge(AUTH), "agent": next, "claim": "second", "convergence": "standard",
+        });
+        expect_accepted(&self.post("/projects/converge-edge", &converge).await?, "EdgeConverged")?;
+        expect_accepted(&self.post("/projects/claim-edge", &early).await?, "EdgeStarted")?;
+        let events = [("IterationCompleted", 1), ("EdgeConverged", 1), ("EdgeStarted", 1)];
+        self.expect_events(&events).await
+    }
+
+    /// Reports a converged iteration.
+    async fn iterate(&mut self, feature: &str, agent: &str, claim: &str) -> Result<Answer> {
+        let check: Value = json!({ "name": "it compiles", "required": true, "passed": true });
+        let command = json!({
+            "edge": edge(feature), "agent": agent, "claim": claim, "iteration": 1,
+            "status": "converged", "delta": 0, "checks": [check], "sourceFindings": [],
+            "processGaps": [], "contextHash": NOTHING,
+        });
+        self.post("/projects/complete-iteration", &command).await
+    }
+}
