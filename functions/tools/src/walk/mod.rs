@@ -1,5 +1,6 @@
-//! A walk through the shop, and through a project that two agents share: each request, its answer, each event on the topic, events of all three
-//! logs in the index, and rows of the views. It ends with an error at the first thing that is wrong.
+//! A walk through the shop, and through a project that two agents share: each request, its answer, each event on the
+//! topic, events of all three logs in the index, and rows of the views. It ends with an error at the first thing that
+//! is wrong.
 
 mod projects;
 mod walker;
