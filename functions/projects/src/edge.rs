@@ -6,14 +6,9 @@ use ringfence::CommandContext;
 
 use crate::{
     AgentId, ClaimId, Convergence, ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeStarted,
-    Feature, FeatureRef, IterationCompleted, OnExpiry, Otherwise, Refused, ReqKey, ReviewCompleted,
-    ReviewDecision, Sha256, SpawnCreated, Status,
+    Feature, FeatureRef, IterationCompleted, Lease, OnExpiry, Otherwise, Refused, ReqKey,
+    ReviewCompleted, ReviewDecision, Sha256, SpawnCreated, Status,
 };
-
-/// How much later than its end a lease counts as over, in milliseconds: the clocks of writers differ.
-pub const GRACE_MS: u64 = 5_000;
-/// How long a lease stands still while a person has to look, in milliseconds.
-pub const REVIEW_MS: u64 = 7 * 24 * 3_600_000;
 
 /// A claim of the edge, of now or of before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +19,6 @@ pub struct Claim {
     pub principal: Option<String>,
     /// 1 and the number of earlier claims.
     pub epoch: u64,
-    lease_ms: Option<u64>,
-    /// When its holder was heard of last, in milliseconds since 1970.
-    heard_ms: u64,
     end: Option<End>,
 }
 
@@ -65,11 +57,13 @@ enum Pending {
 #[derive(Debug)]
 pub struct Edge {
     claims: Vec<Claim>,
+    /// Of the latest claim.
+    pub(crate) lease: Lease,
     /// 1 and the number of times it was opened again.
     run: u32,
     stuck_after: u32,
     pub iteration: Option<Iteration>,
-    pending: Option<(Pending, u64)>,
+    pending: Option<Pending>,
     reviews: BTreeMap<Reviewed, ReviewDecision>,
     /// The claims and iterations for which a convergence was barred.
     escalated: Vec<(ClaimId, u32)>,
@@ -88,6 +82,7 @@ impl Edge {
     /// An edge on which nothing has happened.
     pub(crate) const NEW: Self = Self {
         claims: Vec::new(),
+        lease: Lease::NEW,
         run: 1,
         stuck_after: 0,
         iteration: None,
@@ -98,28 +93,12 @@ impl Edge {
         converged: false,
     };
 
-    // What happens to it.
+    // What happens to it. What an event does to the lease is in `Lease::follow`.
 
-    pub(crate) fn start(&mut self, started: &EdgeStarted, at_ms: u64) {
-        let EdgeStarted { claim, agent, principal, epoch, lease_ms, .. } = started.clone();
-        let heard_ms = at_ms;
-        self.claims.push(Claim {
-            id: claim,
-            agent,
-            principal,
-            epoch,
-            lease_ms,
-            heard_ms,
-            end: None,
-        });
+    pub(crate) fn start(&mut self, started: &EdgeStarted) {
+        let EdgeStarted { claim: id, agent, principal, epoch, .. } = started.clone();
+        self.claims.push(Claim { id, agent, principal, epoch, end: None });
         (self.run, self.stuck_after) = (started.run, started.stuck_after);
-    }
-
-    /// The holder is heard of.
-    pub(crate) fn work(&mut self, at_ms: u64) {
-        if let Some(claim) = self.claims.last_mut() {
-            claim.heard_ms = claim.heard_ms.max(at_ms);
-        }
     }
 
     fn end(&mut self, end: End) {
@@ -136,8 +115,7 @@ impl Edge {
         self.end(End::Expired);
     }
 
-    pub(crate) fn iterate(&mut self, done: IterationCompleted, at_ms: u64) {
-        self.work(at_ms);
+    pub(crate) fn iterate(&mut self, done: IterationCompleted) {
         let IterationCompleted {
             claim, iteration: number, status, delta, artifact, req_keys, ..
         } = done;
@@ -146,30 +124,24 @@ impl Edge {
         self.iteration = Some(Iteration { claim, number, status, delta, same, sha256, req_keys });
     }
 
-    pub(crate) fn ask(&mut self, at_ms: u64) {
-        self.work(at_ms);
-        self.pending = Some((Pending::Review, at_ms));
+    pub(crate) fn ask(&mut self) {
+        self.pending = Some(Pending::Review);
     }
 
-    pub(crate) fn review(&mut self, review: ReviewCompleted, at_ms: u64) {
-        if let Some((_, since_ms)) = self.pending.take() {
-            // The lease starts anew, if it did not before.
-            self.work(at_ms.min(since_ms.saturating_add(REVIEW_MS)));
-        }
+    pub(crate) fn review(&mut self, review: ReviewCompleted) {
+        self.pending = None;
         let ReviewCompleted { run, iteration, sha256, decision, .. } = review;
         self.reviews.insert((run, iteration, sha256), decision);
     }
 
-    pub(crate) fn escalate(&mut self, escalated: ConvergenceEscalated, at_ms: u64) {
-        self.work(at_ms);
+    pub(crate) fn escalate(&mut self, escalated: ConvergenceEscalated) {
         if escalated.action == Otherwise::Escalate {
-            self.pending = Some((Pending::Escalation(escalated.convergence), at_ms));
+            self.pending = Some(Pending::Escalation(escalated.convergence));
         }
         self.escalated.push((escalated.claim, escalated.iteration));
     }
 
-    pub(crate) fn spawn(&mut self, spawn: SpawnCreated, at_ms: u64) {
-        self.work(at_ms);
+    pub(crate) fn spawn(&mut self, spawn: SpawnCreated) {
         self.spawns.insert(spawn.child, (spawn.blocks, false));
     }
 
@@ -233,20 +205,13 @@ impl Edge {
     /// When the lease of the latest claim is over, in milliseconds since 1970.
     #[must_use]
     pub fn lease_until_ms(&self) -> Option<u64> {
-        let claim = self.claims.last()?;
-        let from_ms = match self.pending {
-            Some((_, since_ms)) => since_ms.saturating_add(REVIEW_MS),
-            None => claim.heard_ms,
-        };
-        claim.lease_ms.map(|lease_ms| from_ms.saturating_add(lease_ms))
+        self.lease.until_ms()
     }
 
     /// Whether less than half of the lease is left.
     #[must_use]
     pub fn needs_renewal(&self, now_ms: u64) -> bool {
-        let lease_ms = self.claims.last().and_then(|claim| claim.lease_ms);
-        let left_ms = self.lease_until_ms().map(|until| until.saturating_sub(now_ms));
-        lease_ms.zip(left_ms).is_some_and(|(lease, left)| left < lease.div_ceil(2))
+        self.lease.needs_renewal(now_ms)
     }
 
     /// The latest claim, whether it is current or not.
@@ -258,8 +223,7 @@ impl Edge {
     /// Whether the lease of the current claim is over.
     #[must_use]
     pub fn is_overdue(&self, now_ms: u64) -> bool {
-        self.current().is_some()
-            && self.lease_until_ms().is_some_and(|until| now_ms > until.saturating_add(GRACE_MS))
+        self.current().is_some() && self.lease.is_overdue(now_ms)
     }
 
     /// Checks that the current claim has this id, and that the caller may work under it.
@@ -288,7 +252,7 @@ impl Edge {
     #[must_use]
     pub fn escalated(&self) -> Option<Convergence> {
         match self.pending {
-            Some((Pending::Escalation(convergence), _)) => Some(convergence),
+            Some(Pending::Escalation(convergence)) => Some(convergence),
             _ => None,
         }
     }

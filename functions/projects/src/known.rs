@@ -59,7 +59,30 @@ facts! {
     FOREIGN { ForeignRecorded }
 }
 
-/// An event that a slice has read, and when it was recorded, in milliseconds since 1970.
+impl Fact {
+    /// The edge in whose partition the event lies.
+    #[must_use]
+    pub fn edge(&self) -> Option<&EdgeRef> {
+        match self {
+            Self::EdgeConverged(EdgeConverged { edge, .. })
+            | Self::EdgeReopened(EdgeReopened { edge, .. })
+            | Self::EdgeStarted(EdgeStarted { edge, .. })
+            | Self::ClaimRenewed(ClaimRenewed { edge, .. })
+            | Self::EdgeReleased(EdgeReleased { edge, .. })
+            | Self::ClaimExpired(ClaimExpired { edge, .. })
+            | Self::IterationCompleted(IterationCompleted { edge, .. })
+            | Self::EdgeStuck(EdgeStuck { edge, .. })
+            | Self::ReviewRequested(ReviewRequested { edge, .. })
+            | Self::ReviewCompleted(ReviewCompleted { edge, .. })
+            | Self::ConvergenceEscalated(ConvergenceEscalated { edge, .. })
+            | Self::SpawnCreated(SpawnCreated { edge, .. })
+            | Self::SpawnFoldedBack(SpawnFoldedBack { edge, .. }) => Some(edge),
+            _ => None,
+        }
+    }
+}
+
+/// An event that a slice or a view has read, and when it was recorded, in milliseconds since 1970.
 pub struct Told {
     pub fact: Fact,
     pub at_ms: u64,
@@ -74,7 +97,7 @@ impl Told {
     }
 }
 
-/// Declares what a slice reads, by groups of events.
+/// Declares what a slice or a view reads, by groups of events.
 macro_rules! reads {
     ($(#[$doc:meta])* $name:ident: $($group:ident)*) => {
         $(#[$doc])*
@@ -148,6 +171,14 @@ reads! {
     /// A release and features.
     OfRelease: RELEASE FEATURE ENDS
 }
+reads! {
+    /// Features, their edges and releases.
+    OfWork: FEATURE ENDS EDGE RELEASE
+}
+reads! {
+    /// A project with all of its work.
+    OfProjectAndWork: PROJECT FEATURE ENDS EDGE INTENT CHECKPOINT RELEASE
+}
 
 /// What is known of projects, features and edges.
 #[derive(Default)]
@@ -170,6 +201,9 @@ impl Known {
     /// What is known after one more event.
     #[must_use]
     pub fn and(mut self, Told { fact, at_ms }: Told) -> Self {
+        if let Some(edge) = fact.edge() {
+            self.edge_mut(edge).lease.follow(&fact, at_ms);
+        }
         match fact {
             Fact::ProjectInitialized(ProjectInitialized { config, .. }) => {
                 self.project = Some((config, 1));
@@ -208,24 +242,20 @@ impl Known {
                 }
                 self.edge_mut(&edge).reopen(run);
             }
-            Fact::EdgeStarted(started) => self.edge_mut(&started.edge).start(&started, at_ms),
-            Fact::ClaimRenewed(renewed) => self.edge_mut(&renewed.edge).work(at_ms),
+            Fact::EdgeStarted(started) => self.edge_mut(&started.edge).start(&started),
             Fact::EdgeReleased(released) => self.edge_mut(&released.edge).release(),
             Fact::ClaimExpired(expired) => self.edge_mut(&expired.edge).expire(),
-            Fact::IterationCompleted(done) => {
-                self.edge_mut(&done.edge.clone()).iterate(done, at_ms)
-            }
-            Fact::ReviewRequested(asked) => self.edge_mut(&asked.edge).ask(at_ms),
-            Fact::ReviewCompleted(review) => {
-                self.edge_mut(&review.edge.clone()).review(review, at_ms)
-            }
-            Fact::ConvergenceEscalated(it) => self.edge_mut(&it.edge.clone()).escalate(it, at_ms),
-            Fact::SpawnCreated(spawn) => self.edge_mut(&spawn.edge.clone()).spawn(spawn, at_ms),
+            Fact::IterationCompleted(done) => self.edge_mut(&done.edge.clone()).iterate(done),
+            Fact::ReviewRequested(asked) => self.edge_mut(&asked.edge).ask(),
+            Fact::ReviewCompleted(review) => self.edge_mut(&review.edge.clone()).review(review),
+            Fact::ConvergenceEscalated(it) => self.edge_mut(&it.edge.clone()).escalate(it),
+            Fact::SpawnCreated(spawn) => self.edge_mut(&spawn.edge.clone()).spawn(spawn),
             Fact::SpawnFoldedBack(folded) => self.edge_mut(&folded.edge).fold_back(&folded.child),
             Fact::ClaimRejected(ClaimRejected { epoch, .. }) => {
                 self.refused.insert(epoch);
             }
-            Fact::EdgeStuck(_)
+            Fact::ClaimRenewed(_)
+            | Fact::EdgeStuck(_)
             | Fact::IntentRaised(_)
             | Fact::GapsValidated(_)
             | Fact::CheckpointCreated(_)

@@ -18,6 +18,7 @@ pub mod facts;
 pub mod fold_back;
 pub mod force_release;
 pub mod init_project;
+pub mod ready_work;
 pub mod reconfigure_feature;
 pub mod reconfigure_project;
 pub mod record_review;
@@ -26,7 +27,20 @@ pub mod renew_claim;
 pub mod reopen_edge;
 pub mod request_review;
 pub mod spawn_feature;
+pub mod sweep_claims;
 pub mod validate_gaps;
+pub mod views {
+    //! The read models.
+
+    mod holding;
+    pub mod project_claims;
+    pub mod project_events;
+    pub mod project_features;
+    pub mod project_status;
+    pub mod project_trace;
+
+    pub use holding::{Holder, Holding};
+}
 
 mod claim_cases;
 mod config;
@@ -35,6 +49,8 @@ mod edge;
 mod events;
 mod feature;
 mod known;
+mod lease;
+mod ready;
 mod refs;
 mod refused;
 mod values;
@@ -49,6 +65,8 @@ pub use edge::*;
 pub use events::*;
 pub use feature::*;
 pub use known::*;
+pub use lease::*;
+pub use ready::*;
 pub use refs::*;
 pub use refused::*;
 pub use values::*;
@@ -89,6 +107,13 @@ impl Members for Projects {
             .slice::<reopen_edge::ReopenEdge>()
             .slice::<request_review::RequestReview>()
             .slice::<spawn_feature::SpawnFeature>()
-            .slice::<validate_gaps::ValidateGaps>();
+            .slice::<validate_gaps::ValidateGaps>()
+            .view::<views::project_claims::ProjectClaims>()
+            .view::<views::project_events::ProjectEvents>()
+            .view::<views::project_features::ProjectFeatures>()
+            .view::<views::project_status::ProjectStatus>()
+            .view::<views::project_trace::ProjectTrace>()
+            .function::<ready_work::ReadyWork>()
+            .function::<sweep_claims::SweepClaims>();
     }
 }

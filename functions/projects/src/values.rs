@@ -91,7 +91,7 @@ pub enum SpawnOutcome {
 }
 
 /// How many requirements were found in the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct GapCounts {
     pub total: u32,

@@ -1,6 +1,6 @@
 //! The lists of a stack.
 //!
-//! A context lists its slices and its views, and a stack lists its contexts ([`Members`]). Nothing else
+//! A context lists its slices, its views and its other functions, and a stack lists its contexts ([`Members`]). Nothing else
 //! lists them. A [`Visitor`] walks over the lists with the types themselves, so that it can do whatever a
 //! slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
@@ -9,5 +9,5 @@ mod names;
 mod stack;
 mod visit;
 
-pub use stack::{ContextInfo, Log, SliceInfo, Stack};
-pub use visit::{List, ListedContext, ListedSlice, Members, Visitor};
+pub use stack::{ContextInfo, FunctionInfo, Log, SliceInfo, Stack};
+pub use visit::{Function, List, ListedContext, ListedSlice, Members, Visitor};

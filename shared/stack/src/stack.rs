@@ -8,7 +8,7 @@ use ringfence_document_log::{DocumentContext, DocumentSlice};
 use ringfence_views::{Definition, View};
 
 use crate::names::names;
-use crate::{List, Members, Visitor};
+use crate::{Function, List, Members, Visitor};
 
 /// One of the three logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +43,17 @@ pub struct ContextInfo {
     pub slices: Vec<SliceInfo>,
     /// Its views.
     pub views: Vec<Definition>,
+    /// Its functions that are no slices.
+    pub functions: Vec<FunctionInfo>,
+}
+
+/// A function that is no slice.
+#[derive(Clone, Debug)]
+pub struct FunctionInfo {
+    /// Its name, which is that of its binary.
+    pub name: &'static str,
+    /// The path of the HTTP API at which it answers GET.
+    pub get: Option<&'static str>,
 }
 
 /// A slice.
@@ -71,6 +82,11 @@ impl Stack {
         self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
     }
 
+    /// The functions of contexts that are no slices, with their contexts, in the order of the list.
+    pub fn functions(&self) -> impl Iterator<Item = (&ContextInfo, &FunctionInfo)> {
+        self.contexts.iter().flat_map(|context| context.functions.iter().map(move |f| (context, f)))
+    }
+
     /// The views, in the order of the list.
     #[must_use]
     pub fn views(&self) -> Vec<Definition> {
@@ -97,8 +113,15 @@ struct Found {
 
 impl Found {
     fn context<C: Context>(&mut self, log: Log, event_types: Vec<Name>) {
-        let (slices, views) = (Vec::new(), Vec::new());
-        self.contexts.push(ContextInfo { name: C::NAME, log, event_types, slices, views });
+        let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
+        self.contexts.push(ContextInfo {
+            name: C::NAME,
+            log,
+            event_types,
+            slices,
+            views,
+            functions,
+        });
     }
 
     fn last(&mut self) -> &mut ContextInfo {
@@ -150,5 +173,9 @@ impl Visitor for Found {
 
     fn view<V: View>(&mut self) {
         self.last().views.push(Definition::of::<V>());
+    }
+
+    fn function<F: Function>(&mut self) {
+        self.last().functions.push(FunctionInfo { name: F::NAME, get: F::GET });
     }
 }

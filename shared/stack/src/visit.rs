@@ -3,12 +3,24 @@
 use ringfence::{Context, Dcb, DcbContext, DcbSlice, LogOf, Slice};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
 use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
+use ringfence_lambda::VariableNames;
 use ringfence_views::View;
 
-/// Something with members: a stack has contexts, a context has slices and views.
+/// Something with members: a stack has contexts, a context has slices, views and other functions.
 pub trait Members {
     /// Lists them, in the order in which people are to read them.
     fn list(list: &mut List<impl Visitor>);
+}
+
+/// A function of a context that is no slice: it answers from views, or runs at times of its own.
+pub trait Function {
+    /// Its name in kebab case, which is that of its binary.
+    const NAME: &'static str;
+    /// The path of the HTTP API at which it answers GET; `None` if it answers no request.
+    const GET: Option<&'static str> = None;
+
+    /// The variables that it reads.
+    fn variables() -> VariableNames;
 }
 
 /// Visits each member of a stack.
@@ -27,6 +39,8 @@ pub trait Visitor {
     fn document_slice<S: DocumentSlice>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
+    /// A function that is no slice.
+    fn function<F: Function>(&mut self) {}
 }
 
 /// Where members are listed.
@@ -54,6 +68,12 @@ impl<'v, V: Visitor> List<'v, V> {
     /// Lists a view.
     pub fn view<W: View>(&mut self) -> &mut Self {
         self.0.view::<W>();
+        self
+    }
+
+    /// Lists a function that is no slice.
+    pub fn function<F: Function>(&mut self) -> &mut Self {
+        self.0.function::<F>();
         self
     }
 }

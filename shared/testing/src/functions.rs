@@ -22,8 +22,9 @@ pub(crate) const SERVING: [(&str, &[&str]); 4] = [
     ("query-views", &["http.json", "list.json"]),
 ];
 
-/// Panics unless every slice, and every function that serves all contexts, has its part of `template.yaml`, with the
-/// variables that it reads, and its samples, and nothing else has them. The message says what to write.
+/// Panics unless every function of a context, and every function that serves all contexts, has its part of
+/// `template.yaml`, with the variables that it reads, and its samples, and nothing else has them. The message says what
+/// to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
     let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
@@ -32,7 +33,7 @@ pub fn check_functions<M: Members>() {
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
-    every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(&stack, &model);
+    every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
     the_template_sets_the_variables_that_functions_read::<M>(&model);
     every_function_has_sample_payloads_that_parse(&stack, &model);
     every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(&stack, &model);
@@ -45,7 +46,8 @@ pub fn check_functions<M: Members>() {
 /// The names of all functions.
 fn names(stack: &Stack) -> Vec<String> {
     let slices = stack.slices().map(|(_, slice)| slice.name);
-    slices.chain(SERVING.map(|(name, _)| name)).map(str::to_owned).collect()
+    let others = stack.functions().map(|(_, function)| function.name);
+    slices.chain(others).chain(SERVING.map(|(name, _)| name)).map(str::to_owned).collect()
 }
 
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
@@ -98,13 +100,13 @@ fn every_function_has_its_template_entry_and_nothing_else_has_one(stack: &Stack,
         },
         |name| {
             format!(
-                "template.yaml has a function `Binary: {name}`, but no context lists a slice of that name"
+                "template.yaml has a function `Binary: {name}`, but no context lists a function of that name"
             )
         },
     ));
 }
 
-fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(
+fn every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(
     stack: &Stack,
     model: &Model,
 ) {
@@ -113,7 +115,9 @@ fn every_slice_answers_post_at_its_own_path_and_views_are_read_with_get(
     });
     let views = ["/{view}", "/{view}/{id+}"];
     let views = views.map(|path| ("GET".to_owned(), path.to_owned(), "query-views".to_owned()));
-    let expected: BTreeSet<_> = own.chain(views).collect();
+    let others = stack.functions().filter_map(|(_, function)| Some((function.get?, function.name)));
+    let others = others.map(|(path, name)| ("GET".to_owned(), path.to_owned(), name.to_owned()));
+    let expected: BTreeSet<_> = own.chain(others).chain(views).collect();
     let routes = model.routes.iter();
     let routes: BTreeSet<_> = routes
         .map(|route| (route.method.clone(), route.path.clone(), route.function.clone()))
@@ -153,7 +157,12 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
         let path = format!("/{}/{}", context.name, slice.name);
         (slice.name, &["http.json", "direct.json"][..], Some(path))
     });
-    for (function, samples, path) in slices.chain(SERVING.map(|(name, them)| (name, them, None))) {
+    let others = stack.functions().map(|(_, function)| {
+        let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
+        (function.name, samples, None)
+    });
+    let serving = SERVING.map(|(name, samples)| (name, samples, None));
+    for (function, samples, path) in slices.chain(others).chain(serving) {
         let folder = events.join(function);
         let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
         for sample in samples.iter().chain(scheduled.then_some(&"schedule.json")) {

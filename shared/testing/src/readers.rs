@@ -1,4 +1,4 @@
-//! Compares the requests of the functions that read the index and the logs with their roles.
+//! Compares the requests of functions that are no slices with their roles.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -197,9 +197,10 @@ fn template() -> Template {
     Template::of_workspace().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compares the requests of a function with its role.
+/// Compares requests of a function with its role; the names of the tables are their logical ids. Panics unless the
+/// role allows the requests and no more.
 #[track_caller]
-fn check(function: &str, asked: Vec<Exchange>) {
+pub fn check_role(function: &str, asked: Vec<Exchange>) {
     let tables = TABLES.map(|table| (table, table));
     let role = template().role(function, &tables).unwrap_or_else(|error| panic!("{error}"));
     let allowed = asked.iter().map(|asked| role.allow(&asked.operation, &asked.request));
@@ -224,7 +225,7 @@ pub async fn check_role_of_index_events() {
         world.index_all(partitions).await;
         asked.extend(world.dynamo.wire.take());
     }
-    check("index-events", asked);
+    check_role("index-events", asked);
 }
 
 /// Compares the requests of project-views with its role. Panics unless the role allows them and no more.
@@ -246,7 +247,7 @@ pub async fn check_role_of_project_views() {
         world.project().await;
         asked.extend(world.dynamo.wire.take());
     }
-    check("project-views", asked);
+    check_role("project-views", asked);
 }
 
 /// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
@@ -271,5 +272,5 @@ pub async fn check_role_of_query_views() {
     for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
         asked.extend(ask(question).await);
     }
-    check("query-views", asked);
+    check_role("query-views", asked);
 }

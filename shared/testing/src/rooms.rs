@@ -41,8 +41,10 @@ fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
 
 fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) {
     let slices = stack.slices().map(|(context, slice)| (context.name, slice.name));
+    let others = stack.functions().map(|(context, function)| (context.name, function.name));
     let serving = SERVING.map(|(name, _)| ("stack", name));
-    let expected = slices.chain(serving).map(|(folder, name)| binary(folder, name)).collect();
+    let all = slices.chain(others).chain(serving);
+    let expected = all.map(|(folder, name)| binary(folder, name)).collect();
     let folders = entries(&workspace_root().join("functions"));
     let folders = folders.iter().filter(|folder| *folder != "tools");
     let binaries = folders.flat_map(|folder| {
@@ -56,8 +58,8 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
         |path| format!("{path} is missing: copy a neighbour's three lines"),
         |path| {
             format!(
-                "{path} is of no slice: the context's src/lib.rs lacks the slice's `pub mod` and its line \
-                 `.slice::<…>()`"
+                "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
+                 `.slice::<…>()` or `.function::<…>()`"
             )
         },
     ));

@@ -7,7 +7,7 @@ use ringfence_aggregate_log::AggregateSlice;
 use ringfence_document_log::DocumentSlice;
 use ringfence_lambda::VariableNames;
 use ringfence_local::template::Model;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{Function, List, Members, Visitor};
 
 use crate::template::check_none;
 
@@ -25,6 +25,10 @@ impl Visitor for Read {
 
     fn document_slice<S: DocumentSlice>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
+    }
+
+    fn function<F: Function>(&mut self) {
+        self.0.insert(F::NAME, F::variables());
     }
 }
 

@@ -96,7 +96,7 @@ pub async fn answer(
 async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, ViewError> {
     let (view, wait) = (&*ask.view, ask.wait.as_ref());
     Ok(match &ask.asked {
-        Asked::Row(id) => known(view, wait, reader.row(view, id, wait).await?).and_then(|row| {
+        Asked::Row(id) => found(view, wait, reader.row(view, id, wait).await?).and_then(|row| {
             let missing = || {
                 let detail = format!("view {view} has no row {id:?}");
                 Problem::new(404, "row-not-found", "There is no such row", detail)
@@ -108,7 +108,7 @@ async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, 
                 row => Ok(item(view, row)),
             }
         }),
-        Asked::List(page) => known(view, wait, reader.list(view, page, wait).await?).map(|list| {
+        Asked::List(page) => found(view, wait, reader.list(view, page, wait).await?).map(|list| {
             let Listed { rows, next, as_of } = list;
             let items: Value = rows.into_iter().map(|row| item(view, row)).collect();
             let mut answer = json!({ "items": items });
@@ -139,8 +139,11 @@ fn parked(view: &str) -> Problem {
     Problem::new(500, PARKED, "The row can't be shown", detail)
 }
 
-/// The answer, or why there is none yet.
-fn known<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem> {
+/// The answer of a view, or what a caller learns if there is none yet.
+///
+/// # Errors
+/// There is no such view, it is being built, or it does not show the event for which the caller waited.
+pub fn found<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem> {
     match read {
         Read::Found(answer) => Ok(answer),
         Read::UnknownView => {
@@ -171,7 +174,9 @@ fn known<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem
     }
 }
 
-fn failed(error: &ViewError, request_id: &str) -> Problem {
+/// What a caller learns if a view can't be read.
+#[must_use]
+pub fn failed(error: &ViewError, request_id: &str) -> Problem {
     if error.is_transient() {
         let detail = "send the request again".to_owned();
         Problem::new(503, "unavailable", "The view table does not answer", detail)

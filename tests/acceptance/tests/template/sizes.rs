@@ -11,7 +11,7 @@ const SLICE_LINES_MAX: usize = 10;
 /// Most lines of the function of a slice that reacts to events.
 const AUTOMATION_LINES_MAX: usize = 18;
 /// Most lines of the template besides the functions of slices.
-const COMMON_LINES_MAX: usize = 870;
+const COMMON_LINES_MAX: usize = 900;
 
 /// The lines of each resource by its logical id, without the empty ones and the comments between resources.
 fn resources(template: &str) -> BTreeMap<&str, Vec<&str>> {

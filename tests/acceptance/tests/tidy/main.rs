@@ -22,7 +22,7 @@ const FILE_LINES_MAX: usize = 400;
 
 /// A binary of the stack.
 struct Function {
-    /// The folder below `functions/`: a slice's context, or `stack`.
+    /// The folder below `functions/`: its context, or `stack`.
     context: String,
     name: String,
     is_slice: bool,
@@ -32,15 +32,15 @@ impl Function {
     /// The file that says what it does.
     fn source(&self) -> PathBuf {
         let root = workspace_root();
-        match (self.is_slice, &*self.name) {
-            (true, name) => {
+        match (&*self.context, &*self.name) {
+            ("stack", "publish-events") => root.join("shared/topic/src/lib.rs"),
+            ("stack", "index-events") => root.join("shared/feed/src/index_events.rs"),
+            ("stack", "project-views") => root.join("shared/views/src/project_views.rs"),
+            ("stack", _) => root.join("shared/views/src/query_views.rs"),
+            (context, name) => {
                 let file = format!("{}.rs", name.replace('-', "_"));
-                root.join("functions").join(&self.context).join("src").join(file)
+                root.join("functions").join(context).join("src").join(file)
             }
-            (false, "publish-events") => root.join("shared/topic/src/lib.rs"),
-            (false, "index-events") => root.join("shared/feed/src/index_events.rs"),
-            (false, "project-views") => root.join("shared/views/src/project_views.rs"),
-            (false, _) => root.join("shared/views/src/query_views.rs"),
         }
     }
 
@@ -67,21 +67,19 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The slices of the stack, and what serves all of it.
+/// The slices of the stack, what serves all of it, and the other functions of contexts.
 fn functions() -> Vec<Function> {
     let stack = stack::stack();
-    let slices = stack.slices().map(|(context, slice)| Function {
-        context: context.name.to_owned(),
-        name: slice.name.to_owned(),
-        is_slice: true,
-    });
+    let function = |context: &str, name: &str, is_slice| {
+        let (context, name) = (context.to_owned(), name.to_owned());
+        Function { context, name, is_slice }
+    };
+    let slices = stack.slices().map(|(context, slice)| function(context.name, slice.name, true));
     let serving = ["publish-events", "index-events", "project-views", "query-views"];
-    let serving = serving.map(|name| Function {
-        context: "stack".to_owned(),
-        name: name.to_owned(),
-        is_slice: false,
-    });
-    slices.chain(serving).collect()
+    let serving = serving.map(|name| function("stack", name, false));
+    let others =
+        stack.functions().map(|(context, other)| function(context.name, other.name, false));
+    slices.chain(serving).chain(others).collect()
 }
 
 /// Files below `folder` with this extension, without what is built or hidden.

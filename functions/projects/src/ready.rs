@@ -1,0 +1,121 @@
+//! What can be worked on now, and how a project stands: pure functions over rows of project-features.
+//!
+//! Rows may be older than the log. An edge that is not ready any more costs its claimer a refusal, no more.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::views::project_features::{EdgeRow, FeatureRow};
+use crate::{EdgeRef, EdgeRule, FeatureCreated, FeatureRef, Kind};
+
+/// The rows of a project's features, by their ids.
+pub type Features = BTreeMap<String, FeatureRow>;
+
+/// An edge that can be claimed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    pub edge: EdgeRef,
+    /// What the command that claims it names in `after`.
+    pub after: Vec<FeatureRef>,
+    pub title: String,
+    pub kind: Kind,
+    pub priority: i32,
+    /// When the feature's time box is over, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_box_until_ms: Option<u64>,
+    /// How many edges of the feature are not done.
+    pub edges_left: usize,
+    /// When the feature was created, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// How a project stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ProjectState {
+    NoProject,
+    NoFeatures,
+    /// The work on an edge fails again and again, and no child was born to mend it.
+    Stuck,
+    /// There is work left, but nobody is at work, and no edge can be claimed.
+    AllBlocked,
+    AllDone,
+    InProgress,
+}
+
+/// The edges that can be claimed at this time, in milliseconds since 1970. An edge is ready if it is not done, nobody
+/// holds it or its holder may be followed, the edges before it and the features that its feature waits for are done, no
+/// child blocks it, and no person has to look at it.
+///
+/// Features whose time boxes end come first, the earliest end before the others; then those with the fewest edges left,
+/// with the higher priority, and the oldest.
+#[must_use]
+pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
+    let mut ready: Vec<Ready> =
+        features.values().flat_map(|feature| ready_of(features, feature, now_ms)).collect();
+    ready.sort_by_key(|edge| {
+        let ends_ms = edge.time_box_until_ms.unwrap_or(u64::MAX);
+        (ends_ms, edge.edges_left, Reverse(edge.priority), edge.created_ms, edge.edge.clone())
+    });
+    ready
+}
+
+/// How the project stands at this time, in milliseconds since 1970: the first that holds, in the order of [`ProjectState`].
+/// `exists` says whether the project has begun.
+#[must_use]
+pub fn status(exists: bool, features: &Features, now_ms: u64) -> ProjectState {
+    let known = || features.values().filter(|feature| feature.definition.is_some());
+    let edges = || known().flat_map(|feature| feature.edges.values());
+    if !exists {
+        ProjectState::NoProject
+    } else if known().next().is_none() {
+        ProjectState::NoFeatures
+    } else if edges().any(|edge| edge.stuck.is_some()) {
+        ProjectState::Stuck
+    } else if known().all(|feature| feature.edges_left() == Some(0)) {
+        ProjectState::AllDone
+    } else if edges().any(|edge| edge.holding.is_at_work(now_ms))
+        || !ready(features, now_ms).is_empty()
+    {
+        ProjectState::InProgress
+    } else {
+        ProjectState::AllBlocked
+    }
+}
+
+fn ready_of(features: &Features, feature: &FeatureRow, now_ms: u64) -> Vec<Ready> {
+    let (Some(definition), Some(created_ms), Some(edges_left)) =
+        (&feature.definition, feature.created_ms, feature.edges_left())
+    else {
+        return vec![];
+    };
+    let FeatureCreated { dependencies, rules, title, kind, priority, time_box_ms, .. } = definition;
+    let done = |on: &FeatureRef| features.get(&on.to_string()).and_then(FeatureRow::edges_left);
+    if dependencies.iter().any(|on| done(on) != Some(0)) {
+        return vec![];
+    }
+    let can_begin = |rule: &&EdgeRule| {
+        let is_open = |edge: &EdgeRow| {
+            edge.converged_ms.is_none()
+                && !edge.holding.lease.is_suspended()
+                && edge.open_children().next().is_none()
+                && edge.holding.is_free(rules.on_expiry, now_ms)
+        };
+        rule.after.iter().all(|before| feature.is_converged(before))
+            && feature.edges.get(&rule.edge).is_none_or(is_open)
+    };
+    let ready = |rule: &EdgeRule| Ready {
+        edge: definition.feature.edge(&rule.edge),
+        after: dependencies.clone(),
+        title: title.clone(),
+        kind: *kind,
+        priority: *priority,
+        time_box_until_ms: time_box_ms.map(|time_box| created_ms.saturating_add(time_box)),
+        edges_left,
+        created_ms,
+    };
+    rules.edges.iter().filter(can_begin).map(ready).collect()
+}

@@ -1,0 +1,171 @@
+//! ready-work: says what agents can work on in a project.
+//!
+//! `GET /projects/{project}/ready?limit=` answers `{status, items}`: how the project stands, and the edges that can
+//! be claimed, those to be taken first at the head. It reads all features of the project from the view
+//! project-features, a hundred at a time, so a project with a thousand features of two kilobytes costs 250 read units.
+
+use std::process::ExitCode;
+
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_lambda::{Problem, VariableNames, Variables, chain, http};
+use ringfence_stack::Function;
+use ringfence_views::query_views::{Answered, failed, found};
+use ringfence_views::{
+    Content, Definition, LIST_DEFAULT, LIST_MAX, ListPage, Shown, View, ViewError, ViewReader,
+};
+use serde_json::{Value, json};
+
+use crate::views::project_features::{FeatureRow, ProjectFeatures};
+use crate::views::project_status::{ProjectStatus, StatusRow};
+use crate::{Features, ProjectId, ready};
+
+/// The function.
+pub struct ReadyWork;
+
+impl Function for ReadyWork {
+    const NAME: &'static str = "ready-work";
+    const GET: Option<&'static str> = Some("/projects/{project}/ready");
+
+    fn variables() -> VariableNames {
+        Variables::names(config)
+    }
+}
+
+/// Runs ready-work until Lambda ends the process.
+pub fn run() -> ExitCode {
+    ringfence_lambda::main(serve())
+}
+
+/// The names of the index's table and of the views' table.
+fn config(variables: &mut Variables) -> (String, String) {
+    (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+}
+
+async fn serve() -> Result<(), Error> {
+    let (index, table) = Variables::from_env(config)?;
+    let client = ringfence_dynamo::client_from_env().await;
+    ringfence_dynamo::open(&client).await;
+    let index = Index::new(client.clone(), index);
+    let reader = &ViewReader::new(client, index, table, &views());
+    let clock = &Clock::system();
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        let (payload, context) = event.into_parts();
+        let started_ms = clock.now_ms();
+        let answered = answer(reader, &payload, &context.request_id, started_ms).await;
+        let now_ms = clock.now_ms();
+        let (function, duration_ms) =
+            (&context.env_config.function_name, now_ms.saturating_sub(started_ms));
+        println!("{}", answered.line(function, &context.request_id, now_ms, duration_ms));
+        Ok::<_, Error>(answered.answer)
+    }))
+    .await
+}
+
+/// The views that it reads.
+#[must_use]
+pub fn views() -> [Definition; 2] {
+    [Definition::of::<ProjectFeatures>(), Definition::of::<ProjectStatus>()]
+}
+
+/// Answers an HTTP request (payload format 2.0) at this time, in milliseconds since 1970.
+pub async fn answer(
+    reader: &ViewReader,
+    request: &Value,
+    request_id: &str,
+    now_ms: u64,
+) -> Answered {
+    let mut cause = None;
+    let answer = match ask(request) {
+        Err(problem) => Err(problem),
+        Ok((project, limit)) => {
+            read(reader, &project, limit, now_ms).await.unwrap_or_else(|error| {
+                cause = Some(chain(&error));
+                Err(failed(&error, request_id))
+            })
+        }
+    };
+    let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
+    let view = Some(ProjectFeatures::NAME.to_owned());
+    Answered { answer: http(answer), is_http: true, view, outcome, cause }
+}
+
+/// The project, and how many edges are wanted at most.
+fn ask(request: &Value) -> Result<(ProjectId, usize), Problem> {
+    let project = request["pathParameters"]["project"].as_str().unwrap_or_default();
+    let project = project.parse().map_err(|error| Problem::malformed("project", error))?;
+    let query = request["queryStringParameters"].as_object();
+    let mut limit = usize::from(LIST_DEFAULT);
+    for (name, value) in query.into_iter().flatten() {
+        let number = value.as_str().and_then(|text| text.parse().ok());
+        limit = match (name.as_str(), number) {
+            ("limit", Some(number)) if (1..=LIST_MAX.into()).contains(&number) => number,
+            ("limit", _) => {
+                let most = format!("must be a whole number from 1 to {LIST_MAX}, is {value}");
+                return Err(Problem::malformed("limit", most));
+            }
+            _ => return Err(Problem::malformed(name, "is unknown; the list takes limit")),
+        };
+    }
+    Ok((project, limit))
+}
+
+async fn read(
+    reader: &ViewReader,
+    project: &ProjectId,
+    limit: usize,
+    now_ms: u64,
+) -> Result<Result<Value, Problem>, ViewError> {
+    let known = reader.row(ProjectStatus::NAME, &project.to_string(), None).await?;
+    let known = match found(ProjectStatus::NAME, None, known) {
+        Ok(known) => known.and_then(|shown| row::<StatusRow>(shown.content)),
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let exists = known.is_some_and(|project| project.mode.is_some());
+    let mut features = Features::new();
+    let prefix = format!("{project}/");
+    let mut page = ListPage { prefix, limit: LIST_MAX, ..ListPage::default() };
+    loop {
+        let list = reader.list(ProjectFeatures::NAME, &page, None).await?;
+        let list = match found(ProjectFeatures::NAME, None, list) {
+            Ok(list) => list,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let shown = |Shown { id, content, .. }| Some((id, row::<FeatureRow>(content)?));
+        features.extend(list.rows.into_iter().filter_map(shown));
+        page.after = list.next;
+        if page.after.is_none() {
+            break;
+        }
+    }
+    let status = crate::status(exists, &features, now_ms);
+    let mut items = ready(&features, now_ms);
+    items.truncate(limit);
+    Ok(Ok(json!({ "status": status, "items": items })))
+}
+
+/// The row, unless it is parked or of another version of the view: what depends on it is not ready then.
+fn row<R: serde::de::DeserializeOwned>(content: Content) -> Option<R> {
+    match content {
+        Content::Row(row) => serde_json::from_value(row).ok(),
+        Content::Parked(_) => None,
+    }
+}
+
+#[test]
+fn a_refusal_names_the_field_and_its_limit() {
+    let request = |project: &str, query: Value| json!({ "pathParameters": { "project": project }, "queryStringParameters": query });
+    let refused = |project, query, detail: &str| {
+        let problem = ask(&request(project, query)).expect_err("it is refused").document();
+        assert!(problem["detail"].as_str().is_some_and(|it| it.starts_with(detail)), "{problem}");
+    };
+    assert_eq!(ask(&request("shop", Value::Null)).map(|(_, limit)| limit), Ok(25));
+    assert_eq!(ask(&request("shop", json!({ "limit": "100" }))).map(|(_, limit)| limit), Ok(100));
+    for limit in ["0", "101", "many", ""] {
+        let expected = format!("limit: must be a whole number from 1 to 100, is \"{limit}\"");
+        refused("shop", json!({ "limit": limit }), &expected);
+    }
+    refused("shop", json!({ "prefix": "x" }), "prefix: is unknown; the list takes limit");
+    refused("a/b", Value::Null, "project: an id has 1 to 64 characters");
+}

@@ -1,0 +1,72 @@
+//! Who holds an edge, as rows show it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, ClaimId, EdgeStarted, Fact, Lease, OnExpiry};
+
+/// Who holds an edge, and how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holding {
+    /// Absent if the edge is free.
+    #[serde(flatten)]
+    pub holder: Option<Holder>,
+    #[serde(flatten)]
+    pub lease: Lease,
+}
+
+/// The holder of an edge. A claim that has expired is shown until another one follows or a person takes it back,
+/// because it bars others where the project says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holder {
+    pub agent: AgentId,
+    pub claim: ClaimId,
+    pub epoch: u64,
+    /// Whether the end of its lease is recorded, so that the holder can't go on.
+    pub expired: bool,
+}
+
+impl Holding {
+    /// The same after an event of the edge that was recorded at this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn and(mut self, fact: &Fact, at_ms: u64) -> Self {
+        self.lease.follow(fact, at_ms);
+        match fact {
+            Fact::EdgeStarted(EdgeStarted { agent, claim, epoch, .. }) => {
+                let (agent, claim, epoch) = (agent.clone(), claim.clone(), *epoch);
+                self.holder = Some(Holder { agent, claim, epoch, expired: false });
+            }
+            Fact::ClaimExpired(_) => {
+                self.holder = self.holder.map(|holder| Holder { expired: true, ..holder });
+            }
+            Fact::EdgeReleased(_) | Fact::EdgeConverged(_) => self.holder = None,
+            _ => {}
+        }
+        self
+    }
+
+    /// The holder whose lease is over, if that is not recorded yet.
+    #[must_use]
+    pub fn overdue(&self, now_ms: u64) -> Option<&Holder> {
+        self.holder.as_ref().filter(|holder| !holder.expired && self.lease.is_overdue(now_ms))
+    }
+
+    /// Whether an agent can claim the edge: nobody holds it, or the holder's lease is over and the project lets
+    /// others take over.
+    #[must_use]
+    pub fn is_free(&self, on_expiry: OnExpiry, now_ms: u64) -> bool {
+        match (&self.holder, on_expiry) {
+            (None, _) => true,
+            (Some(_), OnExpiry::SignalOnly) => false,
+            (Some(holder), OnExpiry::Takeable) => holder.expired || self.lease.is_overdue(now_ms),
+        }
+    }
+
+    /// Whether an agent is at work: it holds the edge, its lease is not over, and no person has to look first.
+    #[must_use]
+    pub fn is_at_work(&self, now_ms: u64) -> bool {
+        let is_held = self.holder.as_ref().is_some_and(|holder| !holder.expired);
+        is_held && !self.lease.is_overdue(now_ms) && !self.lease.is_suspended()
+    }
+}

@@ -1,0 +1,322 @@
+//! project-status: how a project stands, and what in it waits for somebody. One row for each project.
+//!
+//! Events of different partitions come in any order. So the row counts, keeps what belongs to one edge, and takes
+//! of the rest what was recorded last. `followed` lets the row know an intent that is raised after a child
+//! followed it; it grows by some fifty bytes for each such intent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeReopened, EdgeStuck, Fact, FeatureCreated,
+    GapCounts, GapsValidated, IntentId, IntentRaised, IterationCompleted, Mode, OfProjectAndWork,
+    Otherwise, ProjectId, ProjectInitialized, ProjectReconfigured, ReleaseCreated, Sha256,
+    SpawnCreated, Status, Told, Version,
+};
+
+#[derive(Debug)]
+pub struct ProjectStatus;
+
+/// A project. Times are in milliseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusRow {
+    /// Who works on it; absent as long as the row does not show that it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// How many features were created.
+    pub features: u64,
+    /// How many iterations were completed.
+    pub iterations: u64,
+    /// How many edges are done.
+    pub converged_edges: u64,
+    /// How often the last edge of a feature converged.
+    pub completions: u64,
+    /// How often an edge of a feature that was done was opened again.
+    pub reopenings: u64,
+    /// What is missing, and no child follows it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intents: BTreeMap<IntentId, Intent>,
+    /// The intents that a child follows.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub followed: BTreeSet<IntentId>,
+    /// The edges at which a person has to look.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pending: BTreeMap<EdgeRef, Pending>,
+    /// The edges whose last iteration is converged, and which are open.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unfinished: BTreeSet<EdgeRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_checkpoint: Option<Checkpoint>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_gaps: Option<Gaps>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_release: Option<Release>,
+}
+
+/// Something that is missing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Intent {
+    pub raised_ms: u64,
+    /// The edge at which work is stuck; absent if requirements are not met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge: Option<EdgeRef>,
+}
+
+/// Why a person has to look at an edge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    pub since_ms: u64,
+    pub run: u32,
+    pub iteration: u32,
+    /// Whether a role that may not converge the edge has tried to; otherwise a review was requested.
+    pub escalated: bool,
+}
+
+/// A state of the work that is kept in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkpoint {
+    pub created_ms: u64,
+    pub sha256: Sha256,
+    pub uri: String,
+}
+
+/// How far the requirements are met.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gaps {
+    pub validated_ms: u64,
+    pub intent: IntentId,
+    pub as_of: String,
+    pub counts: GapCounts,
+}
+
+/// Features that went out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Release {
+    pub created_ms: u64,
+    pub version: Version,
+}
+
+impl StatusRow {
+    fn raise(&mut self, intent: &IntentId, raised_ms: u64, edge: Option<&EdgeRef>) {
+        if !self.followed.contains(intent) {
+            let edge = edge.cloned();
+            self.intents.insert(intent.clone(), Intent { raised_ms, edge });
+        }
+    }
+
+    fn follow(&mut self, fact: &Fact, at_ms: u64) {
+        match fact {
+            Fact::ProjectInitialized(ProjectInitialized { config, .. })
+            | Fact::ProjectReconfigured(ProjectReconfigured { config, .. }) => {
+                self.mode = Some(config.mode);
+            }
+            Fact::FeatureCreated(_) => self.features += 1,
+            Fact::IterationCompleted(IterationCompleted { edge, status, .. }) => {
+                self.iterations += 1;
+                match status {
+                    Status::Converged => self.unfinished.insert(edge.clone()),
+                    Status::InProgress | Status::Blocked => self.unfinished.remove(edge),
+                };
+            }
+            Fact::EdgeStuck(EdgeStuck { edge, intent, .. }) => {
+                self.raise(intent, at_ms, Some(edge));
+            }
+            Fact::IntentRaised(IntentRaised { intent, .. }) => self.raise(intent, at_ms, None),
+            Fact::SpawnCreated(SpawnCreated { intent: Some(intent), .. }) => {
+                self.intents.remove(intent);
+                self.followed.insert(intent.clone());
+            }
+            Fact::ReviewRequested(asked) => {
+                self.look(&asked.edge, at_ms, (asked.run, asked.iteration), false);
+            }
+            Fact::ConvergenceEscalated(ConvergenceEscalated {
+                edge,
+                run,
+                iteration,
+                action: Otherwise::Escalate,
+                ..
+            }) => self.look(edge, at_ms, (*run, *iteration), true),
+            Fact::ReviewCompleted(review) => {
+                self.pending.remove(&review.edge);
+            }
+            Fact::EdgeConverged(EdgeConverged { edge, completes_feature, .. }) => {
+                self.pending.remove(edge);
+                self.unfinished.remove(edge);
+                self.converged_edges += 1;
+                self.completions += u64::from(*completes_feature);
+            }
+            Fact::EdgeReopened(EdgeReopened { reopens_feature, .. }) => {
+                self.converged_edges = self.converged_edges.saturating_sub(1);
+                self.reopenings += u64::from(*reopens_feature);
+            }
+            Fact::CheckpointCreated(it) => {
+                let (sha256, uri) = (it.sha256.clone(), it.uri.clone());
+                latest(&mut self.last_checkpoint, Checkpoint { created_ms: at_ms, sha256, uri });
+            }
+            Fact::GapsValidated(GapsValidated { intent, as_of, counts, .. }) => {
+                let (intent, as_of, counts) = (intent.clone(), as_of.clone(), *counts);
+                latest(&mut self.last_gaps, Gaps { validated_ms: at_ms, intent, as_of, counts });
+            }
+            Fact::ReleaseCreated(ReleaseCreated { version, .. }) => {
+                let version = version.clone();
+                latest(&mut self.last_release, Release { created_ms: at_ms, version });
+            }
+            _ => {}
+        }
+    }
+
+    fn look(
+        &mut self,
+        edge: &EdgeRef,
+        since_ms: u64,
+        (run, iteration): (u32, u32),
+        escalated: bool,
+    ) {
+        self.pending.insert(edge.clone(), Pending { since_ms, run, iteration, escalated });
+    }
+}
+
+/// Keeps what was recorded last.
+fn latest<T: Ord>(kept: &mut Option<T>, new: T) {
+    *kept = kept.take().max(Some(new));
+}
+
+impl View for ProjectStatus {
+    const NAME: &'static str = "project-status";
+    type Reads = OfProjectAndWork;
+    type Row = StatusRow;
+
+    fn rows(OfProjectAndWork(told): &OfProjectAndWork) -> Vec<String> {
+        let project: Option<&ProjectId> = match &told.fact {
+            Fact::ProjectInitialized(ProjectInitialized { project, .. })
+            | Fact::ProjectReconfigured(ProjectReconfigured { project, .. })
+            | Fact::IntentRaised(IntentRaised { project, .. })
+            | Fact::GapsValidated(GapsValidated { project, .. })
+            | Fact::ReleaseCreated(ReleaseCreated { project, .. }) => Some(project),
+            Fact::CheckpointCreated(created) => Some(&created.project),
+            Fact::FeatureCreated(FeatureCreated { feature, .. }) => Some(&feature.project),
+            fact => fact.edge().map(|edge| &edge.feature.project),
+        };
+        project.map(ToString::to_string).into_iter().collect()
+    }
+
+    fn evolve(row: Option<StatusRow>, _id: &str, read: &OfProjectAndWork) -> Option<StatusRow> {
+        let OfProjectAndWork(Told { fact, at_ms }) = read;
+        let mut row = row.unwrap_or_default();
+        row.follow(fact, *at_ms);
+        Some(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{
+        events,
+        kit::{BEGIN_MS, id},
+    };
+    use ringfence_views::kit::given;
+
+    use super::*;
+    use crate::CheckpointCreated;
+    use crate::facts::*;
+
+    #[test]
+    fn a_row_counts_the_work() {
+        given(ready_in(multi()))
+            .and(events![iterated("c1", 1, 0), converged(DESIGN_CODE, "c1"), reopened(2)])
+            .then::<ProjectStatus>([(
+                "shop",
+                StatusRow {
+                    mode: Some(Mode::Multi),
+                    features: 1,
+                    iterations: 1,
+                    converged_edges: 1,
+                    completions: 1,
+                    reopenings: 1,
+                    ..StatusRow::default()
+                },
+            )]);
+    }
+
+    #[test]
+    fn an_iteration_that_converged_is_reported_until_its_edge_does() {
+        let row = StatusRow { iterations: 1, ..StatusRow::default() };
+        let unfinished = BTreeSet::from([id(DESIGN_CODE)]);
+        let worked = || given(events![iterated("c1", 1, 0)]);
+        worked()
+            .then::<ProjectStatus>([("shop", StatusRow { unfinished: unfinished.clone(), ..row })]);
+        worked()
+            .and(events![iterated("c1", 2, 1)])
+            .then::<ProjectStatus>([("shop", StatusRow { iterations: 2, ..StatusRow::default() })]);
+    }
+
+    #[test]
+    fn what_a_person_has_to_look_at_is_shown_until_it_is_decided() {
+        let pending = |escalated| StatusRow {
+            pending: [(
+                id(DESIGN_CODE),
+                Pending { since_ms: BEGIN_MS, run: 1, iteration: 1, escalated },
+            )]
+            .into(),
+            ..StatusRow::default()
+        };
+        let asked = || given(events![review_requested(1)]);
+        asked().then::<ProjectStatus>([("shop", pending(false))]);
+        asked()
+            .and(events![barred(Otherwise::Escalate)])
+            .then::<ProjectStatus>([("shop", pending(true))]);
+        asked().and(events![reviewed(1)]).then::<ProjectStatus>([("shop", StatusRow::default())]);
+        given(events![barred(Otherwise::Warn)])
+            .then::<ProjectStatus>([("shop", StatusRow::default())]);
+    }
+
+    #[test]
+    fn an_intent_is_shown_until_a_child_follows_it() {
+        let raised = || IntentRaised {
+            project: id("shop"),
+            intent: id("gaps-1"),
+            agent: id("ada"),
+            reason: "2 requirements are not met".to_owned(),
+        };
+        let follows = || SpawnCreated { intent: Some(id("gaps-1")), ..spawned(SEARCH, false) };
+        let intent = Intent { raised_ms: BEGIN_MS, edge: None };
+        given(events![raised()]).then::<ProjectStatus>([(
+            "shop",
+            StatusRow { intents: [(id("gaps-1"), intent)].into(), ..StatusRow::default() },
+        )]);
+        for events in [events![raised(), follows()], events![follows(), raised()]] {
+            given(events).then::<ProjectStatus>([(
+                "shop",
+                StatusRow { followed: [id("gaps-1")].into(), ..StatusRow::default() },
+            )]);
+        }
+    }
+
+    #[test]
+    fn of_checkpoints_the_last_is_shown() {
+        let created = |n| CheckpointCreated {
+            project: id("shop"),
+            sha256: hash(n),
+            agent: id("ada"),
+            uri: format!("s3://work/{n}"),
+            note: String::new(),
+        };
+        let last = Checkpoint {
+            created_ms: BEGIN_MS + 1_000,
+            sha256: hash(1),
+            uri: "s3://work/1".to_owned(),
+        };
+        given(events![created(2)]).wait(1_000).and(events![created(1)]).then::<ProjectStatus>([(
+            "shop",
+            StatusRow { last_checkpoint: Some(last), ..StatusRow::default() },
+        )]);
+    }
+}

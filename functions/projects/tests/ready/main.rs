@@ -1,0 +1,6 @@
+//! The views and what is ready, over histories that the decisions of the slices make.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod orders;
+mod states;
+mod world;

@@ -1,0 +1,111 @@
+//! Every state that few steps lead to: what is ready is what a claim would get, and rows know leases as slices do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use projects::claim_edge::ClaimEdge;
+use projects::facts::multi;
+use projects::views::Holding;
+use projects::views::project_claims::ProjectClaims;
+use projects::views::project_features::ProjectFeatures;
+use projects::{Features, OnExpiry, ProjectState, Rules, ready, status};
+use ringfence_views::{View, fold};
+
+use crate::world::{Step, World};
+
+/// How many steps.
+const STEPS: usize = 5;
+
+fn rows<V: View>(world: &World) -> BTreeMap<String, V::Row> {
+    let mut rows = BTreeMap::new();
+    world.events.iter().for_each(|event| fold::<V>(&mut rows, event).unwrap());
+    rows
+}
+
+/// Compares rows and decisions. Returns what tells the state from others.
+fn check(world: &World) -> String {
+    let features: Features = rows::<ProjectFeatures>(world);
+    let claims = rows::<ProjectClaims>(world);
+    let found: BTreeSet<_> = ready(&features, world.now_ms).into_iter().map(|it| it.edge).collect();
+    let known = world.known::<ClaimEdge>();
+    for edge in world.edges() {
+        let expected = world.is_ready(&edge);
+        assert_eq!(found.contains(&edge), expected, "{edge}: {:#?}", world.events);
+        let (edge, row) = (known.edge(&edge), claims.get(&edge.to_string()));
+        let holder = row.and_then(|row| row.holder.as_ref());
+        let current = edge.current().map(|claim| (claim.epoch, edge.lease_until_ms()));
+        let shown = holder.filter(|holder| !holder.expired);
+        let until_ms = row.and_then(|row| row.lease.until_ms());
+        assert_eq!(shown.map(|it| (it.epoch, until_ms)), current, "{:#?}", world.events);
+        let overdue = row.and_then(|row| row.overdue(world.now_ms)).is_some();
+        assert_eq!(overdue, edge.is_overdue(world.now_ms));
+        assert_eq!(row.is_some_and(|row| row.lease.is_suspended()), edge.awaits_review());
+    }
+    let rows: (&Features, &BTreeMap<String, Holding>) = (&features, &claims);
+    format!("{} {}", serde_json::to_string(&rows).unwrap(), world.now_ms)
+}
+
+/// The worlds that one more step leads to, each state once.
+fn next(worlds: &[World], known: &mut BTreeSet<String>) -> Vec<World> {
+    let mut found = Vec::new();
+    for world in worlds {
+        for step in Step::all() {
+            let mut next = world.clone();
+            if next.take(step) && known.insert(check(&next)) {
+                found.push(next);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn an_edge_is_ready_if_a_claim_would_get_it_and_no_person_has_to_look() {
+    let mut states = BTreeSet::new();
+    for on_expiry in [OnExpiry::Takeable, OnExpiry::SignalOnly] {
+        let mut worlds = vec![World::new(Rules { on_expiry, ..multi().rules() })];
+        for _ in 0..STEPS {
+            worlds = next(&worlds, &mut states);
+        }
+    }
+    assert!(states.len() > 3_000, "{} states", states.len());
+}
+
+#[test]
+fn each_state_of_a_project_is_named() {
+    use ProjectState::*;
+    use projects::{ReviewDecision, Status};
+
+    let mut world = World::new(multi().rules());
+    let stands = |world: &World| status(true, &rows::<ProjectFeatures>(world), world.now_ms);
+    assert_eq!(status(false, &Features::new(), 0), NoProject);
+    assert_eq!(status(true, &Features::new(), 0), NoFeatures);
+    assert_eq!(stands(&world), InProgress, "it can begin");
+    for step in [Step::Claim(0), Step::Iterate(0, Status::InProgress)] {
+        world.take(step);
+        assert_eq!(stands(&world), InProgress, "{step:?}");
+    }
+    world.take(Step::Iterate(0, Status::InProgress));
+    assert_eq!(stands(&world), Stuck);
+    world.take(Step::Spawn(0));
+    assert_eq!(stands(&world), InProgress, "a child follows");
+    world.take(Step::Wait(3 * 3_600_000));
+    world.take(Step::Fold(0));
+    world.take(Step::Renew(0));
+    world.take(Step::Claim(2));
+    world.take(Step::Iterate(2, Status::Converged));
+    world.take(Step::Ask(2));
+    world.take(Step::Iterate(0, Status::Converged));
+    assert_eq!(stands(&world), InProgress);
+    world.take(Step::Ask(0));
+    assert_eq!(stands(&world), AllBlocked, "a person has to look at both");
+
+    let mut world = World::new(multi().rules());
+    for n in [0, 1] {
+        let decided = Step::Review(n, ReviewDecision::Approved);
+        for step in [Step::Claim(n), Step::Iterate(n, Status::Converged), decided] {
+            assert_eq!(stands(&world), InProgress, "before {step:?}");
+            world.take(step);
+        }
+    }
+    assert_eq!(stands(&world), AllDone);
+}

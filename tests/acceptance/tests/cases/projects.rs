@@ -1,0 +1,172 @@
+//! The functions of the context `projects` that are no slices: what they do, and what their roles must allow.
+
+use std::time::Duration;
+
+use projects::facts::*;
+use projects::sweep_claims::{Sweep, Swept};
+use projects::views::project_claims::ProjectClaims;
+use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
+use ringfence::kit::{BEGIN_MS, id};
+use ringfence::{
+    Append, Appended, Catalog, CommandContext, Consistency, DcbContext, Envelope, EventLog,
+    NewEvent, Plan, Query, QueryItem, Tag, events,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, Retry};
+use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_local::template::Template;
+use ringfence_testing::{Dynamo, check_role};
+use ringfence_views::{Definition, Projector, ViewReader, project_views};
+use serde_json::{Value, json};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(600);
+
+/// The tables of the template, and a clock that stands still.
+struct World {
+    dynamo: Dynamo,
+    catalog: Catalog,
+    reader: ViewReader,
+    views: Vec<Definition>,
+}
+
+impl World {
+    async fn start() -> Self {
+        let template = Template::of_workspace().unwrap();
+        let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]).await;
+        let client = dynamo.client.clone();
+        let catalog = Projects::catalog().unwrap();
+        let views: Vec<_> = [Definition::of::<ProjectClaims>()].into();
+        let views = [views, ready_work::views().to_vec()].concat();
+        let index = Index::new(client.clone(), "IndexTable");
+        let reader = ViewReader::new(client, index, "ViewTable", &views);
+        Self { dynamo, catalog, reader, views }
+    }
+
+    fn log(&self) -> DcbLog {
+        let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
+        DcbLog::new(client, "EventTable", self.catalog.clone(), clock)
+    }
+
+    async fn append(&self, events: Vec<NewEvent>) -> Vec<Partition> {
+        let now_ms = self.dynamo.clock.now_ms();
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let envelope = Envelope { context, ..Envelope::default() };
+        let append = Append { events, seen: None, record: None, envelope: &envelope };
+        match self.log().append(append).await.unwrap() {
+            Appended::Committed(events) => events.iter().map(Partition::of).collect(),
+            Appended::Repeated(_) => unreachable!("without a record"),
+        }
+    }
+
+    /// The rows show what is in these partitions. The requests for that are forgotten.
+    async fn show(&self, partitions: Vec<Partition>) {
+        let client = self.dynamo.client.clone();
+        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
+        let indexer = Indexer::new(logs, client.clone(), "IndexTable");
+        for (_, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap();
+        }
+        let clock = Clock::system();
+        let index = Index::new(client.clone(), "IndexTable");
+        let projector = Projector::new(client, index, "ViewTable", clock.clone());
+        let round = project_views::ring(&projector, &self.views, LONG, &clock).await;
+        assert_eq!(round.unfinished, Vec::<String>::new());
+        let _ = self.dynamo.wire.take();
+    }
+
+    async fn sweep(&self) -> Swept {
+        let Self { dynamo, catalog, reader, .. } = self;
+        Sweep { log: &self.log(), catalog, reader, clock: &dynamo.clock, run: "run-1" }
+            .all(LONG)
+            .await
+    }
+
+    async fn last_event(&self, edge: &str) -> String {
+        let types = vec!["EdgeStarted".into(), "ClaimRenewed".into(), "ClaimExpired".into()];
+        let query = Query { items: vec![QueryItem { tags: vec![Tag::new("edge", edge)], types }] };
+        let plan = Plan::new(&query, &self.catalog).unwrap();
+        let envelope = Envelope::default();
+        let read = self.log().read_with_seen(&plan, Consistency::Strong, &envelope).await;
+        read.unwrap().0.pop().unwrap().event_type
+    }
+
+    async fn ready(&self, query: Value) -> Value {
+        let request = json!({
+            "pathParameters": { "project": "shop" },
+            "queryStringParameters": query,
+        });
+        let now_ms = self.dynamo.clock.now_ms();
+        let answered = ready_work::answer(&self.reader, &request, "request-1", now_ms).await;
+        assert_eq!((answered.outcome, &answered.cause), ("found", &None));
+        serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_no_more() {
+    let world = World::start().await;
+    let mut asked = Vec::new();
+    // Before anything was projected, it asks how far the index goes.
+    assert_eq!(world.sweep().await, Swept::default());
+    asked.extend(world.dynamo.wire.take());
+
+    let renewed_edge = format!("{PAY}/design_code");
+    let edges = [DESIGN_CODE, REQUIREMENTS_DESIGN, &renewed_edge];
+    let claims = edges.map(|edge| EdgeStarted { edge: id(edge), ..started("ada", "c1", 1) });
+    let mut partitions = Vec::new();
+    for claim in claims {
+        partitions.extend(world.append(events![claim]).await);
+    }
+    world.show(partitions.clone()).await;
+    assert_eq!(world.sweep().await, Swept { rows: 3, ..Swept::default() });
+
+    world.dynamo.clock.set(BEGIN_MS + LEASE_MS);
+    // The rows do not show this yet.
+    world.append(events![ClaimRenewed { edge: id(&renewed_edge), ..renewed("ada", "c1") }]).await;
+    world.dynamo.clock.set(BEGIN_MS + LEASE_MS + GRACE_MS + 1_000);
+    let _ = world.dynamo.wire.take();
+    world.dynamo.wire.inject("PutItem", 0, Fault::error("ValidationException"));
+    let Swept { rows, expired, failures, unfinished } = world.sweep().await;
+    assert_eq!((rows, expired, failures.len(), unfinished), (3, 1, 1, false), "{failures:?}");
+    assert!(failures[0].starts_with(&format!("{DESIGN_CODE}: ")), "{failures:?}");
+    // The next run tries again what failed; what it ended before is over.
+    let next = world.sweep().await;
+    assert_eq!(next, Swept { rows: 3, expired: 1, ..Swept::default() });
+    asked.extend(world.dynamo.wire.take());
+    for (edge, last) in edges.into_iter().zip(["ClaimExpired", "ClaimExpired", "ClaimRenewed"]) {
+        assert_eq!(world.last_event(edge).await, last, "{edge}");
+    }
+
+    // The rows show what became of the claims, and nothing is left to do.
+    world.show(partitions).await;
+    assert_eq!(world.sweep().await, Swept { rows: 3, ..Swept::default() });
+    check_role("sweep-claims", asked);
+}
+
+#[tokio::test]
+async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_that_and_no_more() {
+    let world = World::start().await;
+    let mut asked = Vec::new();
+    let nothing = world.ready(Value::Null).await;
+    assert_eq!(nothing, json!({ "status": "noProject", "items": [] }));
+    asked.extend(world.dynamo.wire.take());
+
+    let mut partitions = world.append(events![initialized(multi())]).await;
+    let features = (0..120).map(|n| created(&format!("shop/REQ-F-MANY-{n:03}")));
+    for feature in features {
+        partitions.extend(world.append(events![feature]).await);
+    }
+    world.show(partitions).await;
+    let some = world.ready(json!({ "limit": "2" })).await;
+    asked.extend(world.dynamo.wire.take());
+    assert_eq!(some["status"], "inProgress", "{some}");
+    let items = some["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{some}");
+    assert_eq!(items[0]["edge"], "shop/REQ-F-MANY-000/requirements_design", "the oldest");
+    assert_eq!(items[0]["after"], json!([]));
+    let all = world.ready(json!({ "limit": "100" })).await;
+    assert_eq!(all["items"].as_array().map(Vec::len), Some(100));
+    check_role("ready-work", asked);
+}
