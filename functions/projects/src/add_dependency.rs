@@ -41,25 +41,21 @@ impl Slice for AddDependency {
             return Ok(vec![]);
         }
         let reachable: BTreeSet<FeatureRef> = reachable.iter().cloned().collect();
-        if !reachable.contains(&on) && on != feature {
-            return Err(Refused::ReachableIncomplete { missing: vec![on] });
-        }
-        let unknown: Vec<_> = reachable.iter().filter(|it| !known.has(it)).cloned().collect();
+        let is_unknown = |it: &&FeatureRef| it.project != feature.project || !known.has(it);
+        let unknown: Vec<_> = reachable.iter().filter(is_unknown).cloned().collect();
         if !unknown.is_empty() {
             return Err(Refused::UnknownDependency { features: unknown });
         }
-        if on == feature || reachable.contains(&feature) {
-            return Err(Refused::DependencyCycle { feature, on });
-        }
-        let mut missing = BTreeSet::new();
+        let mut needed = BTreeSet::from([on.clone()]);
         for member in &reachable {
-            missing.extend(known.feature(member)?.dependencies.difference(&reachable).cloned());
+            needed.extend(known.feature(member)?.dependencies.iter().cloned());
         }
-        if missing.contains(&feature) {
-            return Err(Refused::DependencyCycle { feature, on });
-        }
+        let missing: Vec<_> = needed.difference(&reachable).cloned().collect();
         if !missing.is_empty() {
-            return Err(Refused::ReachableIncomplete { missing: missing.into_iter().collect() });
+            return Err(Refused::ReachableIncomplete { missing });
+        }
+        if reachable.contains(&feature) {
+            return Err(Refused::DependencyCycle { feature, on });
         }
         if dependencies.len() >= DEPENDENCIES_MAX {
             return Err(Refused::TooManyDependencies { limit: DEPENDENCIES_MAX });
@@ -119,11 +115,21 @@ impl Slice for AddDependency {
             given(all())
                 .and(events![added(AUTH, PAY)])
                 .when(add(PAY, AUTH, &[AUTH]))
+                .then_rejected(incomplete(PAY)),
+            given(all())
+                .and(events![added(AUTH, PAY)])
+                .when(add(PAY, AUTH, &[AUTH, PAY]))
                 .then_rejected(cycle(PAY, AUTH)),
             given(all())
                 .and(events![added(AUTH, SEARCH), added(SEARCH, PAY)])
-                .when(add(PAY, AUTH, &[AUTH, SEARCH]))
+                .when(add(PAY, AUTH, &[AUTH, SEARCH, PAY]))
                 .then_rejected(cycle(PAY, AUTH)),
+            given(all())
+                .and(events![created("other/REQ-F-AUTH-001")])
+                .when(add(PAY, "other/REQ-F-AUTH-001", &["other/REQ-F-AUTH-001"]))
+                .then_rejected(Refused::UnknownDependency {
+                    features: vec![id("other/REQ-F-AUTH-001")],
+                }),
             given(events![created(AUTH), busy])
                 .when(add(PAY, AUTH, &[AUTH]))
                 .then_rejected(Refused::TooManyDependencies { limit: 20 }),

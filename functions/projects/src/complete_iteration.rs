@@ -24,9 +24,9 @@ pub struct CompleteIteration {
     pub delta: u32,
     pub checks: List<Check, 200>,
     /// What the agent found in its sources; empty if nothing.
-    pub source_findings: List<Text<4_000>, 50>,
+    pub source_findings: List<Text<4_000>, 20>,
     /// Where the way of working was not enough; empty if nowhere.
-    pub process_gaps: List<Text<4_000>, 50>,
+    pub process_gaps: List<Text<4_000>, 20>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
     /// The hash of what the agent was told.
@@ -81,7 +81,7 @@ impl Slice for CompleteIteration {
             let (edge, agent) = (of.clone(), agent.clone());
             Completed::Stuck(EdgeStuck { edge, agent, intent, run, iteration, delta })
         });
-        let texts = |texts: &List<Text<4_000>, 50>| texts.iter().cloned().map(Into::into).collect();
+        let texts = |texts: &List<Text<4_000>, 20>| texts.iter().cloned().map(Into::into).collect();
         let completed = Completed::Iteration(IterationCompleted {
             edge: of,
             agent,
@@ -119,11 +119,13 @@ impl Slice for CompleteIteration {
             req_keys: vec![id("AUTH-1")].try_into().expect("few"),
         };
         let done = |iteration, delta| Completed::Iteration(iterated("c1", iteration, delta));
-        let stuck = |iteration, delta| {
+        let is_stuck = |iteration, delta| {
             let (edge, agent) = (id(DESIGN_CODE), id("ada"));
             let intent = intent(&edge, 1, iteration);
-            Completed::Stuck(EdgeStuck { edge, agent, intent, run: 1, iteration, delta })
+            EdgeStuck { edge, agent, intent, run: 1, iteration, delta }
         };
+        let stuck = |iteration, delta| Completed::Stuck(is_stuck(iteration, delta));
+        let plateau = |iteration, delta| ringfence::NewEvent::from(is_stuck(iteration, delta));
         let by_ada = || given(events![started("ada", "c1", 1)]);
         let stale = |claim| Refused::StaleClaim { claim: id(claim) };
         vec![
@@ -133,6 +135,11 @@ impl Slice for CompleteIteration {
             by_ada()
                 .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
                 .when(complete("c1", 1, 0))
+                .then_rejected(stale("c1")),
+            // Convergence ends the claim.
+            by_ada()
+                .and(events![iterated("c1", 1, 0), converged(DESIGN_CODE, "c1")])
+                .when(complete("c1", 2, 0))
                 .then_rejected(stale("c1")),
             // Late work counts while nobody has taken the edge over.
             by_ada().wait(9 * crate::LEASE_MS).when(complete("c1", 1, 0)).then([done(1, 0)]),
@@ -191,8 +198,25 @@ impl Slice for CompleteIteration {
                 .then([done(3, 2), stuck(3, 2)]),
             by_ada()
                 .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2), iterated("c1", 3, 2)])
+                .and([plateau(3, 2)])
                 .when(complete("c1", 4, 2))
                 .then([done(4, 2)]),
+            // Another plateau after it.
+            by_ada()
+                .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2), iterated("c1", 3, 2)])
+                .and([plateau(3, 2)])
+                .and(events![iterated("c1", 4, 1), iterated("c1", 5, 1)])
+                .when(complete("c1", 6, 1))
+                .then([done(6, 1), stuck(6, 1)]),
+            // The next holder came under other rules, by which the plateau is long enough already.
+            by_ada()
+                .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2), iterated("c1", 3, 2)])
+                .and(events![
+                    claim_expired("ada", "c1", 1),
+                    crate::EdgeStarted { stuck_after: 2, ..started("ada", "c2", 2) }
+                ])
+                .when(complete("c2", 4, 2))
+                .then([Completed::Iteration(iterated("c2", 4, 2)), stuck(4, 2)]),
             by_ada()
                 .and(events![iterated("c1", 1, 2), iterated("c1", 2, 1), iterated("c1", 3, 2)])
                 .when(complete("c1", 4, 2))

@@ -15,6 +15,10 @@ pub const LEASE_MS_MIN: u64 = 1_000;
 pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
 /// How many edges a graph has at most.
 pub const EDGES_MAX: usize = 30;
+/// How many callers have a role, and how many roles have an authority, at most.
+pub const ROLES_MAX: usize = 200;
+/// The longest name of a caller, in bytes.
+pub const PRINCIPAL_BYTES_MAX: usize = 128;
 /// The role that may do everything.
 pub const HUMAN: &str = "human";
 /// The only agent of a project in single mode.
@@ -200,6 +204,12 @@ impl Config {
         if let Some(twice) = self.edges.iter().find(|rule| !names.insert(&rule.edge)) {
             return bad("edges", format!("has {} twice", twice.edge));
         }
+        for rule in &self.edges {
+            let mut after = BTreeSet::new();
+            if let Some(twice) = rule.after.iter().find(|before| !after.insert(*before)) {
+                return bad("edges", format!("{} comes after {twice} twice", rule.edge));
+            }
+        }
         let after = self.edges.iter().flat_map(|rule| rule.after.iter().map(move |it| (rule, it)));
         for (rule, before) in after {
             if !names.contains(before) {
@@ -211,6 +221,20 @@ impl Config {
         }
         if let Some(edge) = self.cycle() {
             return bad("edges", format!("{edge} comes after itself"));
+        }
+        let wrong = self.roles.keys().find(|who| !(1..=PRINCIPAL_BYTES_MAX).contains(&who.len()));
+        if wrong.is_some() || self.roles.len() > ROLES_MAX {
+            let problem = format!(
+                "may have {ROLES_MAX} entries, whose names have 1 to {PRINCIPAL_BYTES_MAX} bytes each"
+            );
+            return bad("roles", problem);
+        }
+        if self.authority.len() > ROLES_MAX {
+            return bad("authority", format!("may have {ROLES_MAX} entries"));
+        }
+        let of_roles = self.authority.values().flat_map(|authority| &authority.edges);
+        if let Some(edge) = of_roles.into_iter().find(|edge| !names.contains(edge)) {
+            return bad("authority", format!("names the edge {edge}, which the graph lacks"));
         }
         if self.mode == Mode::Multi && !self.roles.values().any(is_human) {
             let problem =

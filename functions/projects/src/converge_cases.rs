@@ -94,6 +94,16 @@ fn of_holder() -> Vec<Case<ConvergeEdge>> {
             .and(events![spawned(SEARCH, true)])
             .when(standard())
             .then_rejected(Refused::BlockedBySpawn { children: vec![id(SEARCH)] }),
+        // New rules lack the edge.
+        worked()
+            .and(events![crate::FeatureReconfigured {
+                feature: id(AUTH),
+                agent: id("eve"),
+                rules: crate::Rules { edges: vec![], ..multi().rules() },
+                version: 2,
+            }])
+            .when(standard())
+            .then_rejected(Refused::UnknownEdge { edge: id(DESIGN_CODE) }),
         worked().and(events![spawned(SEARCH, false)]).when(standard()).then([done()]),
         worked()
             .and(events![spawned(SEARCH, true), folded_back(SEARCH)])
@@ -145,6 +155,31 @@ fn of_authority() -> Vec<Case<ConvergeEdge>> {
             .and(events![barred(Otherwise::Escalate)])
             .when(standard())
             .then_nothing(),
+        // A person has looked and wants changes: the agent has to go on.
+        in_strict(Otherwise::Escalate)
+            .and(events![barred(Otherwise::Escalate), reviewed(1)])
+            .when(standard())
+            .then_rejected(Refused::NotAuthorised { role: Some(id("coder")) }),
+        // The project asked people only later.
+        in_strict(Otherwise::Escalate)
+            .and(events![barred(Otherwise::Reject)])
+            .when(standard())
+            .then([note(Some("coder"), Otherwise::Escalate)]),
+        // The next holder asks for itself.
+        in_strict(Otherwise::Escalate)
+            .and(events![
+                barred(Otherwise::Escalate),
+                reviewed(1),
+                released("ada", "c1"),
+                started("bob", "c2", 2)
+            ])
+            .when(converge("bob", "c2", Convergence::Standard))
+            .then([Ended::Escalated(ConvergenceEscalated {
+                agent: id("bob"),
+                claim: id("c2"),
+                role: Some(id("coder")),
+                ..barred(Otherwise::Escalate)
+            })]),
         in_strict(Otherwise::Warn)
             .when(standard())
             .then([note(Some("coder"), Otherwise::Warn), done()]),
@@ -207,6 +242,16 @@ fn of_questions() -> Vec<Case<ConvergeEdge>> {
             .map(|kind| question(kind, None).when(answer()).then_rejected(Refused::NotAQuestion)),
     );
     cases.extend([
+        // A person answers under the claim of the agent that asked.
+        given(events![
+            initialized(multi()),
+            FeatureCreated { kind: Kind::Spike, ..created(AUTH) },
+            converged(REQUIREMENTS_DESIGN, "c0"),
+            crate::EdgeStarted { principal: Some("ada".to_owned()), ..started("ada", "c1", 1) }
+        ])
+        .when(answer())
+        .by("eve")
+        .then([answered("eve", Convergence::QuestionAnswered, 0)]),
         question(Kind::Spike, None).when(answer()).by("ada").then_rejected(Refused::NotAllowed),
         question(Kind::Spike, None).when(over()).then_rejected(Refused::TimeBoxRuns),
         question(Kind::Spike, Some(60_000))

@@ -6,7 +6,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, ClaimId, Convergence, ConvergenceEscalated, EdgeConverged, EdgeRef, Gate, Known,
+    AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Gate, Known,
     OfEdgeFeaturesAndProject, Otherwise, Projects, Refused, ReviewDecision, RoleName, Status,
     ended, who,
 };
@@ -30,17 +30,11 @@ pub enum Ended {
 }
 
 impl ConvergeEdge {
-    /// That a role has tried, unless it is known of this claim and iteration.
-    fn escalated(
-        &self,
-        known: &Known,
-        role: Option<RoleName>,
-        action: Otherwise,
-    ) -> Option<ConvergenceEscalated> {
+    /// That a role which may not converge the edge has tried to.
+    fn note(&self, edge: &Edge, role: Option<RoleName>, action: Otherwise) -> Ended {
         let Self { edge: of, agent, claim, convergence } = self.clone();
-        let edge = known.edge(&of);
         let (run, iteration) = (edge.run(), edge.last_iteration());
-        (!edge.was_barred(&claim, iteration)).then_some(ConvergenceEscalated {
+        Ended::Escalated(ConvergenceEscalated {
             edge: of,
             agent,
             claim,
@@ -67,8 +61,12 @@ impl Slice for ConvergeEdge {
         if edge.is_converged() && edge.latest().is_some_and(|latest| latest.id == *claim) {
             return Ok(vec![]);
         }
-        edge.check_claim(claim, context)?;
         let who = who(context, agent);
+        // A person answers a question under the claim of the agent that asked it.
+        match convergence {
+            Convergence::QuestionAnswered if config.is_human(&who) => edge.check_current(claim)?,
+            _ => edge.check_claim(claim, context)?,
+        };
         match convergence {
             Convergence::Standard => {
                 let passed = |status| status == Status::Converged;
@@ -99,14 +97,21 @@ impl Slice for ConvergeEdge {
             let (run, iteration, _) = reviewed;
             return Err(Refused::ReviewRequired { run, iteration });
         }
-        let bar = config.bars(&who, &of.name);
-        if let Some((role, Otherwise::Reject)) = bar {
-            return Err(Refused::NotAuthorised { role });
-        }
-        let escalates = matches!(bar, Some((_, Otherwise::Escalate)));
-        let noted = bar.and_then(|(role, action)| self.escalated(known, role, action));
-        let ended = (!escalates).then(|| ended(of, agent, feature, edge, *convergence)).flatten();
-        let noted = noted.map(Ended::Escalated);
+        let before = edge.barred(claim, edge.last_iteration());
+        let (noted, ends) = match config.bars(&who, &of.name) {
+            None => (None, true),
+            Some((role, Otherwise::Warn)) => (Some((role, Otherwise::Warn)), true),
+            Some((role, Otherwise::Reject)) => return Err(Refused::NotAuthorised { role }),
+            Some((role, Otherwise::Escalate)) => match (before, edge.escalated()) {
+                (Some(Otherwise::Escalate), Some(_)) => (None, false),
+                // A person has looked, and the edge did not converge.
+                (Some(Otherwise::Escalate), None) => return Err(Refused::NotAuthorised { role }),
+                _ => (Some((role, Otherwise::Escalate)), false),
+            },
+        };
+        let noted = noted.filter(|(_, action)| before != Some(*action));
+        let noted = noted.map(|(role, action)| self.note(edge, role, action));
+        let ended = ends.then(|| ended(of, agent, feature, edge, *convergence)).flatten();
         Ok(noted.into_iter().chain(ended.map(Ended::Converged)).collect())
     }
 
@@ -124,7 +129,10 @@ impl DcbSlice for ConvergeEdge {
 
     fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Ended> {
         let Refused::NotAuthorised { role } = refused else { return vec![] };
-        let noted = self.escalated(known, role.clone(), Otherwise::Reject);
-        noted.into_iter().map(Ended::Escalated).collect()
+        let edge = known.edge(&self.edge);
+        match edge.barred(&self.claim, edge.last_iteration()) {
+            None => vec![self.note(edge, role.clone(), Otherwise::Reject)],
+            Some(_) => vec![],
+        }
     }
 }

@@ -47,7 +47,8 @@ impl Slice for CreateFeature {
         if known.has(&feature) {
             return Err(Refused::FeatureExists { feature });
         }
-        let is_wrong = |on: &&FeatureRef| **on == feature || !known.has(on);
+        let is_wrong =
+            |on: &&FeatureRef| **on == feature || on.project != feature.project || !known.has(on);
         let wrong: Vec<_> = dependencies.iter().filter(is_wrong).cloned().collect();
         if !wrong.is_empty() {
             return Err(Refused::UnknownDependency { features: wrong });
@@ -110,6 +111,9 @@ impl Slice for CreateFeature {
             given(events![initialized(multi())])
                 .when(create(PAY, &[PAY]))
                 .then_rejected(unknown(PAY)),
+            given(events![initialized(multi()), created("other/REQ-F-AUTH-001")])
+                .when(create(PAY, &["other/REQ-F-AUTH-001"]))
+                .then_rejected(unknown("other/REQ-F-AUTH-001")),
             given(events![initialized(single())])
                 .when(CreateFeature { time_box_ms: Some(1), priority: -1, ..create(AUTH, &[]) })
                 .then([FeatureCreated {

@@ -42,6 +42,9 @@ impl Slice for CreateRelease {
     fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ReleaseCreated>, Refused> {
         let Self { project, version, agent, features, notes, dry_run } = self.clone();
         let features: Vec<FeatureRef> = features.into();
+        if let Some(other) = features.iter().find(|it| it.project != project) {
+            return Err(Refused::UnknownFeature { feature: other.clone() });
+        }
         features.iter().try_for_each(|feature| state.known.feature(feature).map(drop))?;
         if state.exists {
             return Err(Refused::ReleaseExists { version });
@@ -96,6 +99,10 @@ impl Slice for CreateRelease {
             given(ready())
                 .when(CreateRelease { dry_run: true, ..release(&[AUTH]) })
                 .then_rejected(open(AUTH)),
+            done()
+                .and(events![created("other/REQ-F-AUTH-001")])
+                .when(release(&["other/REQ-F-AUTH-001"]))
+                .then_rejected(Refused::UnknownFeature { feature: id("other/REQ-F-AUTH-001") }),
             given([]).when(release(&[])).then([released(&[])]),
         ]
     }

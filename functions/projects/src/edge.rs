@@ -63,10 +63,12 @@ pub struct Edge {
     run: u32,
     stuck_after: u32,
     pub iteration: Option<Iteration>,
+    /// Whether it is written that the last iterations are a plateau.
+    stuck: bool,
     pending: Option<Pending>,
     reviews: BTreeMap<Reviewed, ReviewDecision>,
-    /// The claims and iterations for which a convergence was barred.
-    escalated: Vec<(ClaimId, u32)>,
+    /// What followed when a role that may not converge tried to, for each claim and iteration.
+    barred: BTreeMap<(ClaimId, u32), Otherwise>,
     /// The children, and of each whether the edge waits for it, and whether it is folded back.
     spawns: BTreeMap<FeatureRef, (bool, bool)>,
     converged: bool,
@@ -86,9 +88,10 @@ impl Edge {
         run: 1,
         stuck_after: 0,
         iteration: None,
+        stuck: false,
         pending: None,
         reviews: BTreeMap::new(),
-        escalated: Vec::new(),
+        barred: BTreeMap::new(),
         spawns: BTreeMap::new(),
         converged: false,
     };
@@ -120,8 +123,13 @@ impl Edge {
             claim, iteration: number, status, delta, artifact, req_keys, ..
         } = done;
         let same = self.next_same(delta);
+        self.stuck &= same > 1;
         let sha256 = artifact.map(|artifact| artifact.sha256);
         self.iteration = Some(Iteration { claim, number, status, delta, same, sha256, req_keys });
+    }
+
+    pub(crate) fn get_stuck(&mut self) {
+        self.stuck = true;
     }
 
     pub(crate) fn ask(&mut self) {
@@ -138,7 +146,7 @@ impl Edge {
         if escalated.action == Otherwise::Escalate {
             self.pending = Some(Pending::Escalation(escalated.convergence));
         }
-        self.escalated.push((escalated.claim, escalated.iteration));
+        self.barred.insert((escalated.claim, escalated.iteration), escalated.action);
     }
 
     pub(crate) fn spawn(&mut self, spawn: SpawnCreated) {
@@ -159,7 +167,7 @@ impl Edge {
 
     pub(crate) fn reopen(&mut self, run: u32) {
         (self.run, self.converged) = (run, false);
-        (self.iteration, self.pending) = (None, None);
+        (self.iteration, self.pending, self.stuck) = (None, None, false);
     }
 
     // What decisions ask.
@@ -231,15 +239,22 @@ impl Edge {
     /// # Errors
     /// [`Refused::StaleClaim`], [`Refused::NotYourClaim`]
     pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Refused> {
-        let Some(claim) = self.current().filter(|claim| claim.id == *id) else {
-            return Err(Refused::StaleClaim { claim: id.clone() });
-        };
+        let claim = self.check_current(id)?;
         match &claim.principal {
             Some(principal) if context.principal.as_ref() != Some(principal) => {
                 Err(Refused::NotYourClaim { claim: id.clone() })
             }
             _ => Ok(claim),
         }
+    }
+
+    /// Checks that the current claim has this id.
+    ///
+    /// # Errors
+    /// [`Refused::StaleClaim`]
+    pub fn check_current(&self, id: &ClaimId) -> Result<&Claim, Refused> {
+        let claim = self.current().filter(|claim| claim.id == *id);
+        claim.ok_or_else(|| Refused::StaleClaim { claim: id.clone() })
     }
 
     /// Whether a person has to look before work goes on.
@@ -257,10 +272,10 @@ impl Edge {
         }
     }
 
-    /// Whether the claim was barred from converging this iteration before.
+    /// What followed when this claim tried to converge this iteration before, in a role that may not.
     #[must_use]
-    pub fn was_barred(&self, claim: &ClaimId, iteration: u32) -> bool {
-        self.escalated.iter().any(|(of, number)| of == claim && *number == iteration)
+    pub fn barred(&self, claim: &ClaimId, iteration: u32) -> Option<Otherwise> {
+        self.barred.get(&(claim.clone(), iteration)).copied()
     }
 
     /// The number of the last iteration of the run; 0 without any.
@@ -276,10 +291,11 @@ impl Edge {
         before.map_or(1, |iteration| iteration.same + 1)
     }
 
-    /// Whether the next iteration, with this delta, shows that work is stuck. It is so once for a plateau.
+    /// Whether the next iteration, with this delta, shows that work is stuck, and this is not written yet.
     #[must_use]
     pub fn gets_stuck(&self, delta: u32) -> bool {
-        delta > 0 && self.next_same(delta) == self.stuck_after
+        let same = self.next_same(delta);
+        delta > 0 && same >= self.stuck_after && !(self.stuck && same > 1)
     }
 
     /// What a person would look at now; iteration 0 if there is none.

@@ -167,7 +167,8 @@ pub struct IterationCompleted {
     pub req_keys: Vec<ReqKey>,
 }
 
-/// Several iterations in succession failed as many checks: somebody else has to look. A spawned feature may name the intent.
+/// Several iterations in succession failed as many checks: somebody else has to look. A spawned feature may name the
+/// intent.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct EdgeStuck {
     #[tag(key = "edge", partition)]
@@ -207,7 +208,7 @@ pub struct ReviewCompleted {
     pub feedback: String,
 }
 
-/// A role that may not converge the edge has tried to.
+/// A role that may not converge the edge has tried to. A person has to look if `action` is to escalate.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ConvergenceEscalated {
     #[tag(key = "edge", partition)]
@@ -266,7 +267,7 @@ pub struct EdgeConverged {
     pub convergence: Convergence,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub req_keys: Vec<ReqKey>,
-    /// Whether it was the last edge of the feature.
+    /// Whether it was the last edge of the feature, by the rules that the feature had then.
     pub completes_feature: bool,
 }
 
@@ -280,11 +281,12 @@ pub struct EdgeReopened {
     /// The run that begins.
     pub run: u32,
     pub reason: String,
-    /// Whether the feature was done.
+    /// Whether the feature was done, by the rules that it had then.
     pub reopens_feature: bool,
 }
 
-/// An agent did not get an edge, because another one holds it. It lies in a partition of the loser's own, where it disturbs no holder.
+/// An agent did not get an edge, because another one holds it. It lies in a partition of the loser's own, where it
+/// disturbs no holder.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "attempt", partition, value = format!("{edge}/{agent}"))]
 pub struct ClaimRejected {

@@ -6,13 +6,15 @@
 
 use ringfence::prelude::*;
 
-use crate::{ClaimExpired, DetectedBy, EdgeRef, Known, OfEdge, Projects};
+use crate::{AgentId, ClaimExpired, DetectedBy, EdgeRef, Known, OfEdge, Projects};
 
 /// Ends the claim of this epoch, if its lease is over.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ExpireClaim {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    /// Who has looked. The event names the agent whose claim it was.
+    pub agent: AgentId,
     /// Of the claim that looks overdue.
     pub epoch: u64,
 }
@@ -25,7 +27,7 @@ impl Slice for ExpireClaim {
     type Rejection = Never;
 
     fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<ClaimExpired>, Never> {
-        let Self { edge: of, epoch } = self.clone();
+        let Self { edge: of, epoch, .. } = self.clone();
         let edge = known.edge(&of);
         let overdue =
             edge.current().filter(|it| it.epoch == epoch && edge.is_overdue(context.now_ms));
@@ -44,7 +46,7 @@ impl Slice for ExpireClaim {
         use crate::facts::{DESIGN_CODE, claim_expired, converged, released, started};
         use crate::{EdgeStarted, GRACE_MS, LEASE_MS};
 
-        let expire = |epoch| ExpireClaim { edge: id(DESIGN_CODE), epoch };
+        let expire = |epoch| ExpireClaim { edge: id(DESIGN_CODE), agent: id("sweep"), epoch };
         let late = LEASE_MS + GRACE_MS;
         let overdue = || given(events![started("ada", "c1", 1)]).wait(late + 1);
         vec![

@@ -67,6 +67,21 @@ impl Slice for InitProject {
                 "a comes after itself",
             ),
             bad(
+                edges(vec![edge_rule("a", &[]), edge_rule("b", &["a", "a"])]),
+                "edges",
+                "b comes after a twice",
+            ),
+            bad(
+                edges(vec![edge_rule("requirements_design", &[])]),
+                "authority",
+                "names the edge design_code, which the graph lacks",
+            ),
+            bad(
+                Config { roles: [("x".repeat(129), id("human"))].into(), ..multi() },
+                "roles",
+                "may have 200 entries, whose names have 1 to 128 bytes each",
+            ),
+            bad(
                 Config { lease_ms: LEASE_MS_MAX + 1, ..multi() },
                 "leaseMs",
                 "must be 1000 to 86400000, is 86400001",

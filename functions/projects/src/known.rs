@@ -183,7 +183,7 @@ reads! {
 /// What is known of projects, features and edges.
 #[derive(Default)]
 pub struct Known {
-    /// The configuration, and how often it was changed, from 1 on.
+    /// The configuration and its version, which begins with 1.
     project: Option<(Config, u64)>,
     features: BTreeMap<FeatureRef, Feature>,
     edges: BTreeMap<EdgeRef, Edge>,
@@ -254,8 +254,8 @@ impl Known {
             Fact::ClaimRejected(ClaimRejected { epoch, .. }) => {
                 self.refused.insert(epoch);
             }
+            Fact::EdgeStuck(stuck) => self.edge_mut(&stuck.edge).get_stuck(),
             Fact::ClaimRenewed(_)
-            | Fact::EdgeStuck(_)
             | Fact::IntentRaised(_)
             | Fact::GapsValidated(_)
             | Fact::CheckpointCreated(_)

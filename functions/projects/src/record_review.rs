@@ -48,15 +48,16 @@ impl Slice for RecordReview {
         let reviewer = who(context, &agent);
         known.of_human(project, &reviewer)?;
         let reviewed = (run, iteration, sha256.clone());
-        if edge.review_of(&reviewed).is_some() {
+        // Somebody may ask again for what was decided.
+        if edge.review_of(&reviewed).is_some() && !edge.awaits_review() {
             return Err(Refused::AlreadyDecided);
+        }
+        if edge.reviewed() != reviewed {
+            return Err(Refused::stale_review(edge.reviewed()));
         }
         let escalated = edge.escalated();
         if edge.iteration.is_none() && escalated.is_none() {
             return Err(Refused::NothingToReview);
-        }
-        if edge.reviewed() != reviewed {
-            return Err(Refused::stale_review(edge.reviewed()));
         }
         let is_passed = edge.iteration.as_ref().is_some_and(|it| it.delta == 0);
         let ends = decision == ReviewDecision::Approved
@@ -142,7 +143,25 @@ impl Slice for RecordReview {
             given(ready_in(multi()))
                 .and(events![started("ada", "c1", 1)])
                 .when(approve(1))
+                .then_rejected(Refused::stale_review((1, 0, None))),
+            given(ready_in(multi()))
+                .and(events![started("ada", "c1", 1)])
+                .when(RecordReview { sha256: None, ..approve(0) })
                 .then_rejected(Refused::NothingToReview),
+            // After a reopening the review of the run before comes too late.
+            worked(0)
+                .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
+                .when(approve(1))
+                .then_rejected(Refused::stale_review((2, 0, None))),
+            // The holder asks again for what was decided, and so does a role that may not converge.
+            worked(1)
+                .and(events![review_requested(1), reviewed(1), review_requested(1)])
+                .when(object(1))
+                .then([Recorded::Review(reviewed(1))]),
+            worked(0)
+                .and(events![reviewed(1), barred(Otherwise::Escalate)])
+                .when(approve(1))
+                .then([approved(1), ended()]),
             // The caller counts, and not the agent that the command names.
             worked(0).when(approve(1)).by("ada").then_rejected(Refused::NotAllowed),
             // The edge was converged meanwhile; the review is kept.

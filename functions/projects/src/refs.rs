@@ -61,7 +61,7 @@ pub struct FeatureId(Id);
 text_type!(
     FeatureId,
     "the name of a feature: REQ, a word of A-Z, words of A-Z 0-9, and a number of at least three digits, \
-     joined by -, such as REQ-F-AUTH-001"
+     joined by -, at most 64 characters, such as REQ-F-AUTH-001"
 );
 
 impl FeatureId {
@@ -121,7 +121,10 @@ pub struct FeatureRef {
     pub feature: FeatureId,
 }
 
-text_type!(FeatureRef, "a feature of a project: <project>/<feature>, such as shop/REQ-F-AUTH-001");
+text_type!(
+    FeatureRef,
+    "a feature of a project: <project>/<feature>, each with at most 64 characters, such as shop/REQ-F-AUTH-001"
+);
 
 impl FeatureRef {
     fn parse(text: &str) -> Option<Self> {
@@ -152,7 +155,8 @@ pub struct EdgeRef {
 
 text_type!(
     EdgeRef,
-    "an edge of a feature: <project>/<feature>/<edge>, such as shop/REQ-F-AUTH-001/design_code"
+    "an edge of a feature: <project>/<feature>/<edge>, each with at most 64 characters, such \
+     as shop/REQ-F-AUTH-001/design_code"
 );
 
 impl EdgeRef {
@@ -267,8 +271,8 @@ mod tests {
             is::<EdgeRef>(wrong, false);
         }
         let error = "shop".parse::<FeatureRef>().unwrap_err().to_string();
-        let expected =
-            "must be a feature of a project: <project>/<feature>, such as shop/REQ-F-AUTH-001";
+        let expected = "must be a feature of a project: <project>/<feature>, each with at most 64 \
+                        characters, such as shop/REQ-F-AUTH-001";
         assert_eq!(error, expected);
     }
 

@@ -24,7 +24,7 @@ pub enum Refused {
     ProjectExists { project: ProjectId },
     #[error("{field} {problem}")]
     BadConfig { field: String, problem: String },
-    #[error("only who has the role human may do this")]
+    #[error("only a caller with the role human may do this")]
     NotAllowed,
 
     #[error("feature {feature} exists")]
@@ -35,7 +35,7 @@ pub enum Refused {
     TooManyDependencies { limit: usize },
     #[error("`reachable` must also name {}", list(.missing))]
     ReachableIncomplete { missing: Vec<FeatureRef> },
-    #[error("{on} waits for {feature} already")]
+    #[error("{feature} would wait for itself through {on}")]
     DependencyCycle { feature: FeatureRef, on: FeatureRef },
 
     #[error("in single mode the agent is `primary`")]
@@ -76,20 +76,22 @@ pub enum Refused {
     IterationOutOfOrder { expected: u32 },
     #[error("{failed} required checks failed")]
     DeltaDiffers { failed: u32 },
-    #[error("the last iteration is not converged")]
+    #[error("required checks fail, or no iteration says that it is converged")]
     NotConverged,
     #[error("there is no iteration to look at")]
     NothingToReview,
     #[error("this was decided before")]
     AlreadyDecided,
-    #[error("this is not the last iteration any more")]
+    #[error(
+        "the work to look at is iteration {iteration} of run {run}, with the artefact that this answer names"
+    )]
     StaleReview {
         run: u32,
         iteration: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         sha256: Option<Sha256>,
     },
-    #[error("a person has to approve iteration {iteration} first")]
+    #[error("a person has to approve iteration {iteration} of run {run} first")]
     ReviewRequired { run: u32, iteration: u32 },
     #[error("only a spike, a discovery or a poc is a question")]
     NotAQuestion,
@@ -101,12 +103,12 @@ pub enum Refused {
         role: Option<RoleName>,
     },
 
-    #[error(
-        "a child may not be more than {limit} generations away from a feature without a parent"
-    )]
+    #[error("a child is at most {limit} levels below a feature without a parent")]
     TooDeep { limit: u32 },
     #[error("the time box of a child may have at most the {limit_ms} ms of its parent's")]
     TimeBoxTooLong { limit_ms: u64 },
+    #[error("a child is of its parent's project {project}")]
+    OtherProject { project: ProjectId },
     #[error("{child} was not born at this edge")]
     UnknownSpawn { child: FeatureRef },
     #[error("{child} is not done, and its time box is not over")]

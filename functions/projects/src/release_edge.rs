@@ -59,6 +59,9 @@ impl Slice for ReleaseEdge {
                 .and(events![released("ada", "c1"), started("bob", "c2", 2)])
                 .when(release("ada", "c3"))
                 .then_rejected(Refused::StaleClaim { claim: id("c3") }),
+            by_ada()
+                .when(release("bob", "b1"))
+                .then_rejected(Refused::StaleClaim { claim: id("b1") }),
         ]
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     OfEdgeFeaturesAndProject, Projects, Refused, SpawnCreated,
 };
 
-/// How many generations a child is away at most from a feature without a parent.
+/// How many levels a child is at most below a feature without a parent.
 pub const DEPTH_MAX: u32 = 3;
 
 /// Creates a feature at an edge.
@@ -57,7 +57,7 @@ impl Slice for SpawnFeature {
         let project = &of.feature.project;
         let (config, version) = known.project(project)?;
         if child.project != *project {
-            return Err(Refused::UnknownProject { project: child.project });
+            return Err(Refused::OtherProject { project: project.clone() });
         }
         let (parent, _, edge) = known.edge_of(&of)?;
         edge.check_claim(&claim, context)?;
@@ -149,7 +149,7 @@ impl Slice for SpawnFeature {
             by_ada().when(spawn(AUTH)).then_rejected(Refused::FeatureExists { feature: id(AUTH) }),
             by_ada()
                 .when(spawn("other/REQ-F-SEARCH-001"))
-                .then_rejected(Refused::UnknownProject { project: id("other") }),
+                .then_rejected(Refused::OtherProject { project: id("shop") }),
             under(FeatureCreated { depth: 2, ..created(AUTH) })
                 .when(spawn(SEARCH))
                 .then([spawned(), Spawned::Feature(FeatureCreated { depth: 3, ..born() })]),

@@ -34,6 +34,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(8);
 const TIME_DEFAULT: Duration = Duration::from_secs(50);
 /// How long one command may take, in milliseconds, so that one that fails leaves time to the others.
 const COMMAND_MS: u64 = 5_000;
+/// The agent of the commands.
+const AGENT: &str = "sweep";
 
 /// The function.
 pub struct SweepClaims;
@@ -176,7 +178,8 @@ impl<L: EventLog> Sweep<'_, L> {
         let now_ms = self.clock.now_ms();
         let Some(holder) = holding.overdue(now_ms) else { return Ok(false) };
         let edge = id.parse().map_err(|error| chain(&error))?;
-        let command = ExpireClaim { edge, epoch: holder.epoch };
+        let agent = AGENT.parse().map_err(|error| chain(&error))?;
+        let command = ExpireClaim { edge, agent, epoch: holder.epoch };
         let mut metadata = Metadata::default();
         for mark in ["commandId", "correlationId", "causationId"] {
             metadata.insert(mark, self.run).map_err(|error| chain(&error))?;

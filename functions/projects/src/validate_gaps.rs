@@ -3,6 +3,8 @@
 //! Whoever compares them names the set of gaps by its hash. The boundary is that set, so the same gaps raise one
 //! intent, however often they are found.
 
+use std::collections::BTreeSet;
+
 use ringfence::{Text, prelude::*};
 
 use crate::{
@@ -38,14 +40,14 @@ fn intent(gaps: &Sha256) -> IntentId {
 impl Slice for ValidateGaps {
     const NAME: &'static str = "validate-gaps";
     type Context = Projects;
-    /// The state of the project that was compared last, if the set was found before.
-    type State = Option<String>;
+    /// The states of the project in which the set was found before.
+    type State = BTreeSet<String>;
     type Writes = Validated;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        before: &Option<String>,
+        before: &BTreeSet<String>,
         _: &CommandContext,
     ) -> Result<Vec<Validated>, Refused> {
         let Self { project, gaps, agent, as_of, counts } = self.clone();
@@ -55,10 +57,10 @@ impl Slice for ValidateGaps {
             return Err(Refused::CountsDiffer { sum });
         }
         let (intent, as_of) = (intent(&gaps), String::from(as_of));
-        if before.as_ref() == Some(&as_of) {
+        if before.contains(&as_of) {
             return Ok(vec![]);
         }
-        let raised = (before.is_none() && full < total).then(|| {
+        let raised = (before.is_empty() && full < total).then(|| {
             let reason = format!("{partial} requirements are met in part, {none} not at all");
             let (project, intent, agent) = (project.clone(), intent.clone(), agent.clone());
             Validated::Intent(IntentRaised { project, intent, agent, reason })
@@ -102,6 +104,10 @@ impl Slice for ValidateGaps {
             given(events![validated("monday", some()), raised()])
                 .when(validate("tuesday", some()))
                 .then([Validated::Gaps(validated("tuesday", some()))]),
+            given(events![validated("monday", some()), raised(), validated("tuesday", some())])
+                .when(validate("monday", some()))
+                .then_nothing(),
+            // A set without gaps raises nothing.
             given([])
                 .when(validate("monday", counts(10, 0, 0)))
                 .then([Validated::Gaps(validated("monday", counts(10, 0, 0)))]),
@@ -115,10 +121,10 @@ impl Slice for ValidateGaps {
 impl DcbSlice for ValidateGaps {
     type Reads = OfIntent;
 
-    fn evolve(before: Option<String>, OfIntent(told): OfIntent) -> Option<String> {
-        match told.fact {
-            Fact::GapsValidated(validated) => Some(validated.as_of),
-            _ => before,
+    fn evolve(mut before: BTreeSet<String>, OfIntent(told): OfIntent) -> BTreeSet<String> {
+        if let Fact::GapsValidated(validated) = told.fact {
+            before.insert(validated.as_of);
         }
+        before
     }
 }

@@ -11,11 +11,15 @@ use projects::expire_claim::ExpireClaim;
 use projects::facts::{checks, hash, multi};
 use projects::force_release::ForceRelease;
 use projects::init_project::InitProject;
+use projects::record_review::RecordReview;
 use projects::release_edge::ReleaseEdge;
 use projects::renew_claim::RenewClaim;
 use projects::reopen_edge::ReopenEdge;
+use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
-use projects::{AgentId, ClaimId, Config, Convergence, EdgeRef, Kind, LEASE_MS_MIN, Status};
+use projects::{
+    AgentId, ClaimId, Config, Convergence, EdgeRef, Kind, LEASE_MS_MIN, ReviewDecision, Status,
+};
 use ringfence::kit::id;
 use ringfence::{List, SequencedEvent};
 use ringfence_dynamo::Random;
@@ -76,8 +80,21 @@ pub(crate) fn command(random: &mut Random) -> Command {
             Command::ConvergeEdge(ConvergeEdge { edge, agent, claim, convergence })
         }
         11 => Command::ReleaseEdge(ReleaseEdge { edge, agent, claim, reason }),
-        12 => Command::ExpireClaim(ExpireClaim { edge, epoch: 1 + random.below(3) }),
-        13 => Command::RenewClaim(RenewClaim { edge, agent, claim }),
+        12 => Command::ExpireClaim(ExpireClaim { edge, agent, epoch: 1 + random.below(3) }),
+        13 if random.chance(50) => Command::RenewClaim(RenewClaim { edge, agent, claim }),
+        13 if random.chance(50) => Command::RequestReview(RequestReview { edge, agent, claim }),
+        13 => Command::RecordReview(RecordReview {
+            edge,
+            agent: id("eve"),
+            run: 1,
+            iteration: u32::try_from(1 + random.below(2)).unwrap_or(1),
+            sha256: None,
+            decision: match random.below(2) {
+                0 => ReviewDecision::Approved,
+                _ => ReviewDecision::ChangesRequested,
+            },
+            feedback: id("read"),
+        }),
         14 if random.chance(50) => Command::ReopenEdge(ReopenEdge { edge, agent, reason }),
         14 => Command::ForceRelease(ForceRelease { edge, agent: id("eve"), reason }),
         _ => Command::SpawnFeature(SpawnFeature {
@@ -102,6 +119,8 @@ struct Edge<'e> {
     epoch: u64,
     /// The claim that is current.
     claim: Option<&'e str>,
+    /// The one that has expired, until another one follows. It can be taken back.
+    expired: Option<&'e str>,
 }
 
 /// Checks, of the events in order of partition and slot, that the claims of an edge are numbered from 1 on, that none
@@ -129,15 +148,21 @@ pub(crate) fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), Str
                 if let Some(current) = edge.claim {
                     return wrong(format!("{current} holds the edge"));
                 }
-                *edge = Edge { epoch: edge.epoch + 1, claim: Some(claim) };
+                *edge = Edge { epoch: edge.epoch + 1, claim: Some(claim), expired: None };
             }
             "ClaimRejected" => {}
+            // A review ends the edge under its latest claim, which may have been given back.
+            "EdgeConverged" if data["agent"] == "eve" => edge.claim = None,
+            "EdgeReleased" if data["forcedBy"].is_string() && edge.expired == Some(claim) => {
+                edge.expired = None;
+            }
             end => {
                 if edge.claim != Some(claim) {
                     return wrong(format!("{claim} works, {:?} holds the edge", edge.claim));
                 }
                 if ["EdgeReleased", "ClaimExpired", "EdgeConverged"].contains(&end) {
                     edge.claim = None;
+                    edge.expired = (end == "ClaimExpired").then_some(claim);
                 }
             }
         }
@@ -175,6 +200,7 @@ fn claims_that_overlap_or_work_after_their_end_are_noticed() {
         // The number begins again.
         events![one(), released("ada", "c1"), started("bob", "c2", 1)],
         events![two()],
+        events![one(), claim_expired("ada", "c1", 1), released("ada", "c1")],
         // Work of a claim that is over, or of another one.
         events![one(), released("ada", "c1"), iterated("c1", 1, 1)],
         events![one(), claim_expired("ada", "c1", 1), two(), iterated("c1", 1, 1)],

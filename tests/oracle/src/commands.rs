@@ -19,9 +19,11 @@ use projects::create_feature::CreateFeature;
 use projects::expire_claim::ExpireClaim;
 use projects::force_release::ForceRelease;
 use projects::init_project::InitProject;
+use projects::record_review::RecordReview;
 use projects::release_edge::ReleaseEdge;
 use projects::renew_claim::RenewClaim;
 use projects::reopen_edge::ReopenEdge;
+use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
 use ringfence::kit::id;
 use ringfence::{
@@ -160,9 +162,11 @@ commands!(
     PassGate,
     PlaceOrder,
     RecordProductDemand,
+    RecordReview,
     ReleaseEdge,
     RenewClaim,
     ReopenEdge,
+    RequestReview,
     SpawnFeature,
     SubscribeStudent,
     SyncCatalogProduct,

@@ -212,7 +212,7 @@ impl World {
             Step::Expire(n) => {
                 let edge = edge(n);
                 let epoch = self.all().edge(&edge).latest().map_or(0, |claim| claim.epoch);
-                self.decide(ExpireClaim { edge, epoch });
+                self.decide(ExpireClaim { edge, agent, epoch });
             }
             Step::Reopen(n) => {
                 self.decide(ReopenEdge { edge: edge(n), agent, reason: id("it does not work") });

@@ -141,7 +141,7 @@ async fn work_on_an_edge_is_one_conditional_put() {
     let (edge, agent, claim) = (id(DESIGN_CODE), id("ada"), id("c1"));
     let release = ReleaseEdge { edge, agent, claim, reason: id("done for today") };
     assert_eq!(cold(by_ada(), release, &["EdgeReleased"]).await, put);
-    let expire = ExpireClaim { edge: id(DESIGN_CODE), epoch: 1 };
+    let expire = ExpireClaim { edge: id(DESIGN_CODE), agent: id("sweep"), epoch: 1 };
     let late = LEASE_MS + GRACE_MS + 1_000;
     assert_eq!(cost(by_ada(), vec![], late, expire, Ok(&["ClaimExpired"])).await, put);
     let worked = || and(by_ada(), events![iterated("c1", 1, 0)]);
