@@ -100,3 +100,24 @@ impl Lease {
         self.suspended_until_ms.is_some()
     }
 }
+
+#[test]
+fn a_lease_that_stood_still_for_a_week_begins_anew_with_each_event() {
+    use crate::LEASE_MS;
+    use crate::facts::{renewed, review_requested, reviewed, started};
+
+    let mut lease = Lease::NEW;
+    lease.follow(&Fact::EdgeStarted(started("ada", "c1", 1)), 0);
+    assert_eq!(lease.until_ms(), Some(LEASE_MS));
+    lease.follow(&Fact::ReviewRequested(review_requested(1)), 1_000);
+    let until_ms = 1_000 + REVIEW_MS;
+    assert_eq!(lease.until_ms(), Some(until_ms + LEASE_MS));
+    for (at_ms, from_ms) in [(2_000, until_ms), (until_ms + 3_000, until_ms + 3_000)] {
+        lease.follow(&Fact::ClaimRenewed(renewed("ada", "c1")), at_ms);
+        assert_eq!(lease.until_ms(), Some(from_ms + LEASE_MS), "renewed at {at_ms}");
+    }
+    // A person has looked late, which gives no more time.
+    lease.follow(&Fact::ReviewCompleted(reviewed(1)), until_ms + 4_000);
+    assert_eq!(lease.until_ms(), Some(until_ms + 3_000 + LEASE_MS));
+    assert!(!lease.is_suspended());
+}

@@ -176,7 +176,7 @@ fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
         notes: String::new(),
     };
     let row = |n: u64, event_type: &str, about: &str, agent: &str, summary: &str| EventRow {
-        event: format!("$tagless/{n}"),
+        event: format!("dcb/{n}"),
         event_type: event_type.to_owned(),
         at_ms: BEGIN_MS + 1_000 * (n - 1),
         about: about.to_owned(),
@@ -189,15 +189,12 @@ fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
         .wait(1_000)
         .and(events![release])
         .then::<ProjectEvents>([
-            ("shop/agent/ada/2024-06-23T00:00:00.000Z/$tagless/1", started_row()),
-            ("shop/agent/eve/2024-06-23T00:00:01.000Z/$tagless/2", released_row()),
-            (
-                "shop/edge/REQ-F-AUTH-001/design_code/2024-06-23T00:00:00.000Z/$tagless/1",
-                started_row(),
-            ),
-            ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:00.000Z/$tagless/1", started_row()),
-            ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:01.000Z/$tagless/2", released_row()),
-            ("shop/type/EdgeStarted/2024-06-23T00:00:00.000Z/$tagless/1", started_row()),
-            ("shop/type/ReleaseCreated/2024-06-23T00:00:01.000Z/$tagless/2", released_row()),
+            ("shop/agent/ada/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("shop/agent/eve/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
+            ("shop/edge/REQ-F-AUTH-001/design_code/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
+            ("shop/type/EdgeStarted/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("shop/type/ReleaseCreated/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
         ]);
 }

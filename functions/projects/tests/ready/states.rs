@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use projects::claim_edge::ClaimEdge;
-use projects::facts::multi;
+use projects::facts::{AUTH, created, multi};
 use projects::views::Holding;
 use projects::views::project_claims::ProjectClaims;
-use projects::views::project_features::ProjectFeatures;
-use projects::{Features, OnExpiry, ProjectState, Rules, ready, status};
+use projects::views::project_features::{EdgeRow, FeatureRow, ProjectFeatures};
+use projects::{FeatureCreated, Features, OnExpiry, ProjectState, Rules, ready, status};
+use ringfence::kit::id;
 use ringfence_views::{View, fold};
 
 use crate::world::{Step, World};
@@ -68,6 +69,34 @@ fn an_edge_is_ready_if_a_claim_would_get_it_and_no_person_has_to_look() {
         }
     }
     assert!(states.len() > 3_000, "{} states", states.len());
+}
+
+#[test]
+fn time_boxes_come_first_then_what_is_almost_done_then_priority_and_age() {
+    let definition =
+        |time_box_ms, priority| FeatureCreated { time_box_ms, priority, ..created(AUTH) };
+    let done = EdgeRow { converged_ms: Some(1), ..EdgeRow::default() };
+    let row = |name: &str, definition: FeatureCreated, created_ms, edges: &[&str]| {
+        let id_text = format!("shop/REQ-F-{name}-001");
+        let definition = Some(FeatureCreated { feature: id(&id_text), ..definition });
+        let edges = edges.iter().map(|edge| (id(edge), done.clone())).collect();
+        let created_ms = Some(created_ms);
+        (id_text, FeatureRow { definition, created_ms, edges, ..FeatureRow::default() })
+    };
+    let features = Features::from([
+        row("A-OLD", definition(None, 0), 10, &[]),
+        row("B-URGENT", definition(None, 1), 20, &[]),
+        row("C-ALMOST", definition(None, 0), 30, &["requirements_design"]),
+        row("D-BOX", definition(Some(500), 0), 40, &[]),
+        row("E-BOX", definition(Some(400), 0), 50, &[]),
+        row("F-OLDEST", definition(None, 0), 1, &[]),
+        row("G-DONE", definition(None, 9), 1, &["requirements_design", "design_code"]),
+    ]);
+    let found = ready(&features, 100);
+    let names: Vec<_> = found.iter().map(|it| it.edge.feature.feature.to_string()).collect();
+    let order = ["E-BOX", "D-BOX", "C-ALMOST", "B-URGENT", "F-OLDEST", "A-OLD"];
+    assert_eq!(names, order.map(|name| format!("REQ-F-{name}-001")));
+    assert_eq!((found[0].time_box_until_ms, found[2].edges_left), (Some(450), 1));
 }
 
 #[test]
