@@ -7,9 +7,15 @@ use projects::add_dependency::AddDependency;
 use projects::claim_edge::ClaimEdge;
 use projects::complete_iteration::CompleteIteration;
 use projects::converge_edge::ConvergeEdge;
-use projects::facts::{artifact, checks, created, edge_rule, hash, initialized, multi};
+use projects::facts::{
+    AUTH, REQUIREMENTS_DESIGN, SEARCH, artifact, checks, created, edge_rule, hash, initialized,
+    multi,
+};
+use projects::init_project::InitProject;
+use projects::spawn_feature::SpawnFeature;
 use projects::{
-    Config, Convergence, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, Status,
+    Config, Convergence, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, Kind,
+    Rules, Status,
 };
 use ringfence::kit::id;
 use ringfence::{DcbSlice, List, NewEvent, Outcome, events};
@@ -58,6 +64,61 @@ async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
     }
     assert_eq!(stack.of_type("EdgeStarted").await.len(), ROUNDS);
     assert_eq!(stack.of_type("ClaimRejected").await.len(), ROUNDS * (AGENTS - 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_begins_once_and_a_child_is_born_once() {
+    let stack = Stack::start().await;
+    let begin = async |lease_ms| {
+        let config = Config { lease_ms, ..multi() };
+        let init = InitProject { project: id("shop"), agent: id("eve"), config };
+        came(&stack.run(&stack.running_log(), &init).await)
+    };
+    let ended = join_all([1_000, 2_000, 3_000].map(begin)).await;
+    let begun = ended.iter().filter(|it| it.is_ok()).count();
+    let refused = ended.iter().filter(|it| **it == Err("ProjectExists".to_owned())).count();
+    assert_eq!((begun, refused), (1, 2), "{ended:?}");
+
+    let edges = [REQUIREMENTS_DESIGN, "shop/REQ-F-PAY-001/requirements_design"].map(id::<EdgeRef>);
+    for edge in edges.clone() {
+        stack.seed(events![created(&edge.feature.to_string())]).await;
+        is(&stack, &stack.running_log(), &claim(&edge, 1, &[]), "EdgeStarted").await;
+    }
+    let spawn = async |edge| {
+        let command = SpawnFeature {
+            edge,
+            agent: id("agent-1"),
+            claim: id("claim-1"),
+            child: id(SEARCH),
+            title: id("What it does"),
+            kind: Kind::Spike,
+            priority: 0,
+            blocks: false,
+            reason: id("nobody knows"),
+            intent: None,
+            time_box_ms: None,
+        };
+        came(&stack.run(&stack.running_log(), &command).await)
+    };
+    let ended = join_all(edges.map(spawn)).await;
+    let refused = ended.iter().filter(|it| **it == Err("FeatureExists".to_owned())).count();
+    assert_eq!(refused, 1, "{ended:?}");
+    assert_eq!(stack.of_type("SpawnCreated").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_of_two_edges_of_a_feature_are_decided_once_each() {
+    let stack = Stack::start().await;
+    let edges = [edge_rule("design", &[]), edge_rule("tests", &[])];
+    let rules = Rules { edges: edges.into(), ..multi().rules() };
+    stack.seed(events![FeatureCreated { rules, ..created(AUTH) }]).await;
+    let run = async |(agent, edge): (usize, &str)| {
+        let command = claim(&id::<FeatureRef>(AUTH).edge(&id(edge)), agent, &[]);
+        stack.run(&stack.running_log(), &command).await
+    };
+    for handled in join_all([(1, "design"), (2, "tests")].map(run)).await {
+        assert_eq!((came(&handled), handled.attempts), (Ok(vec!["EdgeStarted".to_owned()]), 1));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
