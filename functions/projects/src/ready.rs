@@ -63,7 +63,7 @@ pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
     ready
 }
 
-/// How the project stands at this time, in milliseconds since 1970: the first that holds, in the order of [`ProjectState`].
+/// How the project stands at this time, in milliseconds since 1970: the first state of [`ProjectState`] that holds.
 /// `exists` says whether the project has begun.
 #[must_use]
 pub fn status(exists: bool, features: &Features, now_ms: u64) -> ProjectState {

@@ -155,7 +155,10 @@ fn row<R: serde::de::DeserializeOwned>(content: Content) -> Option<R> {
 
 #[test]
 fn a_refusal_names_the_field_and_its_limit() {
-    let request = |project: &str, query: Value| json!({ "pathParameters": { "project": project }, "queryStringParameters": query });
+    let request = |project: &str, query: Value| {
+        let path = json!({ "project": project });
+        json!({ "pathParameters": path, "queryStringParameters": query })
+    };
     let refused = |project, query, detail: &str| {
         let problem = ask(&request(project, query)).expect_err("it is refused").document();
         assert!(problem["detail"].as_str().is_some_and(|it| it.starts_with(detail)), "{problem}");

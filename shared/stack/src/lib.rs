@@ -1,8 +1,8 @@
 //! The lists of a stack.
 //!
-//! A context lists its slices, its views and its other functions, and a stack lists its contexts ([`Members`]). Nothing else
-//! lists them. A [`Visitor`] walks over the lists with the types themselves, so that it can do whatever a
-//! slice can do; [`Stack`] is what a walk finds in plain values.
+//! A context lists its slices, its views and its other functions, and a stack lists its contexts ([`Members`]).
+//! Nothing else lists them. A [`Visitor`] walks over the lists with the types themselves, so that it can do
+//! whatever a slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod names;

@@ -1,6 +1,6 @@
 //! Commands take effect, under a key once, at the expected cost.
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, StoreError};
+use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_document_log::{
     Access, Cache, Category, DocumentError, DocumentSlice, DynamoStore, Load, Store, handle,
 };

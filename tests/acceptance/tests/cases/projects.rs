@@ -77,9 +77,13 @@ impl World {
     }
 
     async fn sweep(&self) -> Swept {
+        self.sweep_for(LONG).await
+    }
+
+    async fn sweep_for(&self, time: Duration) -> Swept {
         let Self { dynamo, catalog, reader, .. } = self;
         Sweep { log: &self.log(), catalog, reader, clock: &dynamo.clock, run: "run-1" }
-            .all(LONG)
+            .all(time)
             .await
     }
 
@@ -121,6 +125,8 @@ async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_n
     }
     world.show(partitions.clone()).await;
     assert_eq!(world.sweep().await, Swept { rows: 3, ..Swept::default() });
+    let late = world.sweep_for(Duration::ZERO).await;
+    assert_eq!(late, Swept { unfinished: true, ..Swept::default() }, "it leaves the rest");
 
     world.dynamo.clock.set(BEGIN_MS + LEASE_MS);
     // The rows do not show this yet.
