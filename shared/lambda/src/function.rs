@@ -161,6 +161,7 @@ impl<H: Handler> Function<H> {
                 causation_id: Some(event.id.to_string()),
                 traceparent: event.meta.text("traceparent").map(str::to_owned),
                 principal: event.meta.text("principal").map(str::to_owned),
+                effective_at: None,
             };
             let mut envelope = self.envelope(surroundings, lambda);
             envelope.cause_ms = ms_of_rfc3339(&event.recorded_at);
@@ -180,8 +181,14 @@ impl<H: Handler> Function<H> {
     }
 
     fn envelope(&self, surroundings: Surroundings, lambda: &Lambda) -> Envelope {
-        let Surroundings { command_id, correlation_id, causation_id, traceparent, principal } =
-            surroundings;
+        let Surroundings {
+            command_id,
+            correlation_id,
+            causation_id,
+            traceparent,
+            principal,
+            effective_at,
+        } = surroundings;
         let idempotency_key = command_id.clone();
         let command_id = command_id.unwrap_or_else(|| self.clock.uuid().to_string());
         let now_ms = self.clock.now_ms();
@@ -192,6 +199,7 @@ impl<H: Handler> Function<H> {
             ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
             ("traceparent", traceparent),
             ("principal", principal.clone()),
+            ("effectiveAt", effective_at),
         ];
         for (key, value) in entries {
             if let Some(value) = value {

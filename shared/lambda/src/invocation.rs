@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{Cause, Slice, TopicEvent, canonical_json, reaction_key};
+use ringfence_dynamo::ms_of_rfc3339;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -20,9 +21,12 @@ use crate::problem::Problem;
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.
 const COMMAND_BYTES_MAX: usize = 350 * 1024;
-/// Longest name that a caller gives (command, correlation and causation id, traceparent, principal),
+/// Longest text that a caller gives beside a command (its ids, traceparent, principal, effective time),
 /// in bytes: each is an attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
+
+/// How a problem names the effective time.
+const EFFECTIVE_AT: &str = "Effective-At (effectiveAt)";
 
 /// The message for a command that is a list, a text or a number.
 const NO_OBJECT: &str = "must be an object";
@@ -57,6 +61,8 @@ pub(crate) struct Surroundings {
     pub(crate) causation_id: Option<String>,
     pub(crate) traceparent: Option<String>,
     pub(crate) principal: Option<String>,
+    /// When what the command tells of was done, if that was before it was sent. No decision looks at it.
+    pub(crate) effective_at: Option<String>,
 }
 
 impl<'t> Payload<'t> {
@@ -216,6 +222,7 @@ impl Surroundings {
             // A malformed one is ignored, as the W3C's Trace Context says.
             traceparent: header("traceparent").filter(|text| is_traceparent(text)),
             principal: None,
+            effective_at: header("effective-at"),
         }
     }
 
@@ -227,6 +234,7 @@ impl Surroundings {
             ("causationId", &self.causation_id),
             ("traceparent", &self.traceparent),
             ("principal", &self.principal),
+            (EFFECTIVE_AT, &self.effective_at),
         ];
         for (field, value) in names {
             let Some(value) = value else { continue };
@@ -239,6 +247,10 @@ impl Surroundings {
         // Only keys of reactions have a slash, so no caller can use up the key of a reaction.
         if self.command_id.as_ref().is_some_and(|id| id.contains('/')) {
             return Err(Problem::malformed(names[0].0, "must not contain /"));
+        }
+        if self.effective_at.as_ref().is_some_and(|text| ms_of_rfc3339(text).is_none()) {
+            let right = "must be a time of RFC 3339, such as 2026-11-22T19:30:00Z";
+            return Err(Problem::malformed(EFFECTIVE_AT, right));
         }
         Ok(())
     }

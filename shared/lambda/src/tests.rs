@@ -213,6 +213,27 @@ fn a_direct_invoke_takes_a_command_with_or_without_surroundings() {
     assert_eq!((&wrong["status"], wrong["accepted"].is_null()), (&json!(400), true));
 }
 
+#[test]
+fn an_effective_time_is_kept_beside_the_events_and_must_be_a_time() {
+    let shop = shop();
+    let time = "2026-11-22T20:30:00+01:00";
+    let headers = json!({ "effective-at": time });
+    let (status, _, body) = http(&shop, request(&order().to_string(), headers));
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(events(&shop).last().unwrap().metadata.text("effectiveAt"), Some(time));
+    let mut command = order();
+    command["orderId"] = "o2".into();
+    let direct = json!({ "command": command, "effectiveAt": time });
+    assert_eq!(invoke(&shop, direct).answer.unwrap()["accepted"], true);
+    assert_eq!(events(&shop).last().unwrap().metadata.text("effectiveAt"), Some(time));
+    for wrong in ["yesterday", "2026-11-22", ""] {
+        let headers = json!({ "effective-at": wrong });
+        let (status, _, body) = http(&shop, request(&order().to_string(), headers));
+        assert_eq!(status, 400, "{wrong}");
+        assert_eq!(body["errors"][0]["field"], "Effective-At (effectiveAt)", "{wrong}");
+    }
+}
+
 fn topic_event(event_type: &str, products: &[&str]) -> Value {
     json!({
         "version": "0",
