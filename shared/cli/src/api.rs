@@ -1,5 +1,6 @@
 //! The HTTP API of a stack, as those use it who give commands.
 
+use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -19,23 +20,40 @@ use tokio::time::timeout;
 
 /// Longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
+/// The header that makes a command take effect once.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The HTTP status of an answer that refuses a command.
+const REFUSED: u16 = 422;
 /// The service that checks the signatures of requests to API Gateway.
 const SERVICE: &str = "execute-api";
 
 /// An HTTP API. Requests to `https://` are signed as API Gateway asks for it by default. Those to `http://` are
 /// not: that is a stack on this machine, which checks nothing.
-pub(crate) struct Api {
+pub struct Api {
     url: String,
     connector: SharedHttpConnector,
     signer: Option<Signer>,
 }
 
 /// An answer of an API.
-pub(crate) struct Answer {
+pub struct Answer {
     /// The HTTP status.
-    pub(crate) status: u16,
+    pub status: u16,
     /// The body.
-    pub(crate) document: Value,
+    pub document: Value,
+}
+
+impl Answer {
+    /// The status of the program that has got the answer: 0 if the command is accepted, 1 if the domain refuses it,
+    /// 2 otherwise.
+    #[must_use]
+    pub fn code(&self) -> ExitCode {
+        match self.status {
+            200..300 => ExitCode::SUCCESS,
+            REFUSED => ExitCode::FAILURE,
+            _ => ExitCode::from(crate::FAILED),
+        }
+    }
 }
 
 struct Signer {
@@ -45,7 +63,10 @@ struct Signer {
 
 impl Api {
     /// The API at a URL, with the Region and the credentials of the environment.
-    pub(crate) async fn at(url: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The URL is of AWS, and the environment has no Region or no credentials.
+    pub async fn at(url: &str) -> Result<Self> {
         let connector = default_connector(&HttpConnectorSettings::default(), None);
         let connector = connector.context("the HTTP client is built without TLS")?;
         let signer = match url.starts_with("https://") {
@@ -55,11 +76,14 @@ impl Api {
         Ok(Self { url: url.trim_end_matches('/').to_owned(), connector, signer })
     }
 
-    /// Posts a JSON body, under an idempotency key if one is given.
-    pub(crate) async fn post(&self, path: &str, body: &str, key: Option<&str>) -> Result<Answer> {
+    /// Posts a JSON body, with these headers, whose names are in lower case.
+    ///
+    /// # Errors
+    /// There is no answer, or one without JSON, so the command may have taken effect.
+    pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        headers.extend(key.map(|key| ("idempotency-key".to_owned(), key.to_owned())));
+        headers.extend(with.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         if let Some(signer) = &self.signer {
             let signed = signer.sign(&url, &headers, body, Clock::system().now_ms());
             headers.extend(signed.with_context(|| format!("signing the request to {url}"))?);
@@ -117,8 +141,11 @@ impl Signer {
     }
 }
 
-/// The URL of an API.
-pub(crate) fn url(text: &str) -> Result<String, &'static str> {
+/// The URL of an API, as a flag has it.
+///
+/// # Errors
+/// It is none.
+pub fn url(text: &str) -> Result<String, &'static str> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
     let wrong = "give the URL of an API, or name the stack with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong) }
@@ -162,7 +189,8 @@ mod tests {
     async fn a_command_is_posted_with_its_key_and_is_not_signed_on_this_machine() {
         let (url, thread) = answering("422 x", r#"{"code":"Taken"}"#);
         let api = Api::at(&url).await.unwrap();
-        let answer = api.post("rooms/book", r#"{"roomId":"r1"}"#, Some("k1")).await.unwrap();
+        let key = [("idempotency-key", "k1")];
+        let answer = api.post("rooms/book", r#"{"roomId":"r1"}"#, &key).await.unwrap();
         assert_eq!((answer.status, answer.document), (422, json!({ "code": "Taken" })));
         let request = thread.join().unwrap();
         assert!(request.starts_with("POST /rooms/book HTTP/1.1\r\n"), "{request}");
@@ -176,10 +204,10 @@ mod tests {
     async fn an_answer_without_json_and_no_answer_are_errors_that_name_the_url() {
         let (url, thread) = answering("502 x", "<html>");
         let api = Api::at(&url).await.unwrap();
-        let error = api.post("rooms/book", "{}", None).await.err().unwrap();
+        let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
         assert_eq!(error.to_string(), format!("{url}rooms/book: 502 without JSON"));
         thread.join().unwrap();
-        let error = api.post("rooms/book", "{}", None).await.err().unwrap();
+        let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
         assert_eq!(error.to_string(), format!("{url}rooms/book: no answer"));
     }
 

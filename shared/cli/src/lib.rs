@@ -1,5 +1,5 @@
 //! The `ringfence` command, for those who run a stack. The same flags work on AWS and on one machine; the
-//! environment says which.
+//! environment says which. An application adds commands of its own by [`Own`].
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
@@ -27,6 +27,7 @@ mod tail;
 mod topic;
 mod view;
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +37,10 @@ use ringfence_stack::{Members, Stack};
 use ringfence_views::Definition;
 
 use crate::readers::Readers;
+
+pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
+pub use send::text;
+pub use tables::{Dynamo, IndexTable};
 
 /// The status of a command that could not do its work.
 const FAILED: u8 = 2;
@@ -48,17 +53,17 @@ const FAILED: u8 = 2;
 /// `cargo local` runs, source the file that it names.
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
-struct Arguments {
+struct Arguments<O: Own> {
     /// The CloudFormation stack whose outputs name tables, bus, queues and buckets. With it, EVENT_TABLE and
     /// the other variables are ignored.
     #[arg(long, global = true, value_name = "NAME", value_parser = stack::name)]
     stack: Option<String>,
     #[command(subcommand)]
-    command: Command,
+    command: Command<O>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum Command<O: Own> {
     /// Writes a stack of one's own, with one context as an example. Status 0: it is there, 2: error, and nothing
     /// is written.
     New(new::New),
@@ -100,6 +105,20 @@ enum Command {
     /// Retries work that failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
+    #[command(flatten)]
+    Own(O),
+}
+
+/// Commands of an application, beside those for every stack.
+pub trait Own: Subcommand {
+    /// Does what a command line asks for; the status of the program.
+    fn run(&self) -> impl Future<Output = anyhow::Result<ExitCode>>;
+}
+
+impl Own for Infallible {
+    async fn run(&self) -> anyhow::Result<ExitCode> {
+        match *self {}
+    }
 }
 
 #[derive(Subcommand)]
@@ -157,14 +176,19 @@ static STACK: OnceLock<Stack> = OnceLock::new();
 static READERS: OnceLock<Readers> = OnceLock::new();
 
 /// Does what the command line asks for, on the stack that `M` lists.
+pub fn run<M: Members>() -> ExitCode {
+    run_with::<M, Infallible>()
+}
+
+/// The same with commands of the application's own.
 #[tokio::main]
-pub async fn run<M: Members>() -> ExitCode {
+pub async fn run_with<M: Members, O: Own>() -> ExitCode {
     match Stack::of::<M>() {
         Ok(stack) => drop(STACK.set(stack)),
         Err(error) => return failed(&error.into()),
     }
     READERS.get_or_init(Readers::of::<M>);
-    carry_out().await
+    carry_out::<O>().await
 }
 
 #[derive(Parser)]
@@ -194,8 +218,8 @@ fn views() -> Vec<Definition> {
     members().views()
 }
 
-async fn carry_out() -> ExitCode {
-    let arguments = match parse().await {
+async fn carry_out<O: Own>() -> ExitCode {
+    let arguments = match parse::<O>().await {
         Ok(arguments) => arguments,
         Err(error) => return failed(&error),
     };
@@ -227,6 +251,7 @@ async fn carry_out() -> ExitCode {
         Command::Parked(Parked::Show(arguments)) => parked::show(arguments).boxed_local(),
         Command::Parked(Parked::Retry(arguments)) => parked::retry(arguments).boxed_local(),
         Command::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
+        Command::Own(own) => own.run().boxed_local(),
     };
     let ended = ended.await;
     progress::clear();
@@ -234,8 +259,8 @@ async fn carry_out() -> ExitCode {
 }
 
 /// The command line, with the outputs of the stack that it names. An error in it ends the program.
-async fn parse() -> anyhow::Result<Arguments> {
-    let mut command = Arguments::command();
+async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
+    let mut command = Arguments::<O>::command();
     if let Some(name) = stack::named(std::env::args()) {
         command = Arc::new(stack::Outputs::of(name).await?).fill(command);
     }

@@ -9,11 +9,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use ringfence_stack::{ContextInfo, SliceInfo};
 
-use crate::api::{self, Answer, Api};
+use crate::api::{self, Api, IDEMPOTENCY_KEY};
 use crate::place::near;
-
-/// The status of an answer that refuses a command.
-const REFUSED: u16 = 422;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -37,23 +34,26 @@ pub(crate) struct Arguments {
 pub(crate) async fn send(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { slice, data, key, api } = arguments;
     check(slice)?;
-    let data = match data.strip_prefix('@') {
-        None => data.clone(),
+    let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
+    let answer = Api::at(api).await?.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
+    println!("{}", answer.document);
+    Ok(answer.code())
+}
+
+/// What `--data` gives: the text itself, `@<file>` or `@-`.
+///
+/// # Errors
+/// The file can't be read.
+pub fn text(data: &str) -> Result<String> {
+    match data.strip_prefix('@') {
+        None => Ok(data.to_owned()),
         Some("-") => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("reading standard input")?;
-            text
+            Ok(text)
         }
-        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}"))?,
-    };
-    let Answer { status, document } =
-        Api::at(api).await?.post(slice, &data, key.as_deref()).await?;
-    println!("{document}");
-    Ok(match status {
-        200..300 => ExitCode::SUCCESS,
-        REFUSED => ExitCode::FAILURE,
-        _ => ExitCode::from(crate::FAILED),
-    })
+        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}")),
+    }
 }
 
 fn check(slice: &str) -> Result<()> {

@@ -14,14 +14,15 @@ use crate::stack::name;
 
 /// Where DynamoDB is.
 #[derive(Args)]
-pub(crate) struct Dynamo {
+pub struct Dynamo {
     /// The endpoint of DynamoDB, in place of that of AWS or of AWS_ENDPOINT_URL_DYNAMODB.
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
 }
 
 impl Dynamo {
-    pub(crate) async fn client(&self) -> Client {
+    /// A client for it, with the Region and the credentials of the environment.
+    pub async fn client(&self) -> Client {
         client_at(self.endpoint_url.as_deref()).await
     }
 }
@@ -100,14 +101,16 @@ impl StreamTables {
 
 /// The table of the index.
 #[derive(Args)]
-pub(crate) struct IndexTable {
+pub struct IndexTable {
     /// The table of the index.
     #[arg(long, env = "INDEX_TABLE", value_parser = name)]
     pub(crate) index_table: String,
 }
 
 impl IndexTable {
-    pub(crate) fn index(&self, client: Client) -> Index {
+    /// The index in it.
+    #[must_use]
+    pub fn index(&self, client: Client) -> Index {
         Index::new(client, &self.index_table)
     }
 }
