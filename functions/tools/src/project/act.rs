@@ -1,0 +1,224 @@
+//! `ringfence project do` and `claim`: give commands to the stack, or, where there is no network, to the outbox.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use projects::{AgentId, EdgeRef, ProjectId};
+use ringfence::{Id, Outcome, rfc3339};
+use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, IndexTable, text, url};
+use ringfence_dynamo::Clock;
+use serde_json::{Value, json};
+
+use super::cache::Cache;
+use super::command::{Advice, Draft};
+use super::decide::{Slices, Undecided};
+use super::folder::Folder;
+use super::outbox::Queued;
+use super::pull::pull;
+
+/// The header of the time at which a command was given.
+const EFFECTIVE_AT: &str = "effective-at";
+/// How often a command is sent that is refused for what the cache has added to it.
+const TRIES: u32 = 3;
+/// The status of an answer that refuses a command.
+const REFUSED: u16 = 422;
+
+/// Who gives commands, and where the stack is.
+#[derive(Args)]
+pub(crate) struct Caller {
+    /// The agent that gives the command.
+    #[arg(long, env = "RINGFENCE_AGENT", value_name = "NAME")]
+    agent: Option<AgentId>,
+    /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
+    #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]
+    api: Option<String>,
+    #[command(flatten)]
+    index: Option<IndexTable>,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
+    #[arg(long)]
+    offline: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+What the cache knows need not be in the command: `claim`, the current claim of the agent on the edge; `after`, what
+the feature of a claimed edge waits for; `reachable`, what a new dependency waits for.
+
+Examples:
+  ringfence project do init-project --agent ada --data @shop.json
+  ringfence project do complete-iteration --agent ada --data @iteration.json --offline")]
+pub(crate) struct Do {
+    /// The slice.
+    #[arg(value_parser = PossibleValuesParser::new(Slices::all().names()), hide_possible_values = true)]
+    slice: String,
+    /// The command in JSON; `@<file>` reads it from a file, `@-` from standard input.
+    #[arg(long, value_name = "JSON")]
+    data: String,
+    #[command(flatten)]
+    caller: Caller,
+}
+
+#[derive(Args)]
+pub(crate) struct Claim {
+    /// The edge, as `<project>/<feature>/<edge>`.
+    edge: EdgeRef,
+    #[command(flatten)]
+    caller: Caller,
+}
+
+/// What became of a command.
+struct Settled {
+    document: Value,
+    code: ExitCode,
+}
+
+pub(crate) async fn run_do(project: Option<&ProjectId>, arguments: &Do) -> Result<ExitCode> {
+    let Do { slice, data, caller } = arguments;
+    let draft = Draft::new(slice, &text(data)?, caller.agent.as_ref())?;
+    let folder = Folder::find(draft.project().or(project))?;
+    let Settled { document, code } = caller.give(&folder, draft).await?;
+    println!("{document}");
+    Ok(code)
+}
+
+pub(crate) async fn run_claim(arguments: &Claim) -> Result<ExitCode> {
+    let Claim { edge, caller } = arguments;
+    let Settled { document, code } = caller.claim(edge).await?;
+    println!("{document}");
+    Ok(code)
+}
+
+impl Caller {
+    /// Claims an edge. The document says the id of the claim.
+    async fn claim(&self, edge: &EdgeRef) -> Result<Settled> {
+        let data = json!({ "edge": edge }).to_string();
+        let draft = Draft::new(Draft::CLAIM, &data, self.agent.as_ref())?;
+        self.give(&Folder::of(&edge.feature.project), draft).await
+    }
+
+    /// Gives a command to the stack. If there is no answer, or offline, it goes to the outbox.
+    async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
+        let (slices, key) = (Slices::all(), new_key());
+        let mut cache = Cache::read(&folder.read()?, &slices).await?;
+        if self.offline {
+            let filled = draft.filled(&cache);
+            return queue(folder, &slices, &draft, filled, key).await;
+        }
+        let api = self.api.as_deref();
+        let api =
+            api.context("no API: name it with --api, --stack or API_URL, or give --offline")?;
+        let api = Api::at(api).await?;
+        if cache.outbox.len() > 0 {
+            let waiting = cache.outbox.len();
+            eprintln!("warning: {waiting} commands wait: `ringfence project push` sends them");
+        }
+        if draft.lacks_claim(&cache) {
+            self.pull(folder).await?;
+            cache = Cache::read(&folder.read()?, &slices).await?;
+        }
+        let mut key = key;
+        for tried in 1.. {
+            let filled = draft.filled(&cache);
+            draft.check(&filled)?;
+            let sent = post(&api, &draft.slice, &filled, &key, None).await;
+            let answer = match sent {
+                Ok(answer) => answer,
+                Err(error) => {
+                    eprintln!("warning: {error:#}");
+                    return queue(folder, &slices, &draft, filled, key).await;
+                }
+            };
+            let advice = match answer.status {
+                REFUSED if tried < TRIES => draft.advice(&filled, &answer.document),
+                _ => None,
+            };
+            if let Some(Advice::Pull) = advice {
+                self.pull(folder).await?;
+                cache = Cache::read(&folder.read()?, &slices).await?;
+            }
+            if advice.is_none() || draft.filled(&cache) == filled {
+                let code = answer.code();
+                let document = match answer.status {
+                    200..300 => draft.shown(answer.document),
+                    _ => answer.document,
+                };
+                return Ok(Settled { document, code });
+            }
+            // A refusal that left events would be repeated under its key.
+            key = new_key();
+        }
+        unreachable!("the last try has no advice")
+    }
+
+    async fn pull(&self, folder: &Folder) -> Result<()> {
+        if let Some(table) = &self.index {
+            pull(&table.index(self.dynamo.client().await), &folder.write()?).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Decides a command on the cache. If it is accepted, it waits in the outbox.
+async fn queue(
+    folder: &Folder,
+    slices: &Slices,
+    draft: &Draft,
+    data: Value,
+    key: Id,
+) -> Result<Settled> {
+    let folder = folder.write()?;
+    let mut cache = Cache::read(&folder, slices).await?;
+    draft.check(&data)?;
+    if let (true, Some(edge)) = (draft.is_claim(), &draft.about.edge)
+        && !cache.is_single(edge)
+    {
+        bail!(
+            "an edge can be claimed without the stack only in single mode: otherwise two agents could believe that \
+             they hold it. If the claim was sent, it may have taken effect: `ringfence project pull` shows it"
+        );
+    }
+    let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));
+    let queued = Queued { slice, data, key, effective_at };
+    let decided = cache.try_out(slices, &queued).await?;
+    let outcome = decided.map_err(|error| match error {
+        Undecided::Malformed(error) => anyhow!("the command is malformed: {error}"),
+        Undecided::Handle(error) => error.into(),
+    })?;
+    match outcome.outcome {
+        Outcome::Rejected { refusal, .. } => {
+            let mut document = refusal.rejection;
+            document["detail"] = refusal.message.into();
+            Ok(Settled { document, code: ExitCode::FAILURE })
+        }
+        Outcome::Accepted(_) => {
+            let document = json!({ "queued": queued.key });
+            cache.outbox.add(&folder, queued)?;
+            Ok(Settled { document: draft.shown(document), code: ExitCode::SUCCESS })
+        }
+    }
+}
+
+/// Sends a command.
+///
+/// # Errors
+/// There is no answer, so it may have taken effect.
+pub(crate) async fn post(
+    api: &Api,
+    slice: &str,
+    data: &Value,
+    key: &Id,
+    effective_at: Option<&str>,
+) -> Result<Answer> {
+    let headers = [(IDEMPOTENCY_KEY, Some(key.as_str())), (EFFECTIVE_AT, effective_at)];
+    let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let headers: Vec<_> = headers.collect();
+    api.post(&format!("projects/{slice}"), &data.to_string(), &headers).await
+}
+
+fn new_key() -> Id {
+    Clock::system().uuid().to_string().try_into().expect("a UUID is an id")
+}

@@ -1,0 +1,171 @@
+//! A command before it is sent, with what the cache adds to it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use projects::{AgentId, FeatureRef, ProjectId};
+use ringfence_dynamo::Clock;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::cache::Cache;
+use super::line::About;
+
+/// The slices whose commands name the current claim of their agent.
+const WORKING: [&str; 6] = [
+    "complete-iteration",
+    "converge-edge",
+    "release-edge",
+    "renew-claim",
+    "request-review",
+    "spawn-feature",
+];
+const DEPENDING: &str = "add-dependency";
+
+/// A command as a person gave it, and what answers have told since.
+pub(crate) struct Draft {
+    pub(crate) slice: String,
+    pub(crate) about: About,
+    pub(crate) agent: String,
+    given: Map<String, Value>,
+    learned: Map<String, Value>,
+}
+
+/// What an answer says about a value that the cache has added.
+pub(crate) enum Advice {
+    /// The answer names the right one.
+    Learned,
+    /// Other agents have changed it.
+    Pull,
+}
+
+impl Draft {
+    /// The slice that claims an edge.
+    pub(crate) const CLAIM: &str = "claim-edge";
+
+    /// # Errors
+    /// It is no JSON object, or nobody gives it.
+    pub(crate) fn new(slice: &str, text: &str, agent: Option<&AgentId>) -> Result<Self> {
+        let mut given: Map<String, Value> =
+            serde_json::from_str(text).context("--data: must be a JSON object")?;
+        if let Some(agent) = agent {
+            given.insert("agent".to_owned(), agent.to_string().into());
+        }
+        let named = given.get("agent").and_then(Value::as_str).map(str::to_owned);
+        let agent = named.context("nobody gives the command: name the agent with --agent")?;
+        let (slice, learned) = (slice.to_owned(), Map::new());
+        let about = About::of(&Value::Object(given.clone()));
+        let mut draft = Self { slice, about, agent, given, learned };
+        if draft.is_claim() {
+            // A new id for each draft and not for each try: an answer that was lost is found again.
+            draft.learn("claim", Clock::system().uuid().to_string());
+        }
+        Ok(draft)
+    }
+
+    pub(crate) fn project(&self) -> Option<&ProjectId> {
+        self.about.project.as_ref()
+    }
+
+    /// Whether it claims an edge.
+    pub(crate) fn is_claim(&self) -> bool {
+        self.slice == Self::CLAIM
+    }
+
+    /// Whether it needs a claim that neither the person nor the cache names.
+    pub(crate) fn lacks_claim(&self, cache: &Cache) -> bool {
+        self.is_working() && self.filled(cache).get("claim").is_none()
+    }
+
+    /// Checks that it names the claim that it needs.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check(&self, filled: &Value) -> Result<()> {
+        let (agent, edge) = (&self.agent, filled.get("edge").and_then(Value::as_str));
+        ensure!(
+            !self.is_working() || filled.get("claim").is_some(),
+            "the cache has no claim of {agent} on {}: claim it, `ringfence project pull`, or name the claim in --data",
+            edge.unwrap_or("the edge")
+        );
+        Ok(())
+    }
+
+    /// An answer that accepts it, with the id of the claim if it makes one.
+    pub(crate) fn shown(&self, mut answer: Value) -> Value {
+        if let (true, Some(claim)) = (self.is_claim(), self.filled_claim()) {
+            answer["claim"] = claim;
+        }
+        answer
+    }
+
+    fn filled_claim(&self) -> Option<Value> {
+        self.given.get("claim").or_else(|| self.learned.get("claim")).cloned()
+    }
+
+    fn is_working(&self) -> bool {
+        WORKING.contains(&&*self.slice)
+    }
+
+    /// The command, with what the cache and the answers know.
+    pub(crate) fn filled(&self, cache: &Cache) -> Value {
+        let mut filled = Map::new();
+        let mut add = |field: &str, value| {
+            filled.insert(field.to_owned(), value);
+        };
+        match &self.about {
+            About { edge: Some(edge), .. } if self.is_claim() => {
+                add("after", json(cache.dependencies(&edge.feature)));
+            }
+            About { edge: Some(edge), .. } if self.is_working() => {
+                if let Some(claim) = cache.claim(edge, &self.agent) {
+                    add("claim", claim.into());
+                }
+            }
+            About { .. } if self.slice == DEPENDING => {
+                let on = self.given.get("on").and_then(Value::as_str);
+                if let Some(on) = on.and_then(|on| on.parse().ok()) {
+                    add("reachable", json(cache.reachable(&on)));
+                }
+            }
+            About { .. } => {}
+        }
+        filled.extend(self.learned.clone());
+        // What a person gives counts.
+        filled.extend(self.given.clone());
+        filled.into()
+    }
+
+    /// What a refusal of the filled command tells about a value that no person has given; `None` if nothing.
+    pub(crate) fn advice(&mut self, filled: &Value, answer: &Value) -> Option<Advice> {
+        let given = |field: &str| self.given.contains_key(field);
+        let features = |field: &str| -> Option<BTreeSet<FeatureRef>> {
+            serde_json::from_value(answer.get(field)?.clone()).ok()
+        };
+        match answer.get("code")?.as_str()? {
+            "DependenciesDiffer" if !given("after") => {
+                let dependencies = features("dependencies")?;
+                self.learn("after", dependencies);
+                Some(Advice::Learned)
+            }
+            "ReachableIncomplete" if !given("reachable") => {
+                let mut reachable = features("missing")?;
+                let sent: Vec<FeatureRef> =
+                    serde_json::from_value(filled.get("reachable")?.clone()).ok()?;
+                reachable.extend(sent);
+                self.learn("reachable", reachable);
+                Some(Advice::Learned)
+            }
+            "StaleClaim" if self.is_working() && !given("claim") => Some(Advice::Pull),
+            _ => None,
+        }
+    }
+
+    fn learn(&mut self, field: &str, value: impl Serialize) {
+        self.learned.insert(field.to_owned(), json(value));
+    }
+}
+
+fn json(value: impl Serialize) -> Value {
+    serde_json::to_value(value).expect("names are texts")
+}

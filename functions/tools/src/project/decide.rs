@@ -1,0 +1,116 @@
+//! Decides commands on a log of this machine, by the same slices as the stack.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use projects::Projects;
+use ringfence::{
+    Catalog, CommandContext, DcbContext, DcbSlice, Decisions, Envelope, EventLog, HandleError,
+    Handled, Metadata, handle,
+};
+use ringfence_stack::{List, Visitor};
+use serde_json::Value;
+
+type Decide =
+    for<'a> fn(&'a dyn EventLog, &'a Catalog, Value, &'a Envelope) -> LocalBoxFuture<'a, Decided>;
+
+/// What becomes of a command.
+pub type Decided = Result<Handled, Undecided>;
+
+/// Why a command has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Undecided {
+    /// The command does not have the shape of the slice's.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+    /// The log failed, or the key belongs to another command.
+    #[error(transparent)]
+    Handle(#[from] HandleError),
+}
+
+/// The slices of the context, by name.
+pub struct Slices {
+    decide: BTreeMap<&'static str, Decide>,
+    catalog: Catalog,
+}
+
+impl Visitor for Slices {
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        self.decide.insert(S::NAME, |log, catalog, data, envelope| {
+            async move {
+                let command: S = serde_json::from_value(data)?;
+                Ok(handle(log, catalog, &Decisions::<S>::new(0), &command, envelope).await?)
+            }
+            .boxed_local()
+        });
+    }
+}
+
+impl Slices {
+    /// All of them.
+    ///
+    /// # Panics
+    /// The catalog contradicts itself, which a test of the context shows.
+    #[must_use]
+    pub fn all() -> Self {
+        let catalog = Projects::catalog().expect("a test composes it");
+        let mut slices = Self { decide: BTreeMap::new(), catalog };
+        List::walk::<Projects>(&mut slices);
+        slices
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.decide.keys().copied()
+    }
+
+    /// What the events of a log are.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Decides a command of a slice on a log.
+    ///
+    /// # Errors
+    /// It is not settled.
+    ///
+    /// # Panics
+    /// There is no slice of this name.
+    pub async fn decide(
+        &self,
+        log: &dyn EventLog,
+        slice: &str,
+        data: Value,
+        envelope: &Envelope,
+    ) -> Decided {
+        self.decide[slice](log, &self.catalog, data, envelope).await
+    }
+}
+
+/// The surroundings of a command as the stack makes them.
+#[must_use]
+pub fn envelope(
+    key: &str,
+    now_ms: u64,
+    principal: Option<String>,
+    effective_at: Option<&str>,
+) -> Envelope {
+    let mut metadata = Metadata::default();
+    let entries = [
+        ("commandId", Some(key)),
+        ("principal", principal.as_deref()),
+        ("effectiveAt", effective_at),
+    ];
+    for (name, text) in entries.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+        metadata.insert(name, text).expect("none of these keys is the log's own");
+    }
+    Envelope {
+        context: CommandContext { now_ms, command_id: key.to_owned(), principal },
+        metadata,
+        idempotency_key: Some(key.to_owned()),
+        cause_ms: None,
+        deadline_ms: None,
+    }
+}

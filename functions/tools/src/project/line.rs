@@ -1,0 +1,215 @@
+//! A line of `events.jsonl`: an event of the index, as one JSON object with sorted keys.
+//!
+//! The last key is `sum`, 16 hexadecimal digits of the SHA-256 of the bytes before it, so each damaged byte is found.
+
+use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projects};
+use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
+use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_feed::{Checkpoint, Entry};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// How many bytes of a hash a sum has.
+const SUM_BYTES: usize = 8;
+
+/// An event of a project, and where it is in the index. The fields are in the order of their names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Line {
+    pub(crate) agent_id: Option<AgentId>,
+    /// The checkpoint after the event.
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) data: Value,
+    pub(crate) edge: Option<EdgeName>,
+    pub(crate) event_id: String,
+    /// In snake case.
+    pub(crate) event_type: String,
+    pub(crate) feature: Option<FeatureId>,
+    pub(crate) meta: Metadata,
+    pub(crate) project: ProjectId,
+    pub(crate) tags: Vec<Tag>,
+    /// When it was recorded: RFC 3339, UTC, milliseconds.
+    pub(crate) timestamp: String,
+}
+
+/// What an event is about, by the names of its payload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct About {
+    pub(crate) project: Option<ProjectId>,
+    pub(crate) feature: Option<FeatureRef>,
+    pub(crate) edge: Option<EdgeRef>,
+}
+
+impl About {
+    /// What a payload is about, be it of an event or of a command.
+    pub(crate) fn of(data: &Value) -> Self {
+        let text = |field: &str| data.get(field).and_then(Value::as_str);
+        let edge: Option<EdgeRef> = text("edge").and_then(|edge| edge.parse().ok());
+        let feature = text("feature").and_then(|feature| feature.parse().ok());
+        let feature = edge.as_ref().map(|edge| edge.feature.clone()).or(feature);
+        let project = text("project").and_then(|project| project.parse().ok());
+        let project = feature.as_ref().map(|it: &FeatureRef| it.project.clone()).or(project);
+        Self { project, feature, edge }
+    }
+}
+
+impl Line {
+    /// The line of an entry of the index; `None` if it is of no project.
+    pub(crate) fn of(entry: Entry) -> Option<Self> {
+        let Entry { checkpoint, event } = entry;
+        if event.context != Projects::NAME {
+            return None;
+        }
+        let About { project, feature, edge } = About::of(&event.data);
+        let agent_id = event.data.get("agent").and_then(Value::as_str);
+        Some(Self {
+            agent_id: agent_id.and_then(|agent| agent.parse().ok()),
+            checkpoint,
+            edge: edge.map(|edge| edge.name),
+            event_id: event.id(),
+            event_type: snake_case(&event.event_type),
+            feature: feature.map(|feature| feature.feature),
+            project: project?,
+            timestamp: event.recorded_at(),
+            data: event.data,
+            meta: event.metadata,
+            tags: event.tags,
+        })
+    }
+
+    /// The event, as the log has it. `None` if the id or the time is none, which no line of the index has.
+    pub(crate) fn event(&self) -> Option<SequencedEvent> {
+        let (partition, slot) = self.event_id.rsplit_once('/')?;
+        Some(SequencedEvent {
+            partition: BoundaryId::stored(partition),
+            slot: slot.parse().ok()?,
+            at: ms_of_rfc3339(&self.timestamp)?,
+            rest: 0,
+            event_type: camel_case(&self.event_type),
+            context: Projects::NAME.to_owned(),
+            tags: self.tags.clone(),
+            data: self.data.clone(),
+            metadata: self.meta.clone(),
+        })
+    }
+
+    /// The line, without its end.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("its keys are texts");
+        text.pop();
+        let sum = sum(&text);
+        format!("{text},\"sum\":\"{sum}\"}}")
+    }
+
+    /// The line of a text without its end; `None` if it is not what [`Line::to_text`] wrote.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (summed, of_sum) = text.rsplit_once(",\"sum\":\"")?;
+        let line = serde_json::from_str(&format!("{summed}}}")).ok()?;
+        (of_sum.strip_suffix("\"}")? == sum(summed)).then_some(line)
+    }
+}
+
+fn sum(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash[..SUM_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `EdgeStarted` as `edge_started`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for (n, c) in name.char_indices() {
+        if n > 0 && c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+fn camel_case(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use projects::facts::{DESIGN_CODE, started};
+    use ringfence::NewEvent;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The start of an edge as the index has it, with the last claims' epochs before it.
+    pub(crate) fn entry(checkpoint: i64, slot: u64) -> Entry {
+        let NewEvent { event_type, tags, data } = started("ada", &format!("c{slot}"), slot).into();
+        let metadata = Metadata::foreign(json!({ "principal": "ada", "commandId": "é" }));
+        let event = SequencedEvent {
+            partition: BoundaryId::tag("edge", DESIGN_CODE),
+            slot,
+            at: 1_719_100_800_000 + slot,
+            rest: 0,
+            event_type: event_type.into_owned(),
+            context: "projects".to_owned(),
+            tags,
+            data,
+            metadata,
+        };
+        Entry { checkpoint: checkpoint.try_into().unwrap(), event }
+    }
+
+    #[test]
+    fn a_line_has_sorted_keys_and_its_event_is_read_back() {
+        let entry = entry(7, 1);
+        let line = Line::of(entry.clone()).unwrap();
+        let text = line.to_text();
+        let data =
+            r#"{"agent":"ada","claim":"c1","edge":"shop/REQ-F-AUTH-001/design_code","epoch":1,"#;
+        let begin = format!(r#"{{"agent_id":"ada","checkpoint":7,"data":{data}"#);
+        assert!(text.starts_with(&begin), "{text}");
+        let middle = r#""edge":"design_code","event_id":"edge:shop%2FREQ-F-AUTH-001%2Fdesign_code/1","event_type":"edge_started","feature":"REQ-F-AUTH-001","meta":{"commandId":"é","principal":"ada"},"project":"shop","tags":[{"key":"edge","value":"shop/REQ-F-AUTH-001/design_code"}],"timestamp":"2024-06-23T00:00:00.001Z","sum":""#;
+        assert!(text.contains(middle), "{text}");
+        assert_eq!(Line::parse(&text).as_ref(), Some(&line));
+        assert_eq!(line.event(), Some(entry.event));
+    }
+
+    #[test]
+    fn each_damaged_byte_is_found() {
+        let text = Line::of(entry(7, 1)).unwrap().to_text();
+        for n in 0..text.len() {
+            for other in [b' ', b'0', b'"', text.as_bytes()[n] ^ 1] {
+                let mut bytes = text.clone().into_bytes();
+                bytes[n] = other;
+                if let Ok(damaged) = String::from_utf8(bytes)
+                    && damaged != text
+                {
+                    assert_eq!(Line::parse(&damaged), None, "byte {n}: {damaged}");
+                }
+            }
+            if text.is_char_boundary(n) {
+                assert_eq!(Line::parse(&text[..n]), None, "cut at {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_of_other_contexts_have_no_line() {
+        let mut other = entry(1, 1);
+        other.event.context = "ordering".to_owned();
+        assert_eq!(Line::of(other), None);
+        let mut nameless = entry(1, 1);
+        nameless.event.data = json!({ "agent": "ada" });
+        assert_eq!(Line::of(nameless), None);
+    }
+
+    #[test]
+    fn every_type_has_one_spelling_in_snake_case() {
+        assert_eq!(snake_case("IterationCompleted"), "iteration_completed");
+        for event_type in projects::Fact::TYPES.iter().chain(&["V2Event", "HTTPSeen"]) {
+            assert_eq!(camel_case(&snake_case(event_type)), **event_type);
+        }
+    }
+}

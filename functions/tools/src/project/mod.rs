@@ -1,0 +1,70 @@
+//! `ringfence project`: the command line of the context `projects`, for agents and people who share a project.
+//!
+//! It keeps a copy of the project's events in a local folder, so that it can be read without a network, and an
+//! outbox of the commands that were given without one.
+
+mod act;
+mod cache;
+mod command;
+mod decide;
+mod folder;
+mod line;
+mod outbox;
+mod pull;
+mod push;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use projects::ProjectId;
+
+pub use decide::{Decided, Slices, Undecided, envelope};
+
+use folder::Folder;
+
+/// The commands of the shop, beside those for every stack.
+#[derive(Subcommand)]
+pub enum Own {
+    /// Works on a project that agents share, also without a network.
+    Project(Arguments),
+}
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The project; the only one in `.ringfence` need not be named.
+    #[arg(long, global = true, env = "RINGFENCE_PROJECT", value_name = "NAME")]
+    project: Option<ProjectId>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Copies the new events of the project from the index. Who may do this can read the events of all projects.
+    /// Status 0: all are there, 2: error.
+    Pull(pull::Source),
+    /// Copies all events of the project anew. Commands that wait stay. Status 0: all are there, 2: error, and the
+    /// old copy stays.
+    Reconstruct(pull::Source),
+    /// Gives a command to a slice. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    Do(act::Do),
+    /// Claims an edge. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    Claim(act::Claim),
+    /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
+    Push(push::Push),
+}
+
+impl ringfence_cli::Own for Own {
+    async fn run(&self) -> Result<ExitCode> {
+        let Self::Project(Arguments { project, command }) = self;
+        let folder = || Folder::find(project.as_ref());
+        match command {
+            Command::Pull(source) => pull::run_pull(&folder()?, source).await,
+            Command::Reconstruct(source) => pull::run_reconstruct(&folder()?, source).await,
+            Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
+            Command::Claim(arguments) => act::run_claim(arguments).await,
+            Command::Push(arguments) => push::run(&folder()?, arguments).await,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `outbox.jsonl`: commands that wait to be sent, a JSON object each, in the order in which they were given.
+//!
+//! It has commands and not events: two agents who have finished one edge offline would both be believed otherwise. A
+//! command that is refused goes to a file of its own in `conflicts/`, with all later commands of its edge, which
+//! rest on it. What is in such a file does not wait any more, even if the program ended before the outbox said so.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result};
+use projects::EdgeRef;
+use ringfence::Id;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::folder::{Reading, Writing};
+use super::line::About;
+
+const OUTBOX: &str = "outbox.jsonl";
+const CONFLICTS: &str = "conflicts";
+
+/// A command that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Queued {
+    pub(crate) slice: String,
+    pub(crate) data: Value,
+    /// The idempotency key.
+    pub(crate) key: Id,
+    /// When it was given: RFC 3339.
+    pub(crate) effective_at: String,
+}
+
+impl Queued {
+    fn edge(&self) -> Option<EdgeRef> {
+        About::of(&self.data).edge
+    }
+}
+
+/// A file in `conflicts/`.
+#[derive(Serialize, Deserialize)]
+struct Conflict {
+    command: Queued,
+    /// The answer that refuses it.
+    answer: Value,
+    /// The later commands of its edge.
+    later: Vec<Queued>,
+}
+
+/// The commands that wait.
+#[derive(Default)]
+pub(crate) struct Outbox(Vec<Queued>);
+
+impl Outbox {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A line is no command, as a person may have written it.
+    pub(crate) fn read(folder: &Reading<'_>) -> Result<Self> {
+        let text = folder.text(OUTBOX)?.unwrap_or_default();
+        let mut queued = Vec::new();
+        for (n, line) in text.lines().enumerate() {
+            let wrong = || {
+                let path = folder.path(OUTBOX);
+                format!("line {} of {} is no command: mend or remove it", n + 1, path.display())
+            };
+            queued.push(serde_json::from_str(line).with_context(wrong)?);
+        }
+        let refused = refused(folder)?;
+        queued.retain(|queued: &Queued| !refused.contains(&queued.key));
+        Ok(Self(queued))
+    }
+
+    /// The first one.
+    pub(crate) fn first(&self) -> Option<&Queued> {
+        self.0.first()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.0.iter()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a command behind the others.
+    pub(crate) fn add(&mut self, folder: &Writing<'_>, queued: Queued) -> Result<()> {
+        self.0.push(queued);
+        self.keep(folder)
+    }
+
+    /// The first one has taken effect.
+    pub(crate) fn accepted(&mut self, folder: &Writing<'_>) -> Result<()> {
+        self.0.remove(0);
+        self.keep(folder)
+    }
+
+    /// The first one is refused. Says how many later ones of its edge go with it.
+    pub(crate) fn refused(&mut self, folder: &Writing<'_>, answer: Value) -> Result<usize> {
+        let command = self.0.remove(0);
+        let edge = command.edge();
+        let rests = |queued: &Queued| edge.is_some() && queued.edge() == edge;
+        let (later, left) = self.0.drain(..).partition(rests);
+        self.0 = left;
+        let (name, conflict) = (
+            format!("{CONFLICTS}/{}.json", command.key.as_str()),
+            Conflict { command, answer, later },
+        );
+        folder.replace(&name, &serde_json::to_string_pretty(&conflict)?)?;
+        self.keep(folder)?;
+        Ok(conflict.later.len())
+    }
+
+    fn keep(&self, folder: &Writing<'_>) -> Result<()> {
+        let lines = self.0.iter().map(|queued| Ok(serde_json::to_string(queued)? + "\n"));
+        folder.replace(OUTBOX, &lines.collect::<Result<String>>()?)
+    }
+}
+
+/// The keys of the commands in the files of `conflicts/`.
+fn refused(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
+    let mut keys = BTreeSet::new();
+    for entry in fs::read_dir(folder.path(CONFLICTS)).into_iter().flatten() {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let reading = || format!("reading {}", path.display());
+            let text = fs::read_to_string(&path).with_context(reading)?;
+            let conflict: Conflict = serde_json::from_str(&text).with_context(reading)?;
+            keys.extend([conflict.command].into_iter().chain(conflict.later).map(|it| it.key));
+        }
+    }
+    Ok(keys)
+}

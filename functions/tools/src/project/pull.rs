@@ -1,0 +1,180 @@
+//! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index.
+//!
+//! The index never changes, so the file follows from it: whoever copies it again gets the same bytes.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use futures::StreamExt;
+use ringfence_cli::{Dynamo, IndexTable};
+use ringfence_feed::{Checkpoint, Entry, Index, Until};
+use serde::{Deserialize, Serialize};
+
+use super::folder::{Appending, End, Folder, Writing};
+use super::line::Line;
+
+const PULLED: &str = "pull.json";
+/// How many entries are read before their lines are written.
+const CHUNK_ENTRIES: usize = 1_000;
+
+/// Where the index is.
+#[derive(Args)]
+pub(crate) struct Source {
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+}
+
+impl Source {
+    pub(crate) async fn index(&self) -> Index {
+        self.index.index(self.dynamo.client().await)
+    }
+}
+
+/// An event of the index that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The checkpoint after it.
+    checkpoint: Checkpoint,
+    event_id: String,
+    timestamp: String,
+}
+
+impl Place {
+    fn of(entry: &Entry) -> Self {
+        let (event_id, timestamp) = (entry.event.id(), entry.event.recorded_at());
+        Self { checkpoint: entry.checkpoint, event_id, timestamp }
+    }
+
+    fn of_line(line: &Line) -> Self {
+        let (event_id, timestamp) = (line.event_id.clone(), line.timestamp.clone());
+        Self { checkpoint: line.checkpoint, event_id, timestamp }
+    }
+
+    /// The checkpoint before it.
+    fn before(&self) -> Result<Checkpoint> {
+        Ok(Checkpoint::try_from(i64::from(self.checkpoint) - 1)?)
+    }
+}
+
+/// `pull.json`: behind the last line, the index has events of others up to a place.
+#[derive(Serialize, Deserialize)]
+struct Pulled {
+    /// The checkpoint of the last line.
+    behind: Checkpoint,
+    read: Place,
+}
+
+/// How far an index was copied.
+#[derive(Default)]
+struct Copied {
+    lines: u64,
+    /// The checkpoint of the last line.
+    last: Option<Checkpoint>,
+    /// The last entry that was read.
+    read: Option<Place>,
+}
+
+pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
+    let lines = pull(&source.index().await, &folder.write()?).await?;
+    println!("{lines} events added to {}", folder.project);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
+    let lines = reconstruct(&source.index().await, &folder.write()?).await?;
+    println!("{lines} events of {}", folder.project);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Appends the events that the index has behind the last line, and says how many. It reads the events of all projects.
+///
+/// # Errors
+/// A line is damaged, the index can't be read, or it is not the one that the lines are of.
+pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
+    let end = folder.lines(|_| {})?;
+    let from = place(folder, &end)?;
+    let mut file = folder.behind(&end)?;
+    let last = end.last.map(|line| line.checkpoint);
+    let copied = copy(index, folder, from, &mut file).await?;
+    let last = copied.last.or(last);
+    keep(folder, Copied { last, ..copied })
+}
+
+/// Writes the file anew, and says how many lines it has.
+///
+/// # Errors
+/// The index can't be read. The old file stays then.
+pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u64> {
+    let mut file = folder.anew()?;
+    let copied = copy(index, folder, None, &mut file).await?;
+    folder.put(file)?;
+    keep(folder, copied)
+}
+
+/// The last entry that is known to be read. Behind another line than the last, `pull.json` says nothing.
+fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
+    let text = folder.text(PULLED)?.unwrap_or_default();
+    let last = end.last.as_ref();
+    let behind = last.map_or(Checkpoint::START, |line| line.checkpoint);
+    let pulled = serde_json::from_str::<Pulled>(&text).ok().filter(|it| it.behind == behind);
+    Ok(pulled.map(|pulled| pulled.read).or_else(|| last.map(Place::of_line)))
+}
+
+fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u64> {
+    if let Some(read) = read {
+        let pulled = Pulled { behind: last.unwrap_or(Checkpoint::START), read };
+        folder.replace(PULLED, &serde_json::to_string(&pulled)?)?;
+    }
+    Ok(lines)
+}
+
+/// Appends the lines of the entries behind a place.
+async fn copy(
+    index: &Index,
+    folder: &Writing<'_>,
+    from: Option<Place>,
+    file: &mut Appending,
+) -> Result<Copied> {
+    let begin = from.as_ref().map_or(Ok(Checkpoint::START), Place::before)?;
+    let mut entries = index.read(begin, Until::Present);
+    if let Some(from) = from {
+        let found = entries.next().await.transpose().context("reading the index")?;
+        if found.as_ref().map(Place::of).as_ref() != Some(&from) {
+            let Place { checkpoint, event_id, .. } = from;
+            bail!(
+                "IndexChanged: the index does not have the event {event_id} at checkpoint {checkpoint}, so it is \
+                 another index or was made anew. `ringfence project reconstruct` writes the file anew from it; \
+                 commands that wait to be sent stay"
+            );
+        }
+    }
+    let mut copied = Copied::default();
+    let mut chunks = entries.ready_chunks(CHUNK_ENTRIES);
+    while let Some(chunk) = chunks.next().await {
+        let (mut text, mut failed) = (String::new(), None);
+        for entry in chunk {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            };
+            copied.read = Some(Place::of(&entry));
+            if let Some(line) = Line::of(entry).filter(|line| line.project == *folder.project()) {
+                text += &line.to_text();
+                text.push('\n');
+                copied.lines += 1;
+                copied.last = Some(line.checkpoint);
+            }
+        }
+        file.append(&text)?;
+        if let Some(error) = failed {
+            return Err(error).context("reading the index");
+        }
+    }
+    Ok(copied)
+}

@@ -1,0 +1,194 @@
+//! Commands without a network, which wait and are sent later.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::world::{Agent, Fault, World, edge, feature, iteration};
+
+fn slices(outbox: &[Value]) -> Vec<&str> {
+    outbox.iter().map(|queued| queued["slice"].as_str().unwrap()).collect()
+}
+
+/// Claims, works and converges offline.
+fn works_offline(primary: &Agent<'_>, of: &str) {
+    primary.runs(&["claim", of, "--offline"]).ends(0);
+    primary.does_offline("complete-iteration", &iteration(of, 1)).ends(0);
+    let converge = json!({ "edge": of, "convergence": "standard" });
+    primary.does_offline("converge-edge", &converge).ends(0);
+}
+
+/// What of the project was done on edges, as the stack has it.
+fn worked(world: &World) -> Vec<String> {
+    let reader = world.agent("reader");
+    reader.pulls();
+    reader.types().split_off(3)
+}
+
+const WORK: [&str; 3] = ["edge_started", "iteration_completed", "edge_converged"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let older = world.agent("reader");
+    older.pulls();
+    world.requests();
+    let of = edge("AUTH", "design_code");
+    works_offline(&primary, &of);
+    let outbox = primary.lines("outbox.jsonl");
+    assert_eq!(slices(&outbox), ["claim-edge", "complete-iteration", "converge-edge"]);
+    assert_eq!(outbox[0]["data"]["claim"], outbox[1]["data"]["claim"]);
+    // What is refused here does not wait.
+    let refused = primary.runs(&["claim", &of, "--offline"]).ends(1);
+    assert_eq!(refused["code"], "AlreadyConverged");
+    assert_eq!(primary.lines("outbox.jsonl").len(), 3);
+    assert_eq!(world.requests(), [""; 0]);
+
+    let pushed = primary.runs(&["push"]);
+    pushed.ends(0);
+    assert_eq!(pushed.stdout, "3 accepted, 0 refused, 0 put aside with them, 0 wait\n");
+    assert_eq!(primary.text("outbox.jsonl"), "");
+    older.pulls();
+    let lines = older.lines("events.jsonl").split_off(3);
+    for (line, queued) in lines.iter().zip(&outbox) {
+        assert_eq!(line["meta"]["effectiveAt"], queued["effectiveAt"]);
+    }
+    assert_eq!(older.types().split_off(3), WORK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_that_ends_at_any_step_is_repeated_and_takes_effect_once() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    works_offline(&primary, &edge("AUTH", "design_code"));
+    let queued = primary.text("outbox.jsonl");
+    let busy = [503, 504, 409, 429].map(Fault::Refuses);
+    for fault in busy.into_iter().chain([Fault::Loses]) {
+        world.fails([fault]);
+        let pushed = primary.runs(&["push"]);
+        pushed.ends(1);
+        assert_eq!(pushed.stdout, "0 accepted, 0 refused, 0 put aside with them, 3 wait\n");
+    }
+    world.fails([Fault::Refuses(403)]);
+    let denied = primary.runs(&["push"]);
+    denied.ends(2);
+    assert!(
+        denied.stderr.contains("claim-edge: 403 status 403; 3 commands wait"),
+        "{}",
+        denied.stderr
+    );
+    assert_eq!(primary.text("outbox.jsonl"), queued);
+    // The first answers are noted, the next one is lost.
+    for done in 0..3 {
+        fs::write(primary.path("outbox.jsonl"), &queued).unwrap();
+        world.fails([Fault::Refuses(503)]);
+        primary.runs(&["push"]).ends(1);
+        let lines: Vec<&str> = queued.split_inclusive('\n').collect();
+        fs::write(primary.path("outbox.jsonl"), lines[..=done].concat()).unwrap();
+        primary.runs(&["push"]).ends(0);
+        assert_eq!(worked(&world), WORK[..=done], "{done}");
+    }
+    fs::write(primary.path("outbox.jsonl"), &queued).unwrap();
+    primary.runs(&["push"]).ends(0);
+    assert_eq!(worked(&world), WORK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_command_goes_to_conflicts_with_the_later_ones_of_its_edge() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let (of, other) = (edge("AUTH", "design_code"), edge("SEARCH", "design_code"));
+    let work = |of: &str, number| {
+        primary.does_offline("complete-iteration", &iteration(of, number)).ends(0);
+    };
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    work(&of, 1);
+    primary.runs(&["claim", &other, "--offline"]).ends(0);
+    work(&of, 2);
+    work(&other, 1);
+    let queued = primary.text("outbox.jsonl");
+    // Another copy of the project was faster.
+    let faster = world.agent("primary");
+    faster.runs(&["claim", &of]).ends(0);
+    let pushed = primary.runs(&["push"]);
+    pushed.ends(1);
+    assert!(
+        pushed.stdout.starts_with("refused  claim-edge: primary holds the edge"),
+        "{}",
+        pushed.stdout
+    );
+    let end = "2 accepted, 1 refused, 2 put aside with them, 0 wait\n";
+    assert!(pushed.stdout.ends_with(end), "{}", pushed.stdout);
+    let conflicts = primary.conflicts();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["answer"]["code"], "EdgeHeld");
+    assert_eq!(conflicts[0]["command"]["slice"], "claim-edge");
+    assert_eq!(slices(conflicts[0]["later"].as_array().unwrap()), ["complete-iteration"; 2]);
+    // If the program had ended before the outbox said so, nothing of it would be sent again.
+    fs::write(primary.path("outbox.jsonl"), &queued).unwrap();
+    world.requests();
+    primary.runs(&["push"]).ends(0);
+    assert_eq!(world.requests(), ["claim-edge", "complete-iteration"]);
+    assert_eq!(worked(&world), ["edge_started", "edge_started", "iteration_completed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_command_under_its_old_key_is_refused() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let of = edge("AUTH", "design_code");
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    primary.does_offline("complete-iteration", &iteration(&of, 1)).ends(0);
+    let queued = primary.text("outbox.jsonl");
+    primary.runs(&["push"]).ends(0);
+    let edited = queued.replace("\"contextHash\":\"0a", "\"contextHash\":\"0b");
+    fs::write(primary.path("outbox.jsonl"), edited).unwrap();
+    primary.runs(&["push"]).ends(1);
+    let conflicts = primary.conflicts();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["answer"]["code"], "IdempotencyKeyReused");
+    assert_eq!(worked(&world), WORK[..2]);
+    fs::write(primary.path("outbox.jsonl"), "{}\n").unwrap();
+    let wrong = primary.runs(&["push"]);
+    wrong.ends(2);
+    let expected = "line 1 of .ringfence/shop/outbox.jsonl is no command: mend or remove it";
+    assert!(wrong.stderr.contains(expected), "{}", wrong.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_without_an_answer_waits_under_its_key() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    world.fails([Fault::Loses]);
+    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
+    let ran = primary.does("create-feature", &data);
+    let queued = ran.ends(0);
+    assert!(ran.stderr.contains("502 without JSON"), "{}", ran.stderr);
+    assert_eq!(primary.lines("outbox.jsonl")[0]["key"], queued["queued"]);
+    primary.runs(&["push"]).ends(0);
+    assert_eq!(worked(&world), ["feature_created"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_many_agents_work_nobody_claims_an_edge_offline() {
+    let world = World::start().await;
+    world.multi();
+    let ada = world.agent("ada");
+    ada.pulls();
+    let ran = ada.runs(&["claim", &edge("AUTH", "design_code"), "--offline"]);
+    ran.ends(2);
+    assert!(ran.stderr.contains("only in single mode"), "{}", ran.stderr);
+    assert_eq!(ada.text("outbox.jsonl"), "");
+    // Work under a claim can wait.
+    ada.runs(&["claim", &edge("AUTH", "design_code")]).ends(0);
+    ada.pulls();
+    let done = iteration(&edge("AUTH", "design_code"), 1);
+    ada.does_offline("complete-iteration", &done).ends(0);
+    ada.runs(&["push"]).ends(0);
+}

@@ -1,0 +1,81 @@
+//! Commands to the stack.
+
+use serde_json::json;
+
+use crate::world::{World, edge, feature, iteration};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_agent_gets_an_edge_and_works_on_it_and_another_one_is_told_who_has_it() {
+    let world = World::start().await;
+    let eve = world.multi();
+    let (ada, bob) = (world.agent("ada"), world.agent("bob"));
+    let of = edge("AUTH", "design_code");
+    let claimed = ada.runs(&["claim", &of]).ends(0);
+    assert_eq!(claimed["events"][0]["type"], "EdgeStarted");
+    let refused = bob.runs(&["claim", &of]).ends(1);
+    assert_eq!((&refused["code"], &refused["claim"]), (&json!("EdgeHeld"), &claimed["claim"]));
+    // Her own claim is found in the cache, which is pulled for it.
+    ada.does("complete-iteration", &iteration(&of, 1)).ends(0);
+    let converge = json!({ "edge": of, "convergence": "standard" });
+    let barred = ada.does("converge-edge", &converge).ends(0);
+    assert_eq!(barred["events"][0]["type"], "ConvergenceEscalated");
+    let none = bob.does("complete-iteration", &iteration(&of, 2));
+    none.ends(2);
+    assert!(none.stderr.contains("the cache has no claim of bob on shop/"), "{}", none.stderr);
+    eve.pulls();
+    let expected = [
+        "project_initialized",
+        "feature_created",
+        "feature_created",
+        "edge_started",
+        "claim_rejected",
+        "iteration_completed",
+        "convergence_escalated",
+    ];
+    assert_eq!(eve.types(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_old_cache_adds_is_corrected_by_the_answers() {
+    let world = World::start().await;
+    let eve = world.multi();
+    eve.creates("PAY");
+    let ada = world.agent("ada");
+    ada.pulls();
+    let add = |feature: &str, on: &str| {
+        let data = json!({ "feature": self::feature(feature), "on": self::feature(on) });
+        ada.does("add-dependency", &data)
+    };
+    add("AUTH", "SEARCH").ends(0);
+    // Of the dependency above the cache knows nothing.
+    world.requests();
+    add("PAY", "AUTH").ends(0);
+    assert_eq!(world.requests(), ["add-dependency", "add-dependency"]);
+    let waits = ada.runs(&["claim", &edge("PAY", "design_code")]).ends(1);
+    assert_eq!(
+        (&waits["code"], &waits["features"]),
+        (&json!("WaitsFor"), &json!([feature("AUTH")]))
+    );
+    assert_eq!(world.requests(), ["claim-edge", "claim-edge"]);
+    // Of what a person says nothing is corrected.
+    let data = json!({ "edge": edge("PAY", "design_code"), "claim": "c1", "after": [] });
+    let differ = ada.does("claim-edge", &data).ends(1);
+    assert_eq!(differ["code"], "DependenciesDiffer");
+    assert_eq!(world.requests(), ["claim-edge"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_command_lines_say_what_to_write() {
+    let world = World::start().await;
+    let ada = world.agent("ada");
+    for (arguments, expected) in [
+        (&["pull"][..], "error: .ringfence has no project: name one with --project\n"),
+        (&["do", "claim-edges", "--data", "{}"], "a similar value exists: 'claim-edge'"),
+        (&["do", "claim-edge", "--data", "[]"], "error: --data: must be a JSON object"),
+        (&["claim", "shop/REQ-F-AUTH-001"], "must be an edge of a feature"),
+    ] {
+        let ran = ada.runs(arguments);
+        ran.ends(2);
+        assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
+    }
+}

@@ -1,0 +1,290 @@
+//! A stack with the slices of `projects`, and folders in which agents work.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::Client;
+use axum::Router;
+use axum::extract::{Path as Of, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use projects::Projects;
+use ringfence::{BoundaryId, DcbContext, EventRef, HandleError, Handled, LogError, Outcome};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{Clock, Retry, wire::Wire};
+use ringfence_feed::{Indexer, Logs, Partition};
+use ringfence_local::{embedded::Embedded, template::Template};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tools::project::{Slices, Undecided, envelope};
+
+const EVENTS: &str = "events";
+const INDEX: &str = "index";
+const OTHER_INDEX: &str = "other-index";
+
+/// What the API does with a request, in place of an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Fault {
+    /// Nothing, and it answers with this status.
+    Refuses(u16),
+    /// It carries the command out, and the answer is lost.
+    Loses,
+}
+
+/// The functions, behind the API.
+#[derive(Clone)]
+struct Functions {
+    client: Client,
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+pub(crate) struct World {
+    dynamo: Embedded,
+    functions: Functions,
+    api: String,
+}
+
+/// What a program has printed.
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(Output { status, stdout, stderr }: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { status: status.code().unwrap(), stdout: text(stdout), stderr: text(stderr) }
+    }
+
+    /// The printed document of a program that ends with this status.
+    #[track_caller]
+    pub(crate) fn ends(&self, status: i32) -> Value {
+        assert_eq!(self.status, status, "{}{}", self.stdout, self.stderr);
+        serde_json::from_str(&self.stdout).unwrap_or_default()
+    }
+}
+
+/// The folder of an agent.
+pub(crate) struct Agent<'a> {
+    world: &'a World,
+    name: &'static str,
+    folder: TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        let dynamo = Embedded::start().await.unwrap();
+        let template = Template::of_workspace().unwrap();
+        for (id, name) in
+            [("EventTable", EVENTS), ("IndexTable", INDEX), ("IndexTable", OTHER_INDEX)]
+        {
+            dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
+        }
+        let client = Wire::default().client(dynamo.endpoint());
+        let functions = Functions { client, faults: Arc::default(), requests: Arc::default() };
+        let router =
+            Router::new().route("/projects/{slice}", post(answer)).with_state(functions.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { dynamo, functions, api }
+    }
+
+    /// What the API does with the next requests.
+    pub(crate) fn fails(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.functions.faults.lock().unwrap().extend(faults);
+    }
+
+    /// The slices that were asked for since this was last called.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.functions.requests.lock().unwrap())
+    }
+
+    pub(crate) fn agent(&self, name: &'static str) -> Agent<'_> {
+        Agent { world: self, name, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A project in single mode with two features of two edges, by `primary`.
+    pub(crate) fn single(&self) -> Agent<'_> {
+        let primary = self.agent("primary");
+        let edges = json!([
+            { "edge": "design_code" },
+            { "edge": "code_tests", "after": ["design_code"] },
+        ]);
+        let init = json!({ "project": "shop", "config": { "edges": edges } });
+        primary.does("init-project", &init).ends(0);
+        primary.creates("AUTH");
+        primary.creates("SEARCH");
+        primary
+    }
+
+    /// The same in multi mode, where `eve` is a person.
+    pub(crate) fn multi(&self) -> Agent<'_> {
+        let eve = self.agent("eve");
+        let edges = json!([{ "edge": "design_code" }]);
+        let config = json!({ "mode": "multi", "edges": edges, "roles": { "eve": "human" } });
+        let init = json!({ "project": "shop", "config": config });
+        eve.does("init-project", &init).ends(0);
+        eve.creates("AUTH");
+        eve.creates("SEARCH");
+        eve
+    }
+}
+
+pub(crate) fn feature(name: &str) -> String {
+    format!("shop/REQ-F-{name}-001")
+}
+
+pub(crate) fn edge(feature: &str, edge: &str) -> String {
+    format!("{}/{edge}", self::feature(feature))
+}
+
+/// An iteration whose checks pass.
+pub(crate) fn iteration(edge: &str, iteration: u32) -> Value {
+    json!({
+        "edge": edge, "iteration": iteration, "status": "converged", "delta": 0, "checks": [],
+        "sourceFindings": [], "processGaps": [], "contextHash": "0a".repeat(32),
+    })
+}
+
+impl Agent<'_> {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        command.arg("project").args(arguments).current_dir(&self.folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs([
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.world.dynamo.endpoint()),
+            ("API_URL", &self.world.api),
+            ("INDEX_TABLE", INDEX),
+            ("RINGFENCE_AGENT", self.name),
+        ]);
+        command
+    }
+
+    pub(crate) fn runs(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs with another index.
+    pub(crate) fn runs_on_other_index(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).env("INDEX_TABLE", OTHER_INDEX).output().unwrap())
+    }
+
+    pub(crate) fn does(&self, slice: &str, data: &Value) -> Ran {
+        self.runs(&["do", slice, "--data", &data.to_string()])
+    }
+
+    pub(crate) fn does_offline(&self, slice: &str, data: &Value) -> Ran {
+        self.runs(&["do", slice, "--data", &data.to_string(), "--offline"])
+    }
+
+    pub(crate) fn creates(&self, feature: &str) {
+        let data =
+            json!({ "feature": self::feature(feature), "title": feature, "kind": "feature" });
+        self.does("create-feature", &data).ends(0);
+    }
+
+    pub(crate) fn pulls(&self) {
+        self.runs(&["--project", "shop", "pull"]).ends(0);
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(".ringfence/shop").join(file)
+    }
+
+    pub(crate) fn text(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).unwrap_or_default()
+    }
+
+    /// The members of the lines, without sums.
+    pub(crate) fn lines(&self, file: &str) -> Vec<Value> {
+        self.text(file).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The types of the events that are here.
+    pub(crate) fn types(&self) -> Vec<String> {
+        let of = |line: &Value| line["event_type"].as_str().unwrap().to_owned();
+        self.lines("events.jsonl").iter().map(of).collect()
+    }
+
+    /// The files in `conflicts/`.
+    pub(crate) fn conflicts(&self) -> Vec<Value> {
+        let entries = fs::read_dir(self.path("conflicts")).into_iter().flatten();
+        let read = |path: &Path| serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        entries.map(|entry| read(&entry.unwrap().path())).collect()
+    }
+}
+
+async fn answer(
+    State(functions): State<Functions>,
+    Of(slice): Of<String>,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    functions.requests.lock().unwrap().push(slice.clone());
+    let fault = functions.faults.lock().unwrap().pop_front();
+    if let Some(Fault::Refuses(status)) = fault {
+        let document = json!({ "detail": format!("status {status}") }).to_string();
+        return (StatusCode::from_u16(status).unwrap(), document).into_response();
+    }
+    let work = move || Handle::current().block_on(functions.carry_out(&slice, &headers, &body));
+    let (status, document) = spawn_blocking(work).await.unwrap();
+    if let Some(Fault::Loses) = fault {
+        return (StatusCode::BAD_GATEWAY, "the answer is lost").into_response();
+    }
+    (status, document.to_string()).into_response()
+}
+
+impl Functions {
+    fn log(&self) -> DcbLog {
+        let catalog = Projects::catalog().unwrap();
+        DcbLog::new(self.client.clone(), EVENTS, catalog, Clock::system())
+    }
+
+    async fn carry_out(&self, slice: &str, headers: &HeaderMap, body: &str) -> (StatusCode, Value) {
+        let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
+        let key = header("idempotency-key").unwrap();
+        let envelope = envelope(key, Clock::system().now_ms(), None, header("effective-at"));
+        let data = serde_json::from_str(body).unwrap();
+        let refused = StatusCode::UNPROCESSABLE_ENTITY;
+        match Slices::all().decide(&self.log(), slice, data, &envelope).await {
+            Ok(Handled { outcome: Outcome::Accepted(events), .. }) => {
+                self.index(&events).await;
+                (StatusCode::OK, json!({ "accepted": true, "events": events }))
+            }
+            Ok(Handled { outcome: Outcome::Rejected { refusal, events }, .. }) => {
+                self.index(&events).await;
+                let mut document = refusal.rejection;
+                document["detail"] = refusal.message.into();
+                (refused, document)
+            }
+            Err(Undecided::Handle(HandleError::Log(LogError::KeyReused(error)))) => {
+                let detail = error.to_string();
+                (refused, json!({ "code": "IdempotencyKeyReused", "detail": detail }))
+            }
+            Err(error) => (StatusCode::BAD_REQUEST, json!({ "detail": error.to_string() })),
+        }
+    }
+
+    async fn index(&self, events: &[EventRef]) {
+        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
+        let indexer = Indexer::new(logs, self.client.clone(), INDEX);
+        let partitions =
+            events.iter().map(|event| Partition::from(BoundaryId::stored(&*event.partition)));
+        for (_, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap();
+        }
+    }
+}
