@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use projects::{AgentId, EdgeRef, ProjectId};
 use ringfence::{Id, Outcome, rfc3339};
-use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, IndexTable, text, url};
+use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url};
 use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
 use serde_json::{Value, json};
 
 use super::cache::Cache;
@@ -34,8 +35,9 @@ pub(crate) struct Caller {
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]
     api: Option<String>,
-    #[command(flatten)]
-    index: Option<IndexTable>,
+    /// The table of the index, from which the cache is pulled where it is too old.
+    #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    index_table: Option<String>,
     #[command(flatten)]
     dynamo: Dynamo,
     /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
@@ -65,7 +67,11 @@ pub(crate) struct Do {
 #[derive(Args)]
 pub(crate) struct Claim {
     /// The edge, as `<project>/<feature>/<edge>`.
-    edge: EdgeRef,
+    #[arg(required_unless_present = "next")]
+    edge: Option<EdgeRef>,
+    /// Claims the first edge that is ready and that no other agent gets before, in the order of `ready`.
+    #[arg(long, conflicts_with = "edge")]
+    next: bool,
     #[command(flatten)]
     caller: Caller,
 }
@@ -85,9 +91,13 @@ pub(crate) async fn run_do(project: Option<&ProjectId>, arguments: &Do) -> Resul
     Ok(code)
 }
 
-pub(crate) async fn run_claim(arguments: &Claim) -> Result<ExitCode> {
-    let Claim { edge, caller } = arguments;
-    let Settled { document, code } = caller.claim(edge).await?;
+pub(crate) async fn run_claim(project: Option<&ProjectId>, arguments: &Claim) -> Result<ExitCode> {
+    let Claim { edge, caller, .. } = arguments;
+    let settled = match edge {
+        Some(edge) => caller.claim(edge).await,
+        None => caller.claim_next(&Folder::find(project)?).await,
+    };
+    let Settled { document, code } = settled?;
     println!("{document}");
     Ok(code)
 }
@@ -98,6 +108,27 @@ impl Caller {
         let data = json!({ "edge": edge }).to_string();
         let draft = Draft::new(Draft::CLAIM, &data, self.agent.as_ref())?;
         self.give(&Folder::of(&edge.feature.project), draft).await
+    }
+
+    /// Claims the ready edges in turn, until one is granted.
+    async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
+        if !self.offline
+            && let Err(error) = self.pull(folder).await
+        {
+            eprintln!("warning: {error:#}");
+        }
+        let cache = Cache::read(&folder.read()?, &Slices::all()).await?;
+        for ready in cache.ready(Clock::system().now_ms())? {
+            let settled = self.claim(&ready.edge).await?;
+            if settled.code != ExitCode::FAILURE {
+                let Settled { mut document, code } = settled;
+                document["edge"] = json!(ready.edge);
+                return Ok(Settled { document, code });
+            }
+        }
+        let document =
+            json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
+        Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
     /// Gives a command to the stack. If there is no answer, or offline, it goes to the outbox.
@@ -155,8 +186,9 @@ impl Caller {
     }
 
     async fn pull(&self, folder: &Folder) -> Result<()> {
-        if let Some(table) = &self.index {
-            pull(&table.index(self.dynamo.client().await), &folder.write()?).await?;
+        if let Some(table) = &self.index_table {
+            let index = Index::new(self.dynamo.client().await, table);
+            pull(&index, &folder.write()?).await?;
         }
         Ok(())
     }

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, anyhow};
-use projects::{EdgeRef, Fact, FeatureRef, Known, Mode, Told};
-use ringfence::{FilingError, MemoryLog, SequencedEvent};
+use anyhow::{Context, Result};
+use projects::views::project_features::ProjectFeatures;
+use projects::{EdgeRef, Fact, FeatureRef, Features, Known, Mode, Ready, Told, ready};
+use ringfence::{MemoryLog, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_views::fold;
 use serde_json::Value;
 
 use super::decide::{Decided, Slices, envelope};
 use super::folder::Reading;
 use super::outbox::{Outbox, Queued};
 
-/// The events of a project, and the commands that wait.
+/// What is known of a project, here.
 pub(crate) struct Cache {
+    /// The commands that wait.
     pub(crate) outbox: Outbox,
     /// The events, and the effects of the commands that wait. A refused one among them has none.
-    log: Result<MemoryLog, FilingError>,
     events: Vec<SequencedEvent>,
     known: Known,
 }
@@ -25,19 +27,22 @@ impl Cache {
     /// # Errors
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
-        let (events, outbox) = (folder.events()?, Outbox::read(folder)?);
-        let log =
-            MemoryLog::of(slices.catalog().clone(), events.iter().filter(known_type).cloned());
-        let mut cache = Self { outbox, log, events, known: Known::default() };
-        let mut told = cache.events.clone();
-        if let Ok(log) = &cache.log {
+        let mut events = Vec::new();
+        folder.events(|event| {
+            events.push(event);
+            Ok(())
+        })?;
+        let mut cache = Self { outbox: Outbox::read(folder)?, events, known: Known::default() };
+        if cache.outbox.len() > 0
+            && let Ok(log) = cache.log(slices)
+        {
             for waiting in cache.outbox.iter() {
                 // Whatever becomes of it: its turn to be refused is when it is sent.
-                drop(cache.decide(slices, log, waiting).await);
+                drop(cache.decide(slices, &log, waiting).await);
             }
-            told = log.events();
+            cache.events = log.events();
         }
-        for event in told.iter().filter(known_type) {
+        for event in cache.events.iter().filter(known_type) {
             let wrong = || format!("this version can't read {} ({})", event.id(), event.event_type);
             let fact = Fact::decode(event).with_context(wrong)?;
             cache.known = cache.known.and(Told { fact, at_ms: event.at });
@@ -45,10 +50,28 @@ impl Cache {
         Ok(cache)
     }
 
+    /// A log of its own with the events.
+    fn log(&self, slices: &Slices) -> Result<MemoryLog> {
+        let events = self.events.iter().filter(known_type).cloned();
+        MemoryLog::of(slices.catalog().clone(), events).context(
+            "commands can't be decided here, because some events are of types that this version does not know: take \
+             a newer version",
+        )
+    }
+
     /// The current claim of this agent on an edge.
     pub(crate) fn claim(&self, edge: &EdgeRef, agent: &str) -> Option<String> {
         let claim = self.known.edge(edge).current()?;
         (claim.agent.to_string() == agent).then(|| claim.id.to_string())
+    }
+
+    /// The edges that can be claimed at this time, in milliseconds since 1970.
+    pub(crate) fn ready(&self, now_ms: u64) -> Result<Vec<Ready>> {
+        let mut features = Features::new();
+        for event in &self.events {
+            fold::<ProjectFeatures>(&mut features, event)?;
+        }
+        Ok(ready(&features, now_ms))
     }
 
     /// The features that a feature waits for.
@@ -86,13 +109,7 @@ impl Cache {
     /// # Errors
     /// Some events are of a newer version, so that nothing can be decided here.
     pub(crate) async fn try_out(&self, slices: &Slices, queued: &Queued) -> Result<Decided> {
-        let log = self.log.as_ref().map_err(|error| {
-            anyhow!(
-                "commands can't be decided here, because events of newer types are missing in it: take a newer \
-                 version ({error})"
-            )
-        })?;
-        Ok(self.decide(slices, log, queued).await)
+        Ok(self.decide(slices, &self.log(slices)?, queued).await)
     }
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {

@@ -138,7 +138,7 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// A line before the last one is damaged.
-    pub(crate) fn lines(&self, mut each: impl FnMut(Line)) -> Result<End> {
+    pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
         let mut file = match File::open(&path) {
@@ -170,31 +170,26 @@ impl Reading<'_> {
             };
             end.bytes += bytes as u64;
             if let Some(last) = end.last.replace(line) {
-                each(last);
+                each(last)?;
             }
         }
         if let Some(last) = &end.last {
-            each(last.clone());
+            each(last.clone())?;
         }
         Ok(end)
     }
-}
 
-impl Reading<'_> {
-    /// The events of the good lines.
+    /// Reads the events of the good lines.
     ///
     /// # Errors
-    /// A line is damaged.
-    pub(crate) fn events(&self) -> Result<Vec<SequencedEvent>> {
-        let (mut events, mut wrong) = (Vec::new(), None);
-        self.lines(|line| match line.event() {
-            Some(event) => events.push(event),
-            None => wrong = Some(line.event_id),
-        })?;
-        match wrong {
-            None => Ok(events),
-            Some(id) => bail!("{id} has no place or no time: `ringfence project reconstruct`"),
-        }
+    /// As of [`Reading::lines`].
+    pub(crate) fn events(&self, mut each: impl FnMut(SequencedEvent) -> Result<()>) -> Result<()> {
+        self.lines(|line| {
+            let id = &line.event_id;
+            let wrong = || format!("{id} has no place or no time: `ringfence project reconstruct`");
+            each(line.event().with_context(wrong)?)
+        })
+        .map(drop)
     }
 }
 
@@ -287,7 +282,10 @@ mod tests {
 
     fn read(folder: &Folder) -> Result<(Vec<i64>, u64)> {
         let mut found = Vec::new();
-        let end = folder.read()?.lines(|line| found.push(line.checkpoint.into()))?;
+        let end = folder.read()?.lines(|line| {
+            found.push(line.checkpoint.into());
+            Ok(())
+        })?;
         Ok((found, end.bytes))
     }
 
@@ -304,7 +302,7 @@ mod tests {
             assert_eq!(read(&folder).unwrap(), expected, "cut at {cut}");
             // The next append cuts the torn line off.
             let writing = folder.write().unwrap();
-            let end = writing.lines(|_| {}).unwrap();
+            let end = writing.lines(|_| Ok(())).unwrap();
             writing.behind(&end).unwrap().append(&text([9])).unwrap();
             drop(writing);
             assert_eq!(read(&folder).unwrap().0.last(), Some(&9), "cut at {cut}");

@@ -12,6 +12,7 @@ mod line;
 mod outbox;
 mod pull;
 mod push;
+mod read;
 
 use std::process::ExitCode;
 
@@ -49,10 +50,20 @@ enum Command {
     Reconstruct(pull::Source),
     /// Gives a command to a slice. Status 0: accepted or queued, 1: refused by the domain, 2: error.
     Do(act::Do),
-    /// Claims an edge. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    /// Claims an edge, or the next one that is ready. Status 0: accepted or queued, 1: refused by the domain, 2: error.
     Claim(act::Claim),
     /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
     Push(push::Push),
+    /// Shows how the project stands. Status 0: shown, 2: error.
+    Status,
+    /// Lists the edges that can be claimed, the most urgent first. Status 0: shown, 2: error.
+    Ready(read::Of),
+    /// Lists who holds which edge. Status 0: shown, 2: error.
+    Claims(read::Claims),
+    /// Lists which work answers to which requirement, and at which edges it is missing. Status 0: shown, 2: error.
+    Trace(read::Of),
+    /// Lists events, in the order of the index. Status 0: shown, 2: error.
+    Log(read::Log),
 }
 
 impl ringfence_cli::Own for Own {
@@ -63,8 +74,13 @@ impl ringfence_cli::Own for Own {
             Command::Pull(source) => pull::run_pull(&folder()?, source).await,
             Command::Reconstruct(source) => pull::run_reconstruct(&folder()?, source).await,
             Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
-            Command::Claim(arguments) => act::run_claim(arguments).await,
+            Command::Claim(arguments) => act::run_claim(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,
+            Command::Status => read::run_status(&folder()?),
+            Command::Ready(of) => read::run_ready(&folder()?, of),
+            Command::Claims(arguments) => read::run_claims(&folder()?, arguments),
+            Command::Trace(of) => read::run_trace(&folder()?, of),
+            Command::Log(arguments) => read::run_log(&folder()?, arguments),
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! The index never changes, so the file follows from it: whoever copies it again gets the same bytes.
 
+use std::fs;
 use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -11,7 +13,7 @@ use ringfence_cli::{Dynamo, IndexTable};
 use ringfence_feed::{Checkpoint, Entry, Index, Until};
 use serde::{Deserialize, Serialize};
 
-use super::folder::{Appending, End, Folder, Writing};
+use super::folder::{Appending, End, Folder, Reading, Writing};
 use super::line::Line;
 
 const PULLED: &str = "pull.json";
@@ -59,12 +61,26 @@ impl Place {
     }
 }
 
-/// `pull.json`: behind the last line, the index has events of others up to a place.
+/// `pull.json`: behind the last line, the index has events of others up to a place. Each pull writes it, so the time
+/// of the file is that of the last pull.
 #[derive(Serialize, Deserialize)]
 struct Pulled {
-    /// The checkpoint of the last line.
+    /// The checkpoint of the last line; the start if there is none.
     behind: Checkpoint,
-    read: Place,
+    /// Absent if the index was empty.
+    read: Option<Place>,
+}
+
+/// When the last pull ended, in milliseconds since 1970; `None` if there was none.
+pub(crate) fn pulled_ms(folder: &Reading<'_>) -> Result<Option<u64>> {
+    let path = folder.path(PULLED);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let changed = fs::metadata(&path).and_then(|file| file.modified());
+    let since = changed.with_context(|| format!("reading {}", path.display()))?;
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(u64::try_from(since.as_millis()).ok())
 }
 
 /// How far an index was copied.
@@ -94,13 +110,13 @@ pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<
 /// # Errors
 /// A line is damaged, the index can't be read, or it is not the one that the lines are of.
 pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
-    let end = folder.lines(|_| {})?;
+    let end = folder.lines(|_| Ok(()))?;
     let from = place(folder, &end)?;
     let mut file = folder.behind(&end)?;
     let last = end.last.map(|line| line.checkpoint);
-    let copied = copy(index, folder, from, &mut file).await?;
-    let last = copied.last.or(last);
-    keep(folder, Copied { last, ..copied })
+    let copied = copy(index, folder, from.clone(), &mut file).await?;
+    let (last, read) = (copied.last.or(last), copied.read.or(from));
+    keep(folder, Copied { last, read, ..copied })
 }
 
 /// Writes the file anew, and says how many lines it has.
@@ -120,14 +136,12 @@ fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let last = end.last.as_ref();
     let behind = last.map_or(Checkpoint::START, |line| line.checkpoint);
     let pulled = serde_json::from_str::<Pulled>(&text).ok().filter(|it| it.behind == behind);
-    Ok(pulled.map(|pulled| pulled.read).or_else(|| last.map(Place::of_line)))
+    Ok(pulled.and_then(|pulled| pulled.read).or_else(|| last.map(Place::of_line)))
 }
 
 fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u64> {
-    if let Some(read) = read {
-        let pulled = Pulled { behind: last.unwrap_or(Checkpoint::START), read };
-        folder.replace(PULLED, &serde_json::to_string(&pulled)?)?;
-    }
+    let pulled = Pulled { behind: last.unwrap_or(Checkpoint::START), read };
+    folder.replace(PULLED, &serde_json::to_string(&pulled)?)?;
     Ok(lines)
 }
 

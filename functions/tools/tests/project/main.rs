@@ -4,4 +4,5 @@
 mod offline;
 mod online;
 mod pulling;
+mod reading;
 mod world;

@@ -1,0 +1,214 @@
+//! `ringfence project status`, `ready`, `claims`, `trace` and `log`: what the copy of the events shows, also without a
+//! network.
+//!
+//! They fold the views of the stack in memory, and print what the views' rows have: one JSON object a line.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use projects::views::project_claims::ProjectClaims;
+use projects::views::project_features::{FeatureRow, ProjectFeatures};
+use projects::views::project_status::ProjectStatus;
+use projects::views::project_trace::ProjectTrace;
+use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, Features, ready, status};
+use ringfence::{SequencedEvent, rfc3339};
+use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence_views::{ViewError, fold};
+use serde_json::{Value, json};
+
+use super::folder::{Folder, Reading};
+use super::line::{Line, snake_case};
+use super::outbox::Outbox;
+use super::pull::pulled_ms;
+
+/// From this age on, in milliseconds, an answer comes with a warning.
+const OLD_MS: u64 = 3_600_000;
+
+/// Which features and edges are wanted.
+#[derive(Args)]
+pub(crate) struct Of {
+    /// Only what is of this feature, such as REQ-F-AUTH-001.
+    #[arg(long, value_name = "NAME")]
+    feature: Option<FeatureId>,
+    /// Only what is of edges of this name, such as design_code.
+    #[arg(long, value_name = "NAME")]
+    edge: Option<EdgeName>,
+}
+
+#[derive(Args)]
+pub(crate) struct Claims {
+    #[command(flatten)]
+    of: Of,
+    /// Only the claims of this agent.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<AgentId>,
+}
+
+#[derive(Args)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    of: Of,
+    /// Only events of this agent.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<AgentId>,
+    /// Only events of this type, such as `edge_started` or `EdgeStarted`.
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+    /// Only events that were recorded at this time of RFC 3339 or later.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<u64>,
+    /// Only events that were recorded before this time of RFC 3339.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<u64>,
+}
+
+/// Milliseconds since 1970.
+fn time(text: &str) -> Result<u64, &'static str> {
+    ms_of_rfc3339(text).ok_or("must be a time of RFC 3339, such as 2026-11-22T19:30:00Z")
+}
+
+impl Of {
+    fn has(&self, feature: Option<&FeatureId>, edge: Option<&EdgeName>) -> bool {
+        let is = |wanted: &Option<FeatureId>| wanted.is_none() || wanted.as_ref() == feature;
+        let is_edge = self.edge.is_none() || self.edge.as_ref() == edge;
+        is(&self.feature) && is_edge
+    }
+
+    fn has_edge(&self, edge: &EdgeRef) -> bool {
+        self.has(Some(&edge.feature.feature), Some(&edge.name))
+    }
+}
+
+pub(crate) fn run_status(folder: &Folder) -> Result<ExitCode> {
+    let folder = &folder.read()?;
+    let (mut projects, mut features) = (BTreeMap::new(), Features::new());
+    recent(folder, |event| {
+        fold::<ProjectStatus>(&mut projects, event)?;
+        fold::<ProjectFeatures>(&mut features, event)
+    })?;
+    let project = projects.remove(&folder.project().to_string());
+    let exists = project.as_ref().is_some_and(|project| project.mode.is_some());
+    let status = status(exists, &features, Clock::system().now_ms());
+    print([json!({ "project": folder.project(), "status": status, "row": project })])
+}
+
+pub(crate) fn run_ready(folder: &Folder, of: &Of) -> Result<ExitCode> {
+    let mut features = Features::new();
+    recent(&folder.read()?, |event| fold::<ProjectFeatures>(&mut features, event))?;
+    let ready = ready(&features, Clock::system().now_ms());
+    print(ready.into_iter().filter(|ready| of.has_edge(&ready.edge)).map(|ready| json!(ready)))
+}
+
+pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Result<ExitCode> {
+    let mut claims = BTreeMap::new();
+    recent(&folder.read()?, |event| fold::<ProjectClaims>(&mut claims, event))?;
+    let wanted = claims.into_iter().filter(|(id, claim)| {
+        let holder = claim.holder.as_ref().map(|holder| &holder.agent);
+        id.parse().is_ok_and(|edge| of.has_edge(&edge))
+            && (agent.is_none() || agent.as_ref() == holder)
+    });
+    print(wanted.map(|(id, claim)| with("edge", id.as_str(), json!(claim))))
+}
+
+pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
+    let folder = &folder.read()?;
+    let (mut traces, mut features) = (BTreeMap::new(), Features::new());
+    recent(folder, |event| {
+        fold::<ProjectTrace>(&mut traces, event)?;
+        fold::<ProjectFeatures>(&mut features, event)
+    })?;
+    let mut lines = Vec::new();
+    for (id, mut trace) in traces {
+        trace
+            .features
+            .retain(|feature, stages| stages.keys().any(|edge| of.has(Some(feature), Some(edge))));
+        let missing = trace.features.iter().map(|(name, stages)| {
+            let (project, feature) = (folder.project().clone(), name.clone());
+            let row = features.get(&FeatureRef { project, feature }.to_string());
+            let edges = row.into_iter().flat_map(edges_of);
+            let missing: Vec<_> = edges.filter(|edge| !stages.contains_key(*edge)).collect();
+            (name.to_string(), json!(missing))
+        });
+        let missing: serde_json::Map<_, _> = missing.collect();
+        if !trace.features.is_empty() {
+            let key = id.rsplit('/').next().unwrap_or_default();
+            lines.push(with("requirement", key, with("missing", missing, json!(trace))));
+        }
+    }
+    print(lines)
+}
+
+/// The edges that a feature goes through.
+fn edges_of(feature: &FeatureRow) -> impl Iterator<Item = &EdgeName> {
+    let rules = feature.definition.iter().flat_map(|definition| &definition.rules.edges);
+    rules.map(|rule| &rule.edge)
+}
+
+pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
+    let folder = folder.read()?;
+    warn(&folder)?;
+    let Log { of, agent, event_type, since, until } = log;
+    let event_type = event_type.as_deref().map(snake_case);
+    // RFC 3339 with milliseconds sorts by time.
+    let (since, until) = (since.map(rfc3339), until.map(rfc3339));
+    let is_wanted = |line: &Line| {
+        of.has(line.feature.as_ref(), line.edge.as_ref())
+            && (agent.is_none() || *agent == line.agent_id)
+            && event_type.as_ref().is_none_or(|wanted| *wanted == line.event_type)
+            && since.as_ref().is_none_or(|since| *since <= line.timestamp)
+            && until.as_ref().is_none_or(|until| line.timestamp < *until)
+    };
+    let mut lines = Vec::new();
+    folder.lines(|line| {
+        lines.extend(is_wanted(&line).then(|| json!(line)));
+        Ok(())
+    })?;
+    print(lines)
+}
+
+fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
+    row[name] = value.into();
+    row
+}
+
+/// Reads the events, after a word of how old they are.
+fn recent(
+    folder: &Reading<'_>,
+    mut each: impl FnMut(&SequencedEvent) -> Result<(), ViewError>,
+) -> Result<()> {
+    warn(folder)?;
+    folder.events(|event| Ok(each(&event)?))
+}
+
+/// Says how old the copy is, and what is not in it.
+fn warn(folder: &Reading<'_>) -> Result<()> {
+    match pulled_ms(folder)? {
+        None => eprintln!("warning: the events were never pulled: `ringfence project pull`"),
+        Some(pulled_ms) => {
+            let age_ms = Clock::system().now_ms().saturating_sub(pulled_ms);
+            let warning = if age_ms < OLD_MS { "" } else { "warning: " };
+            let (minutes, seconds) = (age_ms / 60_000, age_ms / 1_000 % 60);
+            eprintln!("{warning}as pulled {minutes} min {seconds} s ago");
+        }
+    }
+    let waiting = Outbox::read(folder)?.len();
+    if waiting > 0 {
+        eprintln!("warning: {waiting} commands wait and are not shown: `ringfence project push`");
+    }
+    Ok(())
+}
+
+/// Prints a line for each document, as long as somebody reads them.
+fn print(documents: impl IntoIterator<Item = Value>) -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    for document in documents {
+        match writeln!(out, "{document}") {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            written => written.context("printing")?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
