@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use projects::{AgentId, EdgeRef, ProjectId};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::cache::Cache;
 use super::command::{Advice, Draft};
-use super::decide::{Slices, Undecided};
+use super::decide::Slices;
 use super::folder::Folder;
 use super::outbox::Queued;
 use super::pull::pull;
@@ -25,6 +25,9 @@ const EFFECTIVE_AT: &str = "effective-at";
 const TRIES: u32 = 3;
 /// The status of an answer that refuses a command.
 const REFUSED: u16 = 422;
+
+/// The status of an answer that does not know what became of a command.
+const UNKNOWN: u16 = 504;
 
 /// Who gives commands, and where the stack is.
 #[derive(Args)]
@@ -133,7 +136,7 @@ impl Caller {
 
     /// Gives a command to the stack. If there is no answer, or offline, it goes to the outbox.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
-        let (slices, key) = (Slices::all(), new_key());
+        let (slices, mut key) = (Slices::all(), new_key());
         let mut cache = Cache::read(&folder.read()?, &slices).await?;
         if self.offline {
             let filled = draft.filled(&cache);
@@ -145,21 +148,25 @@ impl Caller {
         let api = Api::at(api).await?;
         if cache.outbox.len() > 0 {
             let waiting = cache.outbox.len();
-            eprintln!("warning: {waiting} commands wait: `ringfence project push` sends them");
+            eprintln!("warning: commands wait ({waiting}): `ringfence project push` sends them");
         }
         if draft.lacks_claim(&cache) {
             self.pull(folder).await?;
             cache = Cache::read(&folder.read()?, &slices).await?;
         }
-        let mut key = key;
         for tried in 1.. {
             let filled = draft.filled(&cache);
             draft.check(&filled)?;
             let sent = post(&api, &draft.slice, &filled, &key, None).await;
             let answer = match sent {
-                Ok(answer) => answer,
-                Err(error) => {
-                    eprintln!("warning: {error:#}");
+                Ok(answer) if answer.status != UNKNOWN => answer,
+                unanswered => {
+                    let why =
+                        unanswered.err().map_or(String::new(), |error| format!("{error:#}: "));
+                    eprintln!(
+                        "warning: {why}the command may have taken effect; if it is accepted here, it waits until \
+                         `ringfence project push` sends it again under its key"
+                    );
                     return queue(folder, &slices, &draft, filled, key).await;
                 }
             };
@@ -216,11 +223,7 @@ async fn queue(
     let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));
     let queued = Queued { slice, data, key, effective_at };
     let decided = cache.try_out(slices, &queued).await?;
-    let outcome = decided.map_err(|error| match error {
-        Undecided::Malformed(error) => anyhow!("the command is malformed: {error}"),
-        Undecided::Handle(error) => error.into(),
-    })?;
-    match outcome.outcome {
+    match decided.context("deciding the command here")?.outcome {
         Outcome::Rejected { refusal, .. } => {
             let mut document = refusal.rejection;
             document["detail"] = refusal.message.into();

@@ -49,7 +49,7 @@ impl Draft {
         let mut given: Map<String, Value> =
             serde_json::from_str(text).context("--data: must be a JSON object")?;
         if let Some(agent) = agent {
-            given.insert("agent".to_owned(), agent.to_string().into());
+            given.entry("agent").or_insert_with(|| agent.to_string().into());
         }
         let named = given.get("agent").and_then(Value::as_str).map(str::to_owned);
         let agent = named.context("nobody gives the command: name the agent with --agent")?;
@@ -93,14 +93,11 @@ impl Draft {
 
     /// An answer that accepts it, with the id of the claim if it makes one.
     pub(crate) fn shown(&self, mut answer: Value) -> Value {
-        if let (true, Some(claim)) = (self.is_claim(), self.filled_claim()) {
-            answer["claim"] = claim;
+        let claim = self.given.get("claim").or_else(|| self.learned.get("claim"));
+        if let (true, Some(claim)) = (self.is_claim(), claim) {
+            answer["claim"] = claim.clone();
         }
         answer
-    }
-
-    fn filled_claim(&self) -> Option<Value> {
-        self.given.get("claim").or_else(|| self.learned.get("claim")).cloned()
     }
 
     fn is_working(&self) -> bool {

@@ -21,9 +21,12 @@ pub type Decided = Result<Handled, Undecided>;
 /// Why a command has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Undecided {
+    /// The context has no slice of this name.
+    #[error("there is no slice {0}")]
+    Unknown(String),
     /// The command does not have the shape of the slice's.
-    #[error(transparent)]
-    Malformed(#[from] serde_json::Error),
+    #[error("the command is malformed: {0}")]
+    Malformed(serde_json::Error),
     /// The log failed, or the key belongs to another command.
     #[error(transparent)]
     Handle(#[from] HandleError),
@@ -39,7 +42,7 @@ impl Visitor for Slices {
     fn dcb_slice<S: DcbSlice>(&mut self) {
         self.decide.insert(S::NAME, |log, catalog, data, envelope| {
             async move {
-                let command: S = serde_json::from_value(data)?;
+                let command: S = serde_json::from_value(data).map_err(Undecided::Malformed)?;
                 Ok(handle(log, catalog, &Decisions::<S>::new(0), &command, envelope).await?)
             }
             .boxed_local()
@@ -75,9 +78,6 @@ impl Slices {
     ///
     /// # Errors
     /// It is not settled.
-    ///
-    /// # Panics
-    /// There is no slice of this name.
     pub async fn decide(
         &self,
         log: &dyn EventLog,
@@ -85,7 +85,8 @@ impl Slices {
         data: Value,
         envelope: &Envelope,
     ) -> Decided {
-        self.decide[slice](log, &self.catalog, data, envelope).await
+        let decide = self.decide.get(slice).ok_or_else(|| Undecided::Unknown(slice.to_owned()))?;
+        decide(log, &self.catalog, data, envelope).await
     }
 }
 

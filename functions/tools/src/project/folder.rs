@@ -19,6 +19,7 @@ use projects::ProjectId;
 use ringfence::SequencedEvent;
 
 use super::line::Line;
+use super::outbox::OUTBOX;
 
 /// The folder with a folder for each project.
 const ROOT: &str = ".ringfence";
@@ -63,6 +64,11 @@ impl Folder {
         }
         let names = fs::read_dir(ROOT).into_iter().flatten();
         let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        // A command for a project that is not here leaves only a lock.
+        let has_files = |name: &String| {
+            [EVENTS, OUTBOX].iter().any(|file| Path::new(ROOT).join(name).join(file).exists())
+        };
+        let names = names.filter(has_files);
         let found: Vec<ProjectId> = names.filter_map(|name| name.parse().ok()).collect();
         match &found[..] {
             [project] => Ok(Self::of(project)),
@@ -210,7 +216,7 @@ impl Writing<'_> {
         let mut file = open.with_context(opening)?;
         file.set_len(end.bytes).with_context(opening)?;
         file.seek(SeekFrom::End(0)).with_context(opening)?;
-        self.sync_folder()?;
+        sync_folder_of(&path)?;
         Ok(Appending { path, file })
     }
 
@@ -240,14 +246,15 @@ impl Writing<'_> {
     fn rename(&self, from: &Path, name: &str) -> Result<()> {
         let to = self.path(name);
         fs::rename(from, &to).with_context(|| format!("replacing {}", to.display()))?;
-        self.sync_folder()
+        sync_folder_of(&to)
     }
+}
 
-    fn sync_folder(&self) -> Result<()> {
-        let path = &self.folder.path;
-        let sync = File::open(path).and_then(|folder| folder.sync_all());
-        sync.with_context(|| format!("keeping {}", path.display()))
-    }
+/// Waits until the name of a file is on the disk.
+fn sync_folder_of(file: &Path) -> Result<()> {
+    let folder = file.parent().unwrap_or(file);
+    let sync = File::open(folder).and_then(|folder| folder.sync_all());
+    sync.with_context(|| format!("keeping {}", folder.display()))
 }
 
 /// A file that lines are appended to.

@@ -16,7 +16,8 @@ use serde_json::Value;
 use super::folder::{Reading, Writing};
 use super::line::About;
 
-const OUTBOX: &str = "outbox.jsonl";
+/// The name of the file.
+pub(crate) const OUTBOX: &str = "outbox.jsonl";
 const CONFLICTS: &str = "conflicts";
 
 /// A command that waits.
@@ -48,7 +49,6 @@ struct Conflict {
 }
 
 /// The commands that wait.
-#[derive(Default)]
 pub(crate) struct Outbox(Vec<Queued>);
 
 impl Outbox {

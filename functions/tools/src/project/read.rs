@@ -196,7 +196,9 @@ fn warn(folder: &Reading<'_>) -> Result<()> {
     }
     let waiting = Outbox::read(folder)?.len();
     if waiting > 0 {
-        eprintln!("warning: {waiting} commands wait and are not shown: `ringfence project push`");
+        eprintln!(
+            "warning: commands wait and are not shown ({waiting}): `ringfence project push` sends them"
+        );
     }
     Ok(())
 }

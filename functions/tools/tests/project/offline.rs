@@ -192,3 +192,21 @@ async fn where_many_agents_work_nobody_claims_an_edge_offline() {
     ada.does_offline("complete-iteration", &done).ends(0);
     ada.runs(&["push"]).ends(0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_outcome_the_stack_does_not_know_waits() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    world.fails([Fault::Refuses(503), Fault::Refuses(504)]);
+    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
+    primary.does("create-feature", &data).ends(2);
+    assert_eq!(primary.text("outbox.jsonl"), "");
+    primary.does("create-feature", &data).ends(0);
+    assert_eq!(primary.lines("outbox.jsonl").len(), 1);
+    // A slice that a person has misspelt there has no effect here.
+    let queued = primary.text("outbox.jsonl");
+    let edited = queued.replace("create-feature", "create-features");
+    fs::write(primary.path("outbox.jsonl"), edited + &queued).unwrap();
+    primary.runs(&["claim", &edge("PAY", "design_code"), "--offline"]).ends(0);
+}

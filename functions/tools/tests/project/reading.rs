@@ -93,7 +93,7 @@ async fn what_is_read_says_how_old_it_is_and_what_waits() {
     primary.runs(&["claim", &edge("AUTH", "design_code"), "--offline"]).ends(0);
     let old = primary.runs(&["status"]);
     assert!(old.stderr.starts_with("warning: as pulled 60 min "), "{}", old.stderr);
-    assert!(old.stderr.contains("warning: 1 commands wait and are not shown"), "{}", old.stderr);
+    assert!(old.stderr.contains("warning: commands wait and are not shown (1)"), "{}", old.stderr);
     // A pull that finds nothing new says that the copy is new.
     primary.pulls();
     assert!(primary.runs(&["status"]).stderr.starts_with("as pulled 0 min "));
