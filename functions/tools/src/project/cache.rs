@@ -1,11 +1,14 @@
 //! What the files of a project tell, folded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use anyhow::{Context, Result};
 use projects::views::project_features::ProjectFeatures;
-use projects::{EdgeRef, Fact, FeatureRef, Features, Known, Mode, Ready, Told, ready};
-use ringfence::{MemoryLog, SequencedEvent};
+use projects::{
+    AgentId, ClaimExpired, EdgeRef, Fact, FeatureRef, Features, Known, Mode, Ready, Told, ready,
+};
+use ringfence::{Event, FilingError, MemoryLog, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_views::fold;
 use serde_json::Value;
@@ -21,20 +24,28 @@ pub(crate) struct Cache {
     /// The events, and the effects of the commands that wait. A refused one among them has none.
     events: Vec<SequencedEvent>,
     known: Known,
+    /// As whom the stack knows each agent: the caller of the agent's last event that is here.
+    principals: BTreeMap<AgentId, String>,
 }
 
 impl Cache {
     /// # Errors
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
-        let mut events = Vec::new();
+        let (mut events, mut principals) = (Vec::new(), BTreeMap::new());
         folder.events(|event| {
+            // The end of a lease names the agent whose claim it was, and another one has seen it.
+            if event.event_type != ClaimExpired::NAME {
+                let principal = event.metadata.text("principal").map(str::to_owned);
+                principals.extend(agent(&event.data).zip(principal));
+            }
             events.push(event);
             Ok(())
         })?;
-        let mut cache = Self { outbox: Outbox::read(folder)?, events, known: Known::default() };
+        let (outbox, known) = (Outbox::read(folder)?, Known::default());
+        let mut cache = Self { outbox, events, known, principals };
         if cache.outbox.len() > 0
-            && let Ok(log) = cache.log(slices)
+            && let Ok(log) = log(slices, cache.events.clone())
         {
             for waiting in cache.outbox.iter() {
                 // Whatever becomes of it: its turn to be refused is when it is sent.
@@ -42,21 +53,12 @@ impl Cache {
             }
             cache.events = log.events();
         }
-        for event in cache.events.iter().filter(known_type) {
+        for event in cache.events.iter().filter(|event| is_known(event)) {
             let wrong = || format!("this version can't read {} ({})", event.id(), event.event_type);
             let fact = Fact::decode(event).with_context(wrong)?;
             cache.known = cache.known.and(Told { fact, at_ms: event.at });
         }
         Ok(cache)
-    }
-
-    /// A log of its own with the events.
-    fn log(&self, slices: &Slices) -> Result<MemoryLog> {
-        let events = self.events.iter().filter(known_type).cloned();
-        MemoryLog::of(slices.catalog().clone(), events).context(
-            "commands can't be decided here, because some events are of types that this version does not know: take \
-             a newer version",
-        )
     }
 
     /// The current claim of this agent on an edge.
@@ -95,32 +97,37 @@ impl Cache {
         self.known.feature(&edge.feature).is_ok_and(|it| it.rules.mode == Mode::Single)
     }
 
-    /// As whom the stack knows an agent: the caller of the last event of the agent that is here.
-    fn principal(&self, agent: Option<&str>) -> Option<String> {
-        let is_of = |event: &&SequencedEvent| {
-            agent.is_some() && event.data.get("agent").and_then(Value::as_str) == agent
-        };
-        let last = self.events.iter().rev().find(is_of)?;
-        last.metadata.text("principal").map(str::to_owned)
-    }
-
-    /// What would become of a command, behind those that wait.
+    /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
     /// Some events are of a newer version, so that nothing can be decided here.
-    pub(crate) async fn try_out(&self, slices: &Slices, queued: &Queued) -> Result<Decided> {
-        Ok(self.decide(slices, &self.log(slices)?, queued).await)
+    pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
+        let log = log(slices, mem::take(&mut self.events)).context(
+            "commands can't be decided here, because some events are of types that this version does not know: take \
+             a newer version",
+        )?;
+        Ok(self.decide(slices, &log, queued).await)
     }
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {
         let Queued { slice, data, key, effective_at } = queued;
         let now_ms = ms_of_rfc3339(effective_at).unwrap_or_default();
-        let principal = self.principal(data.get("agent").and_then(Value::as_str));
+        let principal = agent(data).and_then(|agent| self.principals.get(&agent).cloned());
         let envelope = envelope(key.as_str(), now_ms, principal, Some(effective_at));
         slices.decide(log, slice, data.clone(), &envelope).await
     }
 }
 
-fn known_type(event: &&SequencedEvent) -> bool {
+/// A log on which commands are tried out.
+fn log(slices: &Slices, events: Vec<SequencedEvent>) -> Result<MemoryLog, FilingError> {
+    MemoryLog::of(slices.catalog().clone(), events.into_iter().filter(is_known))
+}
+
+fn is_known(event: &SequencedEvent) -> bool {
     Fact::TYPES.contains(&event.event_type.as_str())
+}
+
+/// Who gave a command, or the command of an event, by its payload.
+fn agent(data: &Value) -> Option<AgentId> {
+    data.get("agent")?.as_str()?.parse().ok()
 }

@@ -131,7 +131,7 @@ impl World {
     pub(crate) fn multi(&self) -> Agent<'_> {
         let eve = self.agent("eve");
         let edges = json!([{ "edge": "design_code" }]);
-        let config = json!({ "mode": "multi", "edges": edges, "roles": { "eve": "human" } });
+        let config = json!({ "mode": "multi", "edges": edges, "roles": { "iam:eve": "human" } });
         let init = json!({ "project": "shop", "config": config });
         eve.does("init-project", &init).ends(0);
         eve.creates("AUTH");
@@ -256,8 +256,11 @@ impl Functions {
     async fn carry_out(&self, slice: &str, headers: &HeaderMap, body: &str) -> (StatusCode, Value) {
         let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
         let key = header("idempotency-key").unwrap();
-        let envelope = envelope(key, Clock::system().now_ms(), None, header("effective-at"));
-        let data = serde_json::from_str(body).unwrap();
+        let data: Value = serde_json::from_str(body).unwrap();
+        // As an authorizer knows the agents.
+        let principal = data["agent"].as_str().map(|agent| format!("iam:{agent}"));
+        let now_ms = Clock::system().now_ms();
+        let envelope = envelope(key, now_ms, principal, header("effective-at"));
         let refused = StatusCode::UNPROCESSABLE_ENTITY;
         match Slices::all().decide(&self.log(), slice, data, &envelope).await {
             Ok(Handled { outcome: Outcome::Accepted(events), .. }) => {
