@@ -5,4 +5,5 @@ mod offline;
 mod online;
 mod pulling;
 mod reading;
+mod together;
 mod world;

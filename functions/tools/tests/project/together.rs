@@ -1,0 +1,67 @@
+//! Several agents at once.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, edge, feature, iteration};
+
+const EDGES: [&str; 2] = ["design_code", "code_tests"];
+const FEATURES: [&str; 4] = ["AUTH", "SEARCH", "PAY", "SHIP"];
+
+/// Takes the next edge, does its work and ends it, until nothing is left.
+fn works(world: &World, name: &'static str) {
+    let agent = world.agent(name);
+    loop {
+        let claimed = agent.runs(&["--project", "shop", "claim", "--next"]);
+        if claimed.status == 0 {
+            let document: Value = serde_json::from_str(&claimed.stdout).unwrap();
+            let of = document["edge"].as_str().unwrap();
+            agent.does("complete-iteration", &iteration(of, 1)).ends(0);
+            let converge = json!({ "edge": of, "convergence": "standard" });
+            agent.does("converge-edge", &converge).ends(0);
+        } else if agent.runs(&["status"]).ends(0)["status"] == "allDone" {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_who_take_what_is_next_do_each_edge_once_and_after_what_it_waits_for() {
+    let world = World::start().await;
+    let eve = world.agent("eve");
+    let agents = ["ada", "bob", "carl"];
+    let roles = agents.map(|name| (format!("iam:{name}"), "coder".to_owned()));
+    let mut roles = std::collections::BTreeMap::from(roles);
+    roles.insert("iam:eve".to_owned(), "human".to_owned());
+    let config = json!({
+        "mode": "multi", "roles": roles, "authority": { "coder": { "edges": EDGES } },
+        "edges": [{ "edge": EDGES[0] }, { "edge": EDGES[1], "after": [EDGES[0]] }],
+    });
+    eve.does("init-project", &json!({ "project": "shop", "config": config })).ends(0);
+    for name in FEATURES {
+        eve.creates(name);
+    }
+    let on = json!({ "feature": feature("PAY"), "on": feature("AUTH") });
+    eve.does("add-dependency", &on).ends(0);
+    std::thread::scope(|scope| {
+        for name in agents {
+            let world = &world;
+            scope.spawn(move || works(world, name));
+        }
+    });
+    eve.pulls();
+    let lines = eve.lines("events.jsonl");
+    let places = |event_type: &str, of: &str| {
+        let is_it = |line: &Value| line["event_type"] == event_type && line["data"]["edge"] == of;
+        let places = lines.iter().enumerate().filter(|(_, line)| is_it(line));
+        places.map(|(n, _)| n).collect::<Vec<_>>()
+    };
+    for of in FEATURES.iter().flat_map(|name| EDGES.map(|it| edge(name, it))) {
+        for event_type in ["edge_started", "iteration_completed", "edge_converged"] {
+            assert_eq!(places(event_type, &of).len(), 1, "{event_type} {of}");
+        }
+    }
+    let [design, tests] = EDGES.map(|it| edge("AUTH", it));
+    let converged = |of: &str| places("edge_converged", of)[0];
+    assert!(converged(&design) < places("edge_started", &tests)[0]);
+    assert!(converged(&tests) < places("edge_started", &edge("PAY", EDGES[0]))[0]);
+}
