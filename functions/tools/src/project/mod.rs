@@ -44,25 +44,37 @@ pub struct Arguments {
 enum Command {
     /// Copies the new events of the project from the index. Who may do this can read the events of all projects.
     /// Status 0: all are there, 2: error.
+    #[command(after_help = "Example:\n  ringfence project pull --project shop")]
     Pull(pull::Source),
     /// Copies all events of the project anew. Commands that wait stay. Status 0: all are there, 2: error, and the
     /// old copy stays.
+    #[command(after_help = "Example:\n  ringfence project reconstruct --project shop")]
     Reconstruct(pull::Source),
     /// Gives a command to a slice. Status 0: accepted or queued, 1: refused by the domain, 2: error.
     Do(act::Do),
     /// Claims an edge, or the next one that is ready. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    #[command(
+        after_help = "Examples:\n  ringfence project claim --next --agent ada\n  ringfence project claim shop/REQ-F-AUTH-001/design_code --agent ada"
+    )]
     Claim(act::Claim),
     /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
     Push(push::Push),
     /// Shows how the project stands. Status 0: shown, 2: error.
+    #[command(after_help = "Example:\n  ringfence project status")]
     Status,
     /// Lists the edges that can be claimed, the most urgent first. Status 0: shown, 2: error.
+    #[command(after_help = "Example:\n  ringfence project ready --edge design_code")]
     Ready(read::Of),
     /// Lists who holds which edge. Status 0: shown, 2: error.
+    #[command(after_help = "Example:\n  ringfence project claims --agent ada")]
     Claims(read::Claims),
     /// Lists which work answers to which requirement, and at which edges it is missing. Status 0: shown, 2: error.
+    #[command(after_help = "Example:\n  ringfence project trace --feature REQ-F-AUTH-001")]
     Trace(read::Of),
     /// Lists events, in the order of the index. Status 0: shown, 2: error.
+    #[command(
+        after_help = "Example:\n  ringfence project log --type iteration_completed --since 2026-11-22T00:00:00Z"
+    )]
     Log(read::Log),
 }
 

@@ -14,7 +14,10 @@ use super::outbox::Outbox;
 #[command(after_help = "\
 A command takes effect once, however often it is sent: it has an idempotency key. A refused command goes to a file in
 `conflicts/`, with the answer and with all later commands of its edge. Where the stack is busy or does not answer,
-the command and all behind it stay.")]
+the command and all behind it stay.
+
+Example:
+  ringfence project push --project shop")]
 pub(crate) struct Push {
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]

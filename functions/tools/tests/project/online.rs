@@ -1,8 +1,11 @@
 //! Commands to the stack.
 
+use std::fs;
+
+use ringfence_local::workspace_root;
 use serde_json::json;
 
-use crate::world::{World, edge, feature, iteration};
+use crate::world::{Agent, World, edge, feature, iteration};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_agent_gets_an_edge_and_works_on_it_and_another_one_is_told_who_has_it() {
@@ -78,4 +81,33 @@ async fn wrong_command_lines_say_what_to_write() {
         ran.ends(2);
         assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
     }
+}
+
+/// Asks for the help of each call in a text, which is refused with a flag that does not exist. Says how many there are.
+fn check_calls(agent: &Agent<'_>, text: &str) -> usize {
+    let calls = text.lines().filter_map(|line| line.trim().strip_prefix("ringfence project "));
+    calls.fold(0, |found, call| {
+        let call = call.split('#').next().unwrap().trim_end_matches([' ', '\\']);
+        let words: Vec<_> = call.split_whitespace().chain(["--help"]).collect();
+        let ran = agent.runs(&words);
+        assert_eq!(ran.status, 0, "{call}: {}", ran.stderr);
+        found + 1
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_shows_an_example_and_every_call_in_the_pages_has_flags_that_exist() {
+    let world = World::start().await;
+    let ada = world.agent("ada");
+    for command in
+        ["pull", "reconstruct", "do", "claim", "push", "status", "ready", "claims", "trace", "log"]
+    {
+        let help = ada.runs(&[command, "--help"]).stdout;
+        assert!(help.contains(&format!("  ringfence project {command}")), "{command}: {help}");
+        check_calls(&ada, &help);
+    }
+    let pages = fs::read_dir(workspace_root().join("docs")).unwrap();
+    let pages = pages.map(|page| fs::read_to_string(page.unwrap().path()).unwrap());
+    let found: usize = pages.map(|page| check_calls(&ada, &page)).sum();
+    assert!(found > 5, "finds {found} calls");
 }
