@@ -1,6 +1,7 @@
 //! Instructions of one call, counted by valgrind: the same on a busy machine as on an idle one.
 
 use std::env;
+use std::io::{IsTerminal as _, stderr};
 use std::process::Command;
 
 /// The argument by which the command runs itself under valgrind.
@@ -19,13 +20,22 @@ pub(crate) fn collected(work: &mut dyn FnMut()) {
 /// The instructions of one call of a side of a case; `None` without valgrind, or in a build
 /// without symbols.
 pub(crate) fn count(case: &str, side: &str) -> Option<f64> {
+    progress(&format!("counting the instructions of {case}, {side}: up to a minute"));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", TOGGLE])
         .arg(env::current_exe().ok()?)
         .args([CHILD, case, side])
-        .output()
-        .ok()?;
+        .output();
+    progress("");
+    let output = output.ok()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
     line.trim().parse().ok().filter(|count| *count > 0.0)
+}
+
+/// One line that is written over, on a terminal; nothing elsewhere.
+fn progress(line: &str) {
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[K{line}");
+    }
 }

@@ -8,7 +8,6 @@ mod instructions;
 mod measure;
 mod reactions;
 mod store;
-mod units;
 
 use std::env;
 use std::process::ExitCode;
@@ -39,8 +38,6 @@ const HEAD: [&str; 9] = [
     "requests",
     "units read / written",
 ];
-const UNITS_HEAD: [&str; 4] =
-    ["events in a batch", "indexed: read units", "indexed: write units", "replayed: read units"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -63,9 +60,6 @@ fn main() -> ExitCode {
     CASES.iter().filter(|(name, _)| name.starts_with(part)).for_each(|(name, case)| {
         compare(name, case());
     });
-    if part.is_empty() {
-        print_units();
-    }
     ExitCode::SUCCESS
 }
 
@@ -146,21 +140,6 @@ fn compare(name: &str, case: Case) {
         "",
         "",
     ]);
-}
-
-fn print_units() {
-    println!();
-    print_row(&UNITS_HEAD);
-    print_row(&["---"; UNITS_HEAD.len()]);
-    for row in units::rows() {
-        let of = if row.alone { "of one partition" } else { "each of a partition of its own" };
-        print_row(&[
-            &format!("{}, {of}", row.batch),
-            &number(row.index_read),
-            &number(row.index_write),
-            &number(row.replay_read),
-        ]);
-    }
 }
 
 fn print_row(cells: &[&str]) {

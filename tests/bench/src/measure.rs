@@ -39,12 +39,17 @@ impl Side {
         Self { work: Box::new(work), usage: Usage::default() }
     }
 
-    /// Does the work once on the store itself. From then on the store repeats its answers.
+    /// Does the work once on the store itself. From then on the store gives each call of the work the same answers.
     pub(crate) fn on(store: &Store, mut work: impl FnMut() + 'static) -> Self {
         seed_thread(SEED);
         store.record();
         work();
-        Self { work: Box::new(work), usage: store.can() }
+        let (usage, store) = (store.can(), store.clone());
+        let again = move || {
+            store.rewind();
+            work();
+        };
+        Self { work: Box::new(again), usage }
     }
 }
 
