@@ -1,6 +1,6 @@
 //! Events: what a context declares, what a decision writes, what a log returns.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -87,9 +87,12 @@ impl NewEvent {
         let error = |source| EventError { event_type: E::NAME.into(), source };
         let data = serde_json::to_value(event).map_err(error)?;
         E::deserialize(&data).map_err(error)?;
-        let mut tags = event.tags();
-        let mut seen = HashSet::new();
-        tags.retain(|tag| seen.insert(tag.clone()));
+        let mut tags = Vec::new();
+        for tag in event.tags() {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
         Ok(Self { event_type: E::NAME.into(), tags, data })
     }
 }

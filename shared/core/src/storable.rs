@@ -59,7 +59,7 @@ pub enum Problem {
         "a field in it has a name of {0} bytes, the limit is {NAME_BYTES_MAX}; use a shorter name"
     )]
     LongName(usize),
-    /// The bridge to the SDK's types failed.
+    /// An attribute has no JSON form, or an image of a stream record is not that of an item.
     #[error("the value cannot be converted: {0}")]
     Conversion(String),
 }

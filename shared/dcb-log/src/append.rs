@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence::{
-    Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
-};
+use ringfence::{Append, Appended, BoundaryId, Effect, Envelope, LogError, StoreError};
 use ringfence_dynamo::{Failure, GaveUp, Item};
 
 use crate::log::DcbLog;
@@ -24,8 +22,8 @@ const SENDS_MAX: u32 = 12;
 
 /// How a draft ended.
 pub(crate) enum End {
-    /// It is in the log.
-    Committed(Vec<SequencedEvent>),
+    /// It is in the log, as the last request has it.
+    Committed,
     /// The command took effect before, as this item says.
     Recorded(Item),
     /// The imported event was in the log before.
@@ -35,10 +33,9 @@ pub(crate) enum End {
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
     let Append { events, seen, record, envelope } = append;
     let effect = Effect::new(&log.catalog, events, seen, usize::from(record.is_some()))?;
-    let (table, catalog, metadata) = (log.table.name(), &log.catalog, &envelope.metadata);
-    let draft = Draft { table, catalog, effect, seen, record, metadata, event_id: None };
-    match (commit(log, &draft, envelope).await?, record) {
-        (End::Committed(events), _) => Ok(Appended::Committed(events)),
+    let mut draft = Draft { record, ..Draft::new(log, effect, &envelope.metadata, seen) };
+    match (commit(log, &mut draft, envelope).await?, record) {
+        (End::Committed, _) => Ok(Appended::Committed(draft.into_events().collect())),
         (End::Recorded(item), Some(record)) => record::events(record, item).map(Appended::Repeated),
         (End::Recorded(_), None) | (End::Imported, _) => {
             unreachable!("the transaction has no such action")
@@ -53,7 +50,7 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
 /// also when the answer to an earlier send was lost, if that send was judged with it.
 pub(crate) async fn commit(
     log: &DcbLog,
-    draft: &Draft<'_>,
+    draft: &mut Draft<'_>,
     envelope: &Envelope,
 ) -> Result<End, LogError> {
     let mut mints = log.retry(envelope).attempts_max(MINTS_MAX).start();
@@ -67,11 +64,11 @@ pub(crate) async fn commit(
         loop {
             let sent = attempts.run(|| send(log, draft, &mint, &mut transaction)).await;
             let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
-                return Ok(End::Committed(transaction.events));
+                return Ok(End::Committed);
             };
             lost = unknown.or(lost);
             match classify(&transaction, failure, lost.is_some())? {
-                Verdict::Committed => return Ok(End::Committed(transaction.events)),
+                Verdict::Committed => return Ok(End::Committed),
                 Verdict::Imported => return Ok(End::Imported),
                 Verdict::Recorded(item) => return Ok(End::Recorded(item)),
                 Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
@@ -98,11 +95,11 @@ pub(crate) async fn commit(
 /// first sent with; a put is seldom repeated, and is then made anew.
 fn send<'a>(
     log: &'a DcbLog,
-    draft: &Draft<'_>,
+    draft: &mut Draft<'_>,
     mint: &Mint<'_>,
     transaction: &mut Transaction,
 ) -> impl Future<Output = Result<(), Failure>> + use<'a> {
-    let again = || draft.mint(mint).expect("it was minted before").items;
+    let mut again = || draft.mint(mint).expect("it was minted before").items;
     let (put, items) = match &mut transaction.items[..] {
         [TransactWriteItem { put, .. }] => (put.take().or_else(|| again().pop()?.put), Vec::new()),
         items => (None, items.to_vec()),
@@ -166,9 +163,8 @@ impl Place {
     }
 
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
-        let events = draft.effect.events.len();
         Mint {
-            ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, events),
+            ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, draft.events.len()),
             now_ms: log.clock.now_ms(),
             append_id: log.clock.uuid(),
             ends: &self.ends,

@@ -31,9 +31,9 @@ impl DcbLog {
         event: NewEvent,
         envelope: &Envelope,
     ) -> Result<Imported, LogError> {
-        let draft = self.draft(event_id, event, envelope)?;
-        match commit(self, &draft, envelope).await? {
-            End::Committed(mut events) => Ok(Imported::Now(events.remove(0))),
+        let mut draft = self.draft(event_id, event, envelope)?;
+        match commit(self, &mut draft, envelope).await? {
+            End::Committed => Ok(Imported::Now(only(draft))),
             End::Imported => Ok(Imported::Before),
             End::Recorded(_) => unreachable!("the transaction has no command item"),
         }
@@ -50,10 +50,11 @@ impl DcbLog {
         event: NewEvent,
         envelope: &Envelope,
     ) -> Result<SequencedEvent, LogError> {
-        let draft = self.draft(event_id, event, envelope)?;
+        let mut draft = self.draft(event_id, event, envelope)?;
         let (now_ms, append_id) = (self.clock.now_ms(), self.clock.uuid());
         let mint = Mint { ms: now_ms, now_ms, append_id, ends: &BTreeMap::new() };
-        Ok(draft.mint(&mint)?.events.remove(0))
+        draft.mint(&mint)?;
+        Ok(only(draft))
     }
 
     fn draft<'a>(
@@ -62,14 +63,12 @@ impl DcbLog {
         event: NewEvent,
         envelope: &'a Envelope,
     ) -> Result<Draft<'a>, LogError> {
-        Ok(Draft {
-            table: self.table.name(),
-            catalog: &self.catalog,
-            effect: Effect::new(&self.catalog, vec![event], None, 1)?,
-            seen: None,
-            record: None,
-            metadata: &envelope.metadata,
-            event_id: Some(event_id),
-        })
+        let effect = Effect::new(&self.catalog, vec![event], None, 1)?;
+        let event_id = Some(event_id);
+        Ok(Draft { event_id, ..Draft::new(self, effect, &envelope.metadata, None) })
     }
+}
+
+fn only(draft: Draft<'_>) -> SequencedEvent {
+    draft.into_events().next().expect("an import has one event")
 }

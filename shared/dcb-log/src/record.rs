@@ -23,15 +23,15 @@ const CONDITION: &str = "attribute_not_exists(#id) OR #expiresAt < :now";
 const OPERATION: &str = "reading the record of a command";
 
 /// The action that records the events of a command, unless it took effect before.
-pub(crate) fn put(
+pub(crate) fn put<'a>(
     table: &str,
     record: &CommandRecord,
-    events: &[SequencedEvent],
+    events: impl Iterator<Item = &'a SequencedEvent>,
     now_ms: u64,
 ) -> Result<Put, LogError> {
     let mut item = key(record.id()?, 0);
     let now = now_ms / 1_000;
-    let events: Vec<EventRef> = events.iter().map(EventRef::from).collect();
+    let events: Vec<EventRef> = events.map(EventRef::from).collect();
     item.extend([
         (COMMAND_HASH.to_owned(), text(record.sha256())),
         (EVENTS.to_owned(), to_attribute(EVENTS, &json!(events))?),

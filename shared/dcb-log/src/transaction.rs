@@ -6,14 +6,15 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use ringfence::{
-    BoundaryId, Catalog, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Metadata,
-    NewEvent, Seen, SequencedEvent, limits,
+    BoundaryId, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Metadata, NewEvent,
+    Seen, SequencedEvent, Target, limits,
 };
 use ringfence_dynamo::{Item, item_bytes};
 use uuid::Uuid;
 
 use crate::fence::fence_key;
 use crate::item::{EVENT_ID, HEAD, ID, count_name, encode, index_item, key, number, text};
+use crate::log::DcbLog;
 use crate::{limits::expression, record};
 
 /// What one action of an append is, in the order of the actions.
@@ -43,18 +44,19 @@ pub(crate) struct Transaction {
     pub(crate) append_id: String,
     pub(crate) actions: Vec<Action>,
     pub(crate) items: Vec<TransactWriteItem>,
-    /// The events as they are in the log once it is committed.
-    pub(crate) events: Vec<SequencedEvent>,
 }
 
-/// What is appended, before it has slots.
+/// What is appended.
 pub(crate) struct Draft<'a> {
     pub(crate) table: &'a str,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) effect: Effect,
+    /// The events as the last request has them, each with where it is filed. Before the first one they have neither
+    /// slot nor time.
+    pub(crate) events: Vec<(SequencedEvent, Filing)>,
+    pub(crate) targets: BTreeMap<BoundaryId, Target>,
+    pub(crate) checks: BTreeMap<BoundaryId, u64>,
+    pub(crate) fences: BTreeMap<BoundaryId, FenceEffect>,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
-    pub(crate) metadata: &'a Metadata,
     /// The id that an imported event had in its first log.
     pub(crate) event_id: Option<&'a str>,
 }
@@ -70,29 +72,67 @@ pub(crate) struct Mint<'a> {
     pub(crate) ends: &'a BTreeMap<BoundaryId, u64>,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    /// The events of an effect with their metadata. It is under the condition of what was `seen`.
+    pub(crate) fn new(
+        log: &'a DcbLog,
+        effect: Effect,
+        metadata: &Metadata,
+        seen: Option<&'a Seen>,
+    ) -> Self {
+        let Effect { events, targets, checks, fences } = effect;
+        let without_place = |(event, filing): (NewEvent, Filing)| {
+            let NewEvent { event_type, tags, data } = event;
+            let context = log.catalog.context(&event_type).unwrap_or_default().to_owned();
+            let (partition, event_type) = (filing.partition.clone(), event_type.into_owned());
+            let metadata = metadata.clone();
+            let (slot, at, rest) = (0, 0, 0);
+            let event = SequencedEvent {
+                partition,
+                slot,
+                at,
+                rest,
+                context,
+                event_type,
+                tags,
+                data,
+                metadata,
+            };
+            (event, filing)
+        };
+        let events = events.into_iter().map(without_place).collect();
+        let table = log.table.name();
+        Self { table, events, targets, checks, fences, seen, record: None, event_id: None }
+    }
+
+    /// The events, as the last request has them.
+    pub(crate) fn into_events(self) -> impl Iterator<Item = SequencedEvent> {
+        self.events.into_iter().map(|(event, _)| event)
+    }
+
     /// The partitions whose last slot the decision does not know, each with the largest that it has seen.
     pub(crate) fn unread(&self) -> impl Iterator<Item = (&BoundaryId, Option<u64>)> {
-        let targets = self.effect.targets.iter();
+        let targets = self.targets.iter();
         targets.filter(|(_, target)| target.seen.is_none()).map(|(id, target)| (id, target.hint))
     }
 
-    /// The request, with the events in their slots.
-    pub(crate) fn mint(&self, mint: &Mint<'_>) -> Result<Transaction, LogError> {
+    /// The request, and the events in their slots.
+    pub(crate) fn mint(&mut self, mint: &Mint<'_>) -> Result<Transaction, LogError> {
         let append_id = mint.append_id.to_string();
         let mut actions = Vec::new();
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(self.events.len());
         let mut bytes = 0;
-        let mut events = Vec::with_capacity(self.effect.events.len());
-        for (n, (event, filing)) in self.effect.events.iter().enumerate() {
-            let target = &self.effect.targets[&filing.partition];
+        for n in 0..self.events.len() {
+            let (earlier, others) = self.events.split_at_mut(n);
+            let (event, filing) = &mut others[0];
+            let target = &self.targets[&filing.partition];
             let is_beside = |(_, other): &&(_, Filing)| other.partition == filing.partition;
-            let before = self.effect.events[..n].iter().filter(is_beside).count() as u64;
+            let before = earlier.iter().filter(is_beside).count() as u64;
             let last = target.seen.or_else(|| mint.ends.get(&filing.partition).copied());
-            let slot = last.unwrap_or(0) + 1 + before;
-            let rest = target.events - 1 - before;
-            let event = self.place(event, filing, slot, mint.ms + n as u64, rest);
-            let mut item = encode(&event, filing, &append_id)?;
+            event.slot = last.unwrap_or(0) + 1 + before;
+            event.rest = target.events - 1 - before;
+            event.at = mint.ms + n as u64;
+            let mut item = encode(event, filing, &append_id)?;
             item.extend(self.event_id.map(|id| (EVENT_ID.to_owned(), text(id))));
             let event_bytes = item_bytes(&item);
             limits::event(&event.event_type, event_bytes)?;
@@ -100,10 +140,9 @@ impl Draft<'_> {
                 filing.items.iter().map(|id| index_item(&item, filing, id)).collect();
             bytes += event_bytes + copies.iter().map(item_bytes).sum::<usize>();
             let (partition, is_read) = (filing.partition.clone(), target.seen.is_some());
-            actions.push(Action::Event { partition, slot, is_read });
+            actions.push(Action::Event { partition, slot: event.slot, is_read });
             actions.extend(copies.iter().map(|_| Action::Copy));
             items.extend([item].into_iter().chain(copies).map(|item| put_new(self.table, item)));
-            events.push(event);
         }
         if let Some(id) = self.event_id {
             let id = format!("import#{}", ringfence::escape(id));
@@ -112,18 +151,19 @@ impl Draft<'_> {
             items.push(put_new(self.table, key(id, 0)));
         }
         if let Some(record) = self.record {
-            let put = record::put(self.table, record, &events, mint.now_ms)?;
+            let events = self.events.iter().map(|(event, _)| event);
+            let put = record::put(self.table, record, events, mint.now_ms)?;
             bytes += item_bytes(&put.item);
             actions.push(Action::Command);
             items.push(TransactWriteItem::builder().put(put).build());
         }
-        for (partition, seen) in &self.effect.checks {
+        for (partition, seen) in &self.checks {
             items.push(check_free(self.table, partition, seen + 1));
             actions.push(Action::Check { partition: partition.clone(), slot: seen + 1 });
         }
-        for (boundary, fence) in &self.effect.fences {
+        for (boundary, fence) in &self.fences {
             let is_filed = |(_, filing): &(_, Filing)| filing.fences.contains(boundary);
-            let last = self.effect.events.iter().rposition(is_filed).unwrap_or(0) as u64;
+            let last = self.events.iter().rposition(is_filed).unwrap_or(0) as u64;
             let (item, fence_bytes) =
                 fence_action(fence, self.table, boundary, mint.ms, mint.ms + last)?;
             bytes += fence_bytes;
@@ -131,28 +171,7 @@ impl Draft<'_> {
             actions.push(Action::Fence(boundary.clone(), fence.requires.clone()));
         }
         limits::transaction(bytes)?;
-        Ok(Transaction { append_id, actions, items, events })
-    }
-
-    fn place(
-        &self,
-        event: &NewEvent,
-        filing: &Filing,
-        slot: u64,
-        at: u64,
-        rest: u64,
-    ) -> SequencedEvent {
-        SequencedEvent {
-            partition: filing.partition.clone(),
-            slot,
-            at,
-            rest,
-            context: self.catalog.context(&event.event_type).unwrap_or_default().to_owned(),
-            event_type: event.event_type.clone().into_owned(),
-            tags: event.tags.clone(),
-            data: event.data.clone(),
-            metadata: self.metadata.clone(),
-        }
+        Ok(Transaction { append_id, actions, items })
     }
 }
 

@@ -1,9 +1,13 @@
-//! JSON to attribute values and back. What DynamoDB would refuse, or store as something else, is
+//! JSON to attribute values and back, and the images of stream records. What DynamoDB would refuse, or store as something else, is
 //! refused ([`storable`]), with the path of the field, before any request.
 
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ringfence::storable;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::Item;
 
 pub use ringfence::storable::{CodecError, LEVELS_MAX, Problem};
 
@@ -13,7 +17,23 @@ pub use ringfence::storable::{CodecError, LEVELS_MAX, Problem};
 /// A number, a depth or the name of a field that DynamoDB refuses.
 pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecError> {
     storable::check(root, value)?;
-    serde_dynamo::to_attribute_value(value).map_err(|error| conversion(root, &error))
+    Ok(attribute(value))
+}
+
+fn attribute(value: &Value) -> AttributeValue {
+    let pair = |(name, value): (&String, &Value)| (name.clone(), attribute(value));
+    match value {
+        Value::Null => AttributeValue::Null(true),
+        Value::Bool(truth) => AttributeValue::Bool(*truth),
+        Value::Number(number) => AttributeValue::N(match number.as_f64() {
+            // As DynamoDB gives it back: without an exponent, and 1.0 as 1.
+            Some(float) if number.is_f64() => float.to_string(),
+            _ => number.to_string(),
+        }),
+        Value::String(text) => AttributeValue::S(text.clone()),
+        Value::Array(values) => AttributeValue::L(values.iter().map(attribute).collect()),
+        Value::Object(fields) => AttributeValue::M(fields.iter().map(pair).collect()),
+    }
 }
 
 /// The JSON that `attribute` holds; `root` begins the path in an error.
@@ -21,11 +41,70 @@ pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecEr
 /// # Errors
 /// An attribute without a JSON form, such as binary.
 pub fn from_attribute(root: &str, attribute: AttributeValue) -> Result<Value, CodecError> {
-    serde_dynamo::from_attribute_value(attribute).map_err(|error| conversion(root, &error))
+    json(attribute).map_err(|problem| CodecError { path: root.to_owned(), problem })
 }
 
-fn conversion(root: &str, error: &serde_dynamo::Error) -> CodecError {
-    CodecError { path: root.to_owned(), problem: Problem::Conversion(error.to_string()) }
+fn json(attribute: AttributeValue) -> Result<Value, Problem> {
+    Ok(match attribute {
+        AttributeValue::Null(_) => Value::Null,
+        AttributeValue::Bool(truth) => Value::Bool(truth),
+        AttributeValue::N(text) => number(&text)?,
+        AttributeValue::S(text) => Value::String(text),
+        AttributeValue::L(values) => values.into_iter().map(json).collect::<Result<_, _>>()?,
+        AttributeValue::M(fields) => {
+            let pair = |(name, value)| Ok((name, json(value)?));
+            Value::Object(fields.into_iter().map(pair).collect::<Result<_, _>>()?)
+        }
+        AttributeValue::Ss(texts) => texts.into(),
+        AttributeValue::Ns(texts) => {
+            texts.iter().map(|text| number(text)).collect::<Result<_, _>>()?
+        }
+        _ => return Err(Problem::Conversion("binary has no JSON form".to_owned())),
+    })
+}
+
+fn number(text: &str) -> Result<Value, Problem> {
+    let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
+    let number = whole.or_else(|_| text.parse().map(f64::into));
+    number.map_err(|_| Problem::Conversion(format!("{text:?} is no number")))
+}
+
+/// The item that an image of a stream record shows. There each value is an object whose one field names the type,
+/// as `{"S": "text"}`.
+///
+/// # Errors
+/// It is not such JSON.
+pub fn item_of_image(image: &Value) -> Result<Item, CodecError> {
+    let problem = || Problem::Conversion("it is not the typed JSON of an item".to_owned());
+    let item = image.as_object().and_then(typed_fields);
+    item.ok_or_else(|| CodecError { path: "NewImage".to_owned(), problem: problem() })
+}
+
+fn typed_fields(fields: &Map<String, Value>) -> Option<Item> {
+    let mut item = Item::with_capacity(fields.len());
+    for (name, value) in fields {
+        item.insert(name.clone(), typed(value)?);
+    }
+    Some(item)
+}
+
+fn typed(value: &Value) -> Option<AttributeValue> {
+    let text = |value: &Value| Some(value.as_str()?.to_owned());
+    let binary = |value: &Value| Some(Blob::new(BASE64_STANDARD.decode(value.as_str()?).ok()?));
+    let (name, value) = value.as_object()?.iter().next()?;
+    Some(match name.as_str() {
+        "NULL" => AttributeValue::Null(value.as_bool()?),
+        "BOOL" => AttributeValue::Bool(value.as_bool()?),
+        "N" => AttributeValue::N(text(value)?),
+        "S" => AttributeValue::S(text(value)?),
+        "B" => AttributeValue::B(binary(value)?),
+        "L" => AttributeValue::L(value.as_array()?.iter().map(typed).collect::<Option<_>>()?),
+        "M" => AttributeValue::M(typed_fields(value.as_object()?)?),
+        "NS" => AttributeValue::Ns(value.as_array()?.iter().map(text).collect::<Option<_>>()?),
+        "SS" => AttributeValue::Ss(value.as_array()?.iter().map(text).collect::<Option<_>>()?),
+        "BS" => AttributeValue::Bs(value.as_array()?.iter().map(binary).collect::<Option<_>>()?),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -51,5 +130,31 @@ mod tests {
         let error = to_attribute("data", &json!({ "items": [{ "price": 1e126 }] }));
         let error = error.expect_err("it is too large");
         assert_eq!((&*error.path, error.problem), ("data.items[0].price", Problem::Range(126)));
+    }
+
+    #[test]
+    fn an_image_shows_the_item_that_the_stream_wrote() {
+        let image = json!({
+            "text": { "S": "a" }, "number": { "N": "1.5" }, "yes": { "BOOL": true }, "none": { "NULL": true },
+            "bytes": { "B": "AQI=" }, "list": { "L": [{ "S": "a" }] }, "map": { "M": { "n": { "N": "1" } } },
+            "texts": { "SS": ["a"] }, "numbers": { "NS": ["1"] }, "binaries": { "BS": ["AQI="] },
+        });
+        let same: serde_dynamo::Item = serde_json::from_value(image.clone()).expect("an item");
+        assert_eq!(item_of_image(&image), Ok(same.into()));
+        for other in [json!("text"), json!({ "text": "a" }), json!({ "text": { "X": "a" } })] {
+            item_of_image(&other).expect_err("it is no image");
+        }
+    }
+
+    #[test]
+    fn sets_are_read_as_lists_and_binary_is_refused() {
+        let numbers = AttributeValue::Ns(vec!["1".to_owned(), "2.5".to_owned()]);
+        assert_eq!(from_attribute("data", numbers), Ok(json!([1, 2.5])));
+        let binary = AttributeValue::L(vec![AttributeValue::B(Blob::new([1]))]);
+        let error = from_attribute("data", binary).expect_err("JSON has no bytes");
+        assert_eq!(
+            error.to_string(),
+            "data: the value cannot be converted: binary has no JSON form"
+        );
     }
 }

@@ -20,7 +20,7 @@ pub use client::{client_at, client_from_env, open, sdk_config};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339};
-pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, to_attribute};
+pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, item_of_image, to_attribute};
 pub use error::{Failure, Reason};
 pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};

@@ -12,12 +12,11 @@ mod run;
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
-use ringfence_dynamo::{Item, Retry};
+use ringfence_dynamo::{Item, Retry, item_of_image};
 use ringfence_lambda::{
     chain,
     reactions::{Letters, letter, sequence_number},
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -188,8 +187,8 @@ impl<'r> Batch<'r> {
 /// The partition that has something new, with what is new; `None` for a record of anything but new events.
 fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
     let Some(image) = change.get("NewImage") else { return Ok(None) };
-    let image = serde_dynamo::Item::deserialize(image).map_err(|error| chain(&error))?;
-    Doorbell::of_image(image.into()).map_err(|error| chain(&error))
+    let image = item_of_image(image).map_err(|error| chain(&error))?;
+    Doorbell::of_image(image).map_err(|error| chain(&error))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! From a stream record to a bus entry.
 
 use ringfence::{Catalog, SequencedEvent, TopicEvent};
+use ringfence_dynamo::{CodecError, item_of_image};
 use ringfence_feed::events_of_image;
-use serde::Deserialize;
 use serde_json::Value;
 
 /// Largest entry, in bytes. EventBridge takes 1 MB a call; the limit of a call bounds an entry too.
@@ -36,7 +36,7 @@ pub struct Entry {
 pub enum EntryError {
     /// It is not a record of a table's stream.
     #[error("not a stream record")]
-    Record(#[source] serde_json::Error),
+    Record(#[source] CodecError),
     /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] ringfence_feed::EntryError),
@@ -69,8 +69,8 @@ impl Entry {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
             return Vec::new();
         };
-        let image = serde_dynamo::Item::deserialize(image).map_err(EntryError::Record);
-        let events = image.and_then(|image| Ok(events_of_image(image.into())?));
+        let image = item_of_image(image).map_err(EntryError::Record);
+        let events = image.and_then(|image| Ok(events_of_image(image)?));
         match events {
             Ok(events) => {
                 let entry = |event: Result<SequencedEvent, _>| {

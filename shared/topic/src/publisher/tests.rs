@@ -152,8 +152,8 @@ fn an_event_that_names_no_context_has_that_of_its_type() {
 #[test]
 fn an_entry_of_a_replay_says_so_in_source_and_detail() {
     let image = record(7, 2)["dynamodb"]["NewImage"].clone();
-    let image: serde_dynamo::Item = serde_json::from_value(image).unwrap();
-    let event = ringfence_dcb_log::event_of_image(image.into()).unwrap().unwrap();
+    let image = ringfence_dynamo::item_of_image(&image).unwrap();
+    let event = ringfence_dcb_log::event_of_image(image).unwrap().unwrap();
     let entry = Entry::of_replay(event, "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
