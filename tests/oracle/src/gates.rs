@@ -1,11 +1,12 @@
 //! A context whose decisions read, across partitions, what they never write: visitors pass a gate
-//! unless it is closed. The examples have none in which a check of such a fence alone decides.
+//! unless it is closed. The examples have none in which a check of such a fence alone decides. Each command keeps a
+//! snapshot, where the examples wait for a hundred events.
 
 use std::collections::BTreeSet;
 
 use ringfence::prelude::*;
 use ringfence::{Event, id_type};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 id_type!(GateId, "names a gate");
 id_type!(HallId, "names the hall that a gate leads to");
@@ -82,7 +83,7 @@ pub(crate) enum Rejection {
     HallClosed,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct State {
     closed: bool,
     passed: bool,
@@ -117,6 +118,7 @@ impl Slice for CloseGate {
 
 impl DcbSlice for CloseGate {
     type Reads = Closed;
+    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(0));
 
     fn evolve(state: State, _event: Closed) -> State {
         State { closed: true, ..state }
@@ -145,6 +147,7 @@ impl Slice for CloseHall {
 
 impl DcbSlice for CloseHall {
     type Reads = ClosedGates;
+    const SNAPSHOTS: Option<Snapshots<BTreeSet<GateId>>> = Some(Snapshots::every(0));
 
     fn evolve(mut closed: BTreeSet<GateId>, event: ClosedGates) -> BTreeSet<GateId> {
         let ClosedGates::GateClosed { gate_id } = event;
@@ -172,6 +175,7 @@ impl Slice for PassGate {
 
 impl DcbSlice for PassGate {
     type Reads = ClosedOrPassed;
+    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(0));
 
     fn evolve(state: State, event: ClosedOrPassed) -> State {
         match event {

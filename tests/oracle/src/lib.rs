@@ -79,6 +79,8 @@ pub struct Tally {
     pub repeated: u64,
     /// Commands that ended without an answer: crashed, contended, unknown.
     pub unanswered: u64,
+    /// Commands that began with a snapshot.
+    pub recalled: u64,
     /// Decisions made again.
     pub decided_again: u64,
     /// Decisions whose facts lie in another order of time than that of their commits.
@@ -94,6 +96,7 @@ impl Tally {
         self.refused += other.refused;
         self.repeated += other.repeated;
         self.unanswered += other.unanswered;
+        self.recalled += other.recalled;
         self.decided_again += other.decided_again;
         self.reordered += other.reordered;
     }

@@ -1,5 +1,7 @@
 //! Ways in which a log can be wrong. Each must be noticed, or the oracle sees nothing.
 
+use std::sync::Arc;
+
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
@@ -10,7 +12,7 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 
-use crate::weather::LATENCY_MAX_MS;
+use crate::weather::{LATENCY_MAX_MS, Weather};
 
 /// One mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub(crate) struct Broken<L> {
     pub(crate) log: L,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) clock: Clock,
+    /// Who hears of snapshots that are read. Without it none are kept.
+    pub(crate) snapshots: Option<Arc<Weather>>,
 }
 
 impl<L> Broken<L> {
@@ -153,6 +157,26 @@ impl<L: EventLog> EventLog for Broken<L> {
             if self.is(Mutant::ItemUnread) { recorded.map(|_| None) } else { recorded }
         }
         .boxed()
+    }
+
+    fn snapshot<'a>(
+        &'a self,
+        id: &'a str,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        async move {
+            let Some(weather) = &self.snapshots else { return Ok(None) };
+            let found = self.log.snapshot(id, envelope).await?;
+            found.iter().for_each(|_| weather.recalled());
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn keep_snapshot(&self, id: String, snapshot: String) {
+        if self.snapshots.is_some() {
+            self.log.keep_snapshot(id, snapshot);
+        }
     }
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {

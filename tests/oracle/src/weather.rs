@@ -21,6 +21,8 @@ tokio::task_local! {
     pub(crate) static CALLER: (usize, usize);
 }
 
+/// The put of a snapshot takes at most this long, in milliseconds: long enough that an older one replaces a newer one.
+const SNAPSHOT_MAX_MS: u64 = 50;
 /// A transaction's items become visible one by one for so long, in milliseconds.
 const TORN_MAX_MS: u64 = 10;
 
@@ -65,13 +67,15 @@ pub enum Kind {
     Skew,
     /// Writers keep their decisions warm.
     Warm,
+    /// Writers keep snapshots, some of which get lost.
+    Snapshots,
     /// Indexes project keys only.
     KeysOnly,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Stale,
         Self::Torn,
         Self::Page,
@@ -91,6 +95,7 @@ impl Kind {
         Self::Deadline,
         Self::Skew,
         Self::Warm,
+        Self::Snapshots,
         Self::KeysOnly,
     ];
 
@@ -144,6 +149,8 @@ struct State {
     requests: BTreeMap<(usize, usize), u64>,
     /// When each event took effect.
     effects: Vec<(Instant, String)>,
+    /// How many snapshots were sent.
+    snapshots: u64,
 }
 
 /// The weather of one schedule, which writes down the history.
@@ -178,6 +185,22 @@ impl Weather {
     /// When the newest event was recorded, by the order of effects, in milliseconds since 1970.
     pub(crate) fn newest(&self) -> Option<u64> {
         Some(self.state().history.commits.last()?.at)
+    }
+
+    /// Counts a command that began with a snapshot.
+    pub(crate) fn recalled(&self) {
+        self.state().history.tally.recalled += 1;
+    }
+
+    /// What happens to the put of a snapshot, for whose end no command waits.
+    fn of_snapshot(&self) -> Vec<Fault> {
+        let mut state = self.state();
+        state.snapshots += 1;
+        let mut random = Random::new(&[self.seed, 7, state.snapshots]);
+        if random.chance(20) {
+            return vec![Fault::LostBefore];
+        }
+        vec![Fault::Delay(Duration::from_millis(random.below(SNAPSHOT_MAX_MS)))]
     }
 
     pub(crate) fn note(&self, line: String) {
@@ -274,6 +297,9 @@ impl Director for Weather {
     fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
         let edit = self.mutant.and_then(Mutant::fault);
         let edit = edit.filter(|_| operation == "TransactWriteItems");
+        if operation == "PutItem" && request["Item"].get("snapshot").is_some() {
+            return self.of_snapshot();
+        }
         // Without a caller it is the oracle that asks.
         let Ok(caller) = CALLER.try_get() else { return edit.into_iter().collect() };
         let mut state = self.state();

@@ -135,8 +135,12 @@ impl World {
     fn writer(&self, random: &mut Random) -> Writer {
         let clock = Clock::running(NOW_MS);
         let (warm, skew_ms) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
+        // Of all writers or of none.
+        let keeps = Random::new(&[self.schedule.seed, 8]).chance(80) && self.has(Kind::Snapshots);
+        let snapshots = keeps.then(|| self.weather.clone());
+        let (log, mutant) = (self.log(&clock), self.mutant);
         Writer {
-            log: Broken { log: self.log(&clock), mutant: self.mutant, clock: clock.clone() },
+            log: Broken { log, mutant, clock: clock.clone(), snapshots },
             clock,
             caches: Caches::new(if warm && self.has(Kind::Warm) { WARM } else { 0 }),
             skew_ms: if self.has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },

@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 }
 
 /// Products, one after the other, in each cell of the table of contention.
-const PRODUCTS: u64 = 5;
+const PRODUCTS: u64 = 20;
 
 fn contend(_: &Extent) -> Result<String, String> {
     let rows = contention::rows(PRODUCTS);
