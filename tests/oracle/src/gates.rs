@@ -16,9 +16,9 @@ id_type!(VisitorId, "names a visitor");
 #[derive(Clone, Debug, PartialEq, Event)]
 pub(crate) struct GateClosed {
     #[tag(partition)]
-    gate_id: GateId,
+    pub(crate) gate_id: GateId,
     #[tag(cross_partition)]
-    hall_id: HallId,
+    pub(crate) hall_id: HallId,
 }
 
 /// A visitor is in a hall.

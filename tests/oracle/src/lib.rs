@@ -14,6 +14,7 @@ mod claims;
 mod commands;
 pub mod contention;
 mod gates;
+pub mod import;
 mod market;
 mod mutant;
 pub mod names;

@@ -1,6 +1,6 @@
 //! The oracle agrees with the log, and with no log that is wrong.
 
-use crate::{Mutant, Schedule, each, names, queries, run};
+use crate::{Mutant, Schedule, each, import, names, queries, run};
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 500;
@@ -53,4 +53,9 @@ fn reads_and_conditions_are_those_of_the_specification() {
 fn every_id_decodes_to_its_boundary_and_to_no_other() {
     let checked = each(NAMES / names::SEED_SETS, 1, names::check, &|_| ());
     checked.unwrap_or_else(|(seed, difference)| panic!("seed {seed}: {difference}"));
+}
+
+#[test]
+fn an_import_of_two_thousand_events_has_each_once_and_in_order() {
+    import::check(2_000).unwrap_or_else(|difference| panic!("{difference}"));
 }

@@ -7,7 +7,7 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_oracle::{contention, each, names, queries, run};
+use ringfence_oracle::{contention, each, import, names, queries, run};
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
@@ -20,7 +20,7 @@ const SCHEDULES: u64 = 10_000;
 const SETS: u64 = 100;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
-const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|contention] \
+const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|import|contention] \
                      [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
@@ -30,7 +30,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("mutants", mutants),
     ("model", model),
     ("repair", repair),
@@ -38,6 +38,7 @@ const PARTS: [Part; 8] = [
     ("names", check_names),
     ("queries", check_queries),
     ("schedules", schedules),
+    ("import", imports),
     ("contention", contend),
 ];
 
@@ -72,6 +73,13 @@ fn main() -> ExitCode {
         }
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Events of the import.
+const IMPORTED: u64 = 100_000;
+
+fn imports(_extent: &Extent) -> Result<String, String> {
+    import::check(IMPORTED)
 }
 
 /// Products, one after the other, in each cell of the table of contention.
