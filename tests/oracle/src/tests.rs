@@ -17,8 +17,8 @@ fn every_answer_is_the_one_of_a_serial_run() {
     let tried = [tally.accepted, tally.refused, tally.repeated, tally.unanswered];
     assert!(tried.iter().all(|number| *number > SCHEDULES / 5), "{tally:?}");
     assert!(tally.faults > SCHEDULES && tally.decided_again > SCHEDULES / 5, "{tally:?}");
-    // Of every fourth schedule most commands keep snapshots.
-    assert!(tally.recalled > SCHEDULES / 5, "{tally:?}");
+    // Of most schedules of the gates, a fifth of all, the commands keep snapshots.
+    assert!(tally.recalled > SCHEDULES / 10, "{tally:?}");
     // Order between boundaries is by the writers' clocks, and is tried.
     assert!(tally.reordered > SCHEDULES / 5, "{tally:?}");
 }
