@@ -41,7 +41,7 @@ impl Director for Tokenless {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// What an import came to.
+/// What an import came to. Refused transactions answer without their units, so those are not in it.
 struct Run {
     imported: u64,
     seconds: f64,
@@ -90,8 +90,11 @@ async fn check_all(events: u64) -> Result<String, String> {
 impl Display for Run {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { imported, seconds, units } = self;
-        let Units { read, write, .. } = units;
-        write!(f, "{imported} new in {seconds:.0} s with {read} read and {write} write units")
+        let Units { read, write } = units;
+        write!(
+            f,
+            "{imported} new in {seconds:.0} s, answers with {read} read and {write} write units"
+        )
     }
 }
 

@@ -1,5 +1,5 @@
 //! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
-//! full. More schedules are a longer run: of queries and names in proportion, of the model with a
+//! full. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
 //! writer more.
 
 use std::env;
@@ -18,6 +18,8 @@ use ringfence_proof::runs::full_runs;
 const SCHEDULES: u64 = 10_000;
 /// Sets of tags for each schedule.
 const SETS: u64 = 100;
+/// Events of the import for each schedule.
+const IMPORTED: u64 = 10;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|import|contention] \
@@ -75,15 +77,12 @@ fn main() -> ExitCode {
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Events of the import.
-const IMPORTED: u64 = 100_000;
-
-fn imports(_extent: &Extent) -> Result<String, String> {
-    import::check(IMPORTED)
+fn imports(extent: &Extent) -> Result<String, String> {
+    import::check(extent.schedules * IMPORTED)
 }
 
 /// Products, one after the other, in each cell of the table of contention.
-const PRODUCTS: u64 = 20;
+const PRODUCTS: u64 = 5;
 
 fn contend(_: &Extent) -> Result<String, String> {
     let rows = contention::rows(PRODUCTS);
