@@ -90,21 +90,48 @@ pub(super) fn allow_letters(text: &str, role: &str) -> Result<String> {
     Ok(format!("{}{statement}{}", &text[..at], &text[at..]))
 }
 
-/// The template without an application: what serves all contexts stays, functions of slices, roles of contexts and
-/// indexes for their tags go.
+/// The binaries that serve all contexts.
+const SERVING: [&str; 4] = ["index-events", "project-views", "publish-events", "query-views"];
+
+/// The template without an application: what serves all contexts stays. The functions of contexts go, with their roles,
+/// what alarms and the dashboard have of them, and indexes for the tags of contexts.
 pub(super) fn without_contexts(text: &str) -> String {
+    let found = resources(text);
+    let is_gone = |block: &str| {
+        let serves = SERVING.iter().any(|binary| is_of_binary(block, binary));
+        block.contains("Binary: ") && !serves
+    };
+    let gone = found.iter().filter(|(_, begin, end)| is_gone(&text[*begin..*end]));
+    let gone: Vec<&str> = gone.map(|(id, ..)| *id).collect();
     let mut bare = String::new();
     let mut at = 0;
-    for (_, begin, end) in resources(text) {
+    for (id, begin, end) in found {
         bare += &without_headings(&text[at..begin]);
         let block = &text[begin..end];
-        let is_slice = block.contains("Binary: ") && block.contains("Method: POST");
-        if !is_slice && !block.contains("Sid: OwnStreams") {
-            bare += &without_tags(block);
+        let of_gone = gone.contains(&id.strip_suffix("Role").unwrap_or(id));
+        if !of_gone && !block.contains("Sid: OwnStreams") {
+            bare += &without_metrics(&without_tags(block), &gone);
         }
         at = end;
     }
     bare + &text[at..]
+}
+
+/// An alarm or a dashboard without the metrics of functions that are gone.
+fn without_metrics(block: &str, gone: &[&str]) -> String {
+    const METRIC: &str = "        { Id: ";
+    let (mut bare, mut names) = (String::new(), Vec::new());
+    for (n, part) in block.split(METRIC).enumerate() {
+        if gone.iter().any(|id| part.contains(&format!("!Ref {id} "))) {
+            names.extend(part.split(',').next());
+        } else {
+            bare += if n == 0 { "" } else { METRIC };
+            bare += part;
+        }
+    }
+    let bare = names.iter().fold(bare, |bare, name| bare.replace(&format!(" + {name}"), ""));
+    let is_shown = |line: &&str| !gone.iter().any(|id| line.contains(&format!("\"${{{id}}}\"")));
+    bare.split_inclusive('\n').filter(is_shown).collect()
 }
 
 fn without_headings(comments: &str) -> String {

@@ -177,7 +177,7 @@ async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added
         dynamo.create_table(&table.properties, &table.name).unwrap();
     }
     let text = fs::read_to_string(folder.path().join("template.yaml")).unwrap();
-    for of_the_examples in ["carts", "customers", "tag_", ".md"] {
+    for of_the_examples in ["carts", "customers", "tag_", ".md", "ReadyWork", " ready", "sweep"] {
         assert!(!text.contains(of_the_examples), "{of_the_examples}");
     }
     assert!(text.contains("events:source: [rooms, shop]"), "{text}");
