@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn transaction(actions: Vec<Action>) -> Transaction {
-        Transaction { append_id: "ours".to_owned(), actions, items: vec![], events: vec![] }
+        Transaction { append_id: "ours".to_owned(), actions, items: vec![] }
     }
 
     /// An event in a partition that was read or not, its index item, the command item, a slot that has to be
