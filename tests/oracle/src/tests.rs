@@ -7,7 +7,7 @@ const SCHEDULES: u64 = 500;
 const QUERIES: u64 = 1_000;
 const NAMES: u64 = 50_000;
 /// Within so many schedules each mistake shows.
-const MUTANT_SCHEDULES: u64 = 300;
+const MUTANT_SCHEDULES: u64 = 1_000;
 
 #[test]
 fn every_answer_is_the_one_of_a_serial_run() {
