@@ -26,7 +26,7 @@ use serde::Deserialize;
 use crate::stack::{Came, Stack, came};
 
 /// Rounds of the races for one edge and for one circle.
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 100;
 const AGENTS: usize = 20;
 
 fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
@@ -158,7 +158,7 @@ async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
 }
 
 /// Features of the race of workers, and the edges of each.
-const FEATURES: usize = 30;
+const FEATURES: usize = 60;
 const EDGES: [&str; 3] = ["requirements_design", "design_code", "code_tests"];
 const WORKERS: usize = 16;
 
