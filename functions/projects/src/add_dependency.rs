@@ -1,8 +1,8 @@
 //! AddDependency: makes a feature wait for one more feature.
 //!
 //! Two agents that each add a dependency could close a circle together. So the boundary is everything that the new
-//! dependency leads to. A query follows from the command alone; therefore the command names these features, and the
-//! decision checks that none is missing.
+//! dependency leads to. A query follows from the command alone, so the command names these features. If it lacks one,
+//! it is refused.
 
 use std::collections::BTreeSet;
 

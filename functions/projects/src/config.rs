@@ -123,7 +123,7 @@ pub struct Config {
     pub lease_ms: u64,
     #[serde(default)]
     pub on_expiry: OnExpiry,
-    /// After so many iterations in succession with the same failures, work is stuck.
+    /// How many iterations in succession, with as many failed checks each, show that work is stuck.
     #[serde(default = "stuck_after")]
     pub stuck_after: u32,
     pub edges: List<EdgeRule, EDGES_MAX>,

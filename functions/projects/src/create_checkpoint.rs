@@ -42,14 +42,14 @@ impl Slice for CreateCheckpoint {
             project: id("shop"),
             sha256: hash(n),
             agent: id("ada"),
-            uri: id("s3://work/shop.tar"),
+            uri: id("s3://files/shop.tar"),
             note: id("before the release"),
         };
         let created = |n| CheckpointCreated {
             project: id("shop"),
             sha256: hash(n),
             agent: id("ada"),
-            uri: "s3://work/shop.tar".to_owned(),
+            uri: "s3://files/shop.tar".to_owned(),
             note: "before the release".to_owned(),
         };
         vec![

@@ -298,7 +298,8 @@ impl Edge {
         delta > 0 && same >= self.stuck_after && !(self.stuck && same > 1)
     }
 
-    /// What a person would look at now; iteration 0 if there is none.
+    /// What a review has to name now: the run, its last iteration, and the artefact. The iteration is 0 if there is
+    /// none.
     #[must_use]
     pub fn reviewed(&self) -> Reviewed {
         let sha256 = self.iteration.as_ref().and_then(|it| it.sha256.clone());

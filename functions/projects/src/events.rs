@@ -100,7 +100,7 @@ pub struct EdgeStarted {
     /// How long the claim lasts after its holder's latest event, in milliseconds; in single mode it has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// After so many iterations in succession with the same failures, work is stuck.
+    /// How many iterations in succession, with as many failed checks each, show that work is stuck.
     pub stuck_after: u32,
 }
 

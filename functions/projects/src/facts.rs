@@ -180,7 +180,7 @@ pub fn checks(failed: u32) -> Vec<Check> {
 
 #[must_use]
 pub fn artifact() -> Artifact {
-    Artifact { uri: id("s3://work/auth"), sha256: hash(2) }
+    Artifact { uri: id("s3://files/auth"), sha256: hash(2) }
 }
 
 #[must_use]

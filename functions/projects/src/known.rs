@@ -191,7 +191,7 @@ pub struct Known {
     refused: BTreeSet<u64>,
 }
 
-/// Who gives a command: the caller's principal, and the agent where there is none.
+/// Who gives a command: the caller's principal, or, if it has none, the agent that the command names.
 #[must_use]
 pub fn who(context: &CommandContext, agent: &AgentId) -> String {
     context.principal.clone().unwrap_or_else(|| agent.to_string())

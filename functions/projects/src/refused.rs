@@ -78,7 +78,7 @@ pub enum Refused {
     DeltaDiffers { failed: u32 },
     #[error("required checks fail, or no iteration says that it is converged")]
     NotConverged,
-    #[error("there is no iteration to look at")]
+    #[error("the edge has no iteration yet")]
     NothingToReview,
     #[error("this was decided before")]
     AlreadyDecided,
@@ -114,7 +114,7 @@ pub enum Refused {
     #[error("{child} is not done, and its time box is not over")]
     ChildRuns { child: FeatureRef },
 
-    #[error("full, partial and none are {sum} together")]
+    #[error("full, partial and none add up to {sum}, and not to total")]
     CountsDiffer { sum: u64 },
     #[error("release {version} exists")]
     ReleaseExists { version: Version },

@@ -1,7 +1,7 @@
 //! SpawnFeature: creates a feature at an edge whose work needs it, first or beside it.
 //!
-//! The child is created and filed at its parent's edge in one append. So there is no child that its parent does not
-//! know, and of two children with one name one is refused.
+//! One append creates the child and files it at its parent's edge. So the edge knows each of its children. Of two
+//! children with one name the second is refused.
 
 use ringfence::{Text, prelude::*};
 

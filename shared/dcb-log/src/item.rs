@@ -311,4 +311,21 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_event_that_only_takes_its_slot_keeps_the_marks_of_its_command_and_of_a_refusal() {
+        let marks = CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]);
+        let mut metadata = Metadata::default();
+        for mark in marks.clone() {
+            metadata.insert(mark, format!("the {mark}")).expect("not reserved");
+        }
+        let marked = metadata.clone();
+        metadata.insert("correlationId", "c").expect("not reserved");
+        let mut item = key("parcelId:p", 1);
+        item.insert(EVENT.to_owned(), text("Moved"));
+        for (name, value) in metadata.iter() {
+            item.insert(name.to_owned(), to_attribute(name, value).expect("a text"));
+        }
+        assert_eq!(place_only(item).expect("an event").metadata, marked);
+    }
 }

@@ -306,13 +306,13 @@ mod tests {
             project: id("shop"),
             sha256: hash(n),
             agent: id("ada"),
-            uri: format!("s3://work/{n}"),
+            uri: format!("s3://files/{n}"),
             note: String::new(),
         };
         let last = Checkpoint {
             created_ms: BEGIN_MS + 1_000,
             sha256: hash(1),
-            uri: "s3://work/1".to_owned(),
+            uri: "s3://files/1".to_owned(),
         };
         given(events![created(2)]).wait(1_000).and(events![created(1)]).then::<ProjectStatus>([(
             "shop",

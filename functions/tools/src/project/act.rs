@@ -1,4 +1,5 @@
-//! `ringfence project do` and `claim`: give commands to the stack, or, where there is no network, to the outbox.
+//! `ringfence project do` and `claim`. They give commands to the stack, or, if there is no network, put them into the
+//! outbox.
 
 use std::process::ExitCode;
 
@@ -134,7 +135,7 @@ impl Caller {
         Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
-    /// Gives a command to the stack. If there is no answer, or offline, it goes to the outbox.
+    /// Gives a command to the stack. With `--offline`, or if there is no answer, the command goes to the outbox.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         let (slices, mut key) = (Slices::all(), new_key());
         let mut cache = Cache::read(&folder.read()?, &slices).await?;

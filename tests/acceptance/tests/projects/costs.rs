@@ -302,7 +302,7 @@ async fn projects_checkpoints_gaps_and_releases_are_seldom_written() {
         project: project(),
         sha256: hash(1),
         agent: id("ada"),
-        uri: id("s3://work/shop.tar"),
+        uri: id("s3://files/shop.tar"),
         note: id("before the release"),
     };
     let put = ((1, 0.5), (1, 1.0));
