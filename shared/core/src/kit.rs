@@ -235,6 +235,11 @@ impl<S: Slice> Case<S> {
         &self.command
     }
 
+    /// What the command may know besides the facts.
+    pub fn context(&self) -> &CommandContext {
+        &self.context
+    }
+
     /// Runs the case on an empty log. Panics with the place of the case if something else follows.
     pub async fn check(&self, log: &impl CaseLog<S>) {
         self.prepare(log).await;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence::{Append, Appended, BoundaryId, Effect, Envelope, LogError, StoreError};
+use ringfence::{
+    Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
+};
 use ringfence_dynamo::{Failure, GaveUp, Item};
 
 use crate::log::DcbLog;
@@ -31,9 +33,8 @@ pub(crate) enum End {
 }
 
 pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended, LogError> {
-    let Append { events, seen, record, envelope } = append;
-    let effect = Effect::new(&log.catalog, events, seen, usize::from(record.is_some()))?;
-    let mut draft = Draft { record, ..Draft::new(log, effect, &envelope.metadata, seen) };
+    let (record, envelope) = (append.record, append.envelope);
+    let mut draft = draft(log, append)?;
     match (commit(log, &mut draft, envelope).await?, record) {
         (End::Committed, _) => Ok(Appended::Committed(draft.into_events().collect())),
         (End::Recorded(item), Some(record)) => record::events(record, item).map(Appended::Repeated),
@@ -41,6 +42,24 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
             unreachable!("the transaction has no such action")
         }
     }
+}
+
+fn draft<'a>(log: &'a DcbLog, append: Append<'a>) -> Result<Draft<'a>, LogError> {
+    let Append { events, seen, record, envelope } = append;
+    let effect = Effect::new(&log.catalog, events, seen, usize::from(record.is_some()))?;
+    Ok(Draft { record, ..Draft::new(log, effect, &envelope.metadata, seen) })
+}
+
+/// The request that an append would be sent as, and its events in their slots. Nothing is written.
+pub(crate) async fn rehearse(
+    log: &DcbLog,
+    append: Append<'_>,
+) -> Result<(Transaction, Vec<SequencedEvent>), LogError> {
+    let envelope = append.envelope;
+    let mut draft = draft(log, append)?;
+    let place = Place::find(log, &draft, envelope).await?;
+    let transaction = draft.mint(&place.mint(log, &draft, envelope))?;
+    Ok((transaction, draft.into_events().collect()))
 }
 
 /// Mints and sends until the outcome is known.

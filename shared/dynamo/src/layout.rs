@@ -1,6 +1,6 @@
 //! The layout of the table that a log needs, and the requests that make it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use aws_sdk_dynamodb::types::{
 };
 use ringfence::StoreError;
 use serde_json::{Value, json};
+
+use crate::{Item, attribute_bytes, write_units};
 
 /// How long DynamoDB may take to make a table with its indexes.
 const MADE_WITHIN: Duration = Duration::from_secs(300);
@@ -140,6 +142,18 @@ impl TableLayout {
 }
 
 impl IndexLayout {
+    /// The units to write a new item into the index; `None` if the item lacks one of its keys, and so is not in
+    /// it. `keys` are those of the table.
+    #[must_use]
+    pub fn write_units(&self, keys: &[Key; 2], item: &Item) -> Option<f64> {
+        let is_in = |(name, _): &Key| item.contains_key(name);
+        let names = keys.iter().chain(&self.keys).map(|(name, _)| name.as_str());
+        let names: BTreeSet<&str> = names.chain(self.attributes.iter().copied()).collect();
+        let bytes = |name: &&str| item.get(*name).map(|value| name.len() + attribute_bytes(value));
+        let bytes = names.iter().filter_map(bytes).sum();
+        self.keys.iter().all(is_in).then(|| write_units(bytes))
+    }
+
     fn request(&self) -> GlobalSecondaryIndex {
         let projection = match self.attributes[..] {
             [] => Projection::builder().projection_type(ProjectionType::KeysOnly),

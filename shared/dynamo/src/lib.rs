@@ -6,6 +6,7 @@ mod client;
 mod clock;
 mod codec;
 mod error;
+mod intent;
 mod layout;
 mod meter;
 #[cfg(feature = "test-util")]
@@ -22,6 +23,7 @@ pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, item_of_image, to_attribute};
 pub use error::{Failure, Reason};
+pub use intent::{Action, Intent};
 pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};
 #[cfg(feature = "test-util")]

@@ -7,8 +7,8 @@ use std::{
 };
 
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{CommandContext, Envelope, Handled, Metadata, Slice, StoreError, TopicEvent};
-use ringfence_dynamo::{Clock, Meter, ms_of_rfc3339};
+use ringfence::{Envelope, Handled, Slice, StoreError, TopicEvent};
+use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
 use crate::{
@@ -81,7 +81,7 @@ impl<H: Handler> Function<H> {
                 Ok(json!({ "answers": [] }))
             }
             Ok(Invocation::Command(command, surroundings)) => {
-                let envelope = self.envelope(surroundings, lambda);
+                let envelope = self.envelope(surroundings.envelope(&self.clock), lambda);
                 let answer = self.command(&command, &envelope, lambda, &mut line).await;
                 Ok(answer_to_caller(answer, http))
             }
@@ -155,16 +155,7 @@ impl<H: Handler> Function<H> {
         let mut answers = Vec::with_capacity(commands.len());
         let mut failed = None;
         for (key, command) in commands {
-            let surroundings = Surroundings {
-                command_id: Some(key),
-                correlation_id: event.meta.text("correlationId").map(str::to_owned),
-                causation_id: Some(event.id.to_string()),
-                traceparent: event.meta.text("traceparent").map(str::to_owned),
-                principal: event.meta.text("principal").map(str::to_owned),
-                effective_at: None,
-            };
-            let mut envelope = self.envelope(surroundings, lambda);
-            envelope.cause_ms = ms_of_rfc3339(&event.recorded_at);
+            let envelope = self.envelope(Surroundings::of_event(event, key, &self.clock), lambda);
             match self.command(&command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
@@ -180,42 +171,13 @@ impl<H: Handler> Function<H> {
         }
     }
 
-    fn envelope(&self, surroundings: Surroundings, lambda: &Lambda) -> Envelope {
-        let Surroundings {
-            command_id,
-            correlation_id,
-            causation_id,
-            traceparent,
-            principal,
-            effective_at,
-        } = surroundings;
-        let idempotency_key = command_id.clone();
-        let command_id = command_id.unwrap_or_else(|| self.clock.uuid().to_string());
-        let now_ms = self.clock.now_ms();
-        let mut metadata = Metadata::default();
-        let entries = [
-            ("commandId", Some(command_id.clone())),
-            ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
-            ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
-            ("traceparent", traceparent),
-            ("principal", principal.clone()),
-            ("effectiveAt", effective_at),
-        ];
-        for (key, value) in entries {
-            if let Some(value) = value {
-                metadata.insert(key, value).expect("none of these keys is the log's own");
-            }
-        }
-        Envelope {
-            context: CommandContext { now_ms, command_id, principal },
-            metadata,
-            idempotency_key,
-            cause_ms: None,
-            // Emulators of the runtime send deadlines that are long past; these do not count.
-            deadline_ms: Some(lambda.deadline)
-                .filter(|deadline| *deadline > now_ms)
-                .map(|deadline| deadline.saturating_sub(ANSWER_MS)),
-        }
+    /// The envelope of a command, with the time that is left for it.
+    fn envelope(&self, envelope: Envelope, lambda: &Lambda) -> Envelope {
+        // Emulators of the runtime send deadlines that are long past; these do not count.
+        let deadline_ms = Some(lambda.deadline)
+            .filter(|deadline| *deadline > envelope.context.now_ms)
+            .map(|deadline| deadline.saturating_sub(ANSWER_MS));
+        Envelope { deadline_ms, ..envelope }
     }
 }
 

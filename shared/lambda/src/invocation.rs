@@ -10,8 +10,10 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
-use ringfence::{Cause, Slice, TopicEvent, canonical_json, reaction_key};
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence::{
+    Cause, CommandContext, Envelope, Metadata, Slice, TopicEvent, canonical_json, reaction_key,
+};
+use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -224,6 +226,45 @@ impl Surroundings {
             principal: None,
             effective_at: header("effective-at"),
         }
+    }
+
+    /// The envelope of a command that an event leads to, under the command's key.
+    pub(crate) fn of_event(event: &TopicEvent, key: String, clock: &Clock) -> Envelope {
+        let of_cause = |name| event.meta.text(name).map(str::to_owned);
+        let surroundings = Self {
+            command_id: Some(key),
+            correlation_id: of_cause("correlationId"),
+            causation_id: Some(event.id.clone()),
+            traceparent: of_cause("traceparent"),
+            principal: of_cause("principal"),
+            effective_at: None,
+        };
+        let cause_ms = ms_of_rfc3339(&event.recorded_at);
+        Envelope { cause_ms, ..surroundings.envelope(clock) }
+    }
+
+    /// The envelope of a command that has all the time it needs.
+    pub(crate) fn envelope(self, clock: &Clock) -> Envelope {
+        let Self { command_id, correlation_id, causation_id, traceparent, principal, effective_at } =
+            self;
+        let idempotency_key = command_id.clone();
+        let command_id = command_id.unwrap_or_else(|| clock.uuid().to_string());
+        let mut metadata = Metadata::default();
+        let entries = [
+            ("commandId", Some(command_id.clone())),
+            ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
+            ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
+            ("traceparent", traceparent),
+            ("principal", principal.clone()),
+            ("effectiveAt", effective_at),
+        ];
+        for (key, value) in entries {
+            if let Some(value) = value {
+                metadata.insert(key, value).expect("none of these keys is the log's own");
+            }
+        }
+        let context = CommandContext { now_ms: clock.now_ms(), command_id, principal };
+        Envelope { context, metadata, idempotency_key, cause_ms: None, deadline_ms: None }
     }
 
     /// Each becomes an attribute of every event, so each is bounded and plain.

@@ -27,7 +27,8 @@ mod wording;
 use std::process::ExitCode;
 
 use lambda_runtime::{LambdaEvent, service_fn};
-use ringfence::{Context, LogOf, Slice};
+use ringfence::{Context, Envelope, LogOf, Slice};
+use ringfence_dynamo::Clock;
 use serde_json::value::RawValue;
 
 pub use answer::http;
@@ -38,7 +39,7 @@ pub use telemetry::chain;
 
 use crate::function::{BoxError, Function, Invoked};
 use crate::handler::Handler;
-use crate::invocation::{Invocation, Payload};
+use crate::invocation::{Invocation, Payload, Surroundings};
 
 /// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
 /// catalog disagree), one line of the log names everything to mend.
@@ -51,15 +52,21 @@ pub fn variables<S: Slice<Context: Context<Log: Serve<S>>>>() -> VariableNames {
     LogOf::<S>::variables()
 }
 
-/// Reads a payload as the slice's function does. Returns the commands that it leads to, and carries out
-/// nothing.
+/// Reads a payload as the slice's function does. Returns the commands that it leads to, each with its envelope,
+/// and carries out nothing.
 ///
 /// # Errors
 /// The caller's answer, if the payload is refused.
-pub fn read<S: Slice>(payload: &str) -> Result<Vec<S>, Problem> {
+pub fn read<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>, Problem> {
     Ok(match Invocation::parse(&Payload::of(payload))? {
-        Invocation::Command(command, _) => vec![*command],
-        Invocation::Event(_, commands) => commands.into_iter().map(|(_, it)| it).collect(),
+        Invocation::Command(command, surroundings) => {
+            vec![(*command, surroundings.envelope(clock))]
+        }
+        Invocation::Event(event, commands) => {
+            let with_envelope =
+                |(key, command)| (command, Surroundings::of_event(&event, key, clock));
+            commands.into_iter().map(with_envelope).collect()
+        }
         Invocation::Replay(_) => Vec::new(),
     })
 }

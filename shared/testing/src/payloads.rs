@@ -5,6 +5,7 @@ use std::fs;
 use ringfence::{DcbSlice, Slice};
 use ringfence_aggregate_log::AggregateSlice;
 use ringfence_document_log::DocumentSlice;
+use ringfence_dynamo::Clock;
 use ringfence_lambda::{Problem, read};
 use ringfence_local::workspace_root;
 use ringfence_stack::{List, Members, Visitor};
@@ -114,7 +115,7 @@ fn harass<S: Slice>() {
 }
 
 fn refused<S: Slice>(command: &str) -> Option<Problem> {
-    read::<S>(command).err()
+    read::<S>(command, &Clock::fixed(0)).err()
 }
 
 /// Puts wrong values into each place of each slice's sample `events/<slice>/direct.json`, and leaves each

@@ -4,6 +4,7 @@
 
 mod contention;
 mod projects;
+mod rehearsals;
 mod samples;
 
 use ringfence_testing::{

@@ -1,0 +1,58 @@
+//! A write that is thought through and not sent: what it would do to which items, under which conditions, and at
+//! what price.
+
+use std::collections::BTreeMap;
+
+use crate::{Item, TableLayout, item_bytes, transact_write_units, write_units};
+
+/// A write request that is not sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Intent {
+    /// Its actions, in their order. One alone is a request of its own, several are a transaction.
+    pub actions: Vec<Action>,
+    /// The write units of each index, by its name.
+    pub indexes: BTreeMap<String, f64>,
+}
+
+/// What a request would do to one item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// The item: its partition key and its sort key.
+    pub item: String,
+    /// What is done; nothing if the action only checks the condition.
+    pub does: Option<String>,
+    /// The condition; nothing if there is none.
+    pub requires: Option<String>,
+    /// The larger size of the item, before and after, in bytes; 0 if it is only known to be small.
+    pub bytes: usize,
+}
+
+impl Intent {
+    /// Adds an action that puts an item into a table of this layout.
+    pub fn put(&mut self, layout: &TableLayout, item: &Item, action: Action) {
+        for index in &layout.indexes {
+            if let Some(units) = index.write_units(&layout.keys, item) {
+                *self.indexes.entry(index.name.clone()).or_default() += units;
+            }
+        }
+        self.actions.push(Action { bytes: item_bytes(item), ..action });
+    }
+
+    /// The write units of one of its actions, without indexes.
+    #[must_use]
+    pub fn units_of(&self, action: &Action) -> f64 {
+        if self.actions.len() > 1 {
+            transact_write_units(action.bytes)
+        } else {
+            write_units(action.bytes)
+        }
+    }
+
+    /// The write units of all of it, with indexes. An update is taken to write an item of at most 1 KB if its
+    /// size is not known.
+    #[must_use]
+    pub fn units(&self) -> f64 {
+        let actions = self.actions.iter().map(|action| self.units_of(action));
+        actions.sum::<f64>() + self.indexes.values().sum::<f64>()
+    }
+}

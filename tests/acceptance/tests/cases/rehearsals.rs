@@ -1,0 +1,203 @@
+//! A rehearsal says what a command would do and cost, and writes nothing.
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use ringfence::kit::{Case, OnEvents};
+use ringfence::{
+    Context, DcbContext, DcbSlice, Decisions, Envelope, HandleError, Handled, Slice, handle,
+};
+use ringfence_aggregate_log::kit::OnAggregates;
+use ringfence_aggregate_log::{AggregateSlice, Table};
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::kit::OnDocuments;
+use ringfence_document_log::{
+    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
+};
+use ringfence_dynamo::{Intent, Retry, Usage};
+use ringfence_local::template::Template;
+use ringfence_stack::{List, Visitor};
+
+use ringfence_testing::Dynamo;
+use stack::Shop;
+
+const EVENTS: &str = "EventTable";
+const AGGREGATES: &str = "AggregateTable";
+const DOCUMENTS: &str = "DocumentTable";
+
+/// What a command costs and does, as a rehearsal says or as it turns out.
+#[derive(Debug, PartialEq)]
+struct Course {
+    outcome: String,
+    read_requests: u32,
+    read_units: f64,
+    write_units: f64,
+}
+
+impl Course {
+    fn rehearsed(outcome: String, usage: &Usage, looks: &Usage, intent: Option<&Intent>) -> Self {
+        let read_requests = usage.reads - looks.reads;
+        let read_units = usage.total().read - looks.total().read;
+        Self { outcome, read_requests, read_units, write_units: intent.map_or(0.0, Intent::units) }
+    }
+
+    fn real(outcome: String, usage: &Usage) -> Self {
+        let units = usage.total();
+        let (read_units, write_units) = (units.read, units.write);
+        Self { outcome, read_requests: usage.reads, read_units, write_units }
+    }
+}
+
+/// The command of each case of every slice is rehearsed and then carried out, twice with an idempotency key and once
+/// without.
+#[tokio::test]
+async fn a_rehearsal_sends_no_write_and_has_the_outcome_the_reads_and_the_price_of_the_command() {
+    let template = Template::of_workspace().unwrap();
+    let mut checks = Checks { template: &template, all: Vec::new() };
+    List::walk::<Shop>(&mut checks);
+    for check in checks.all {
+        check.await;
+    }
+}
+
+struct Checks<'t> {
+    template: &'t Template,
+    all: Vec<LocalBoxFuture<'t, ()>>,
+}
+
+impl Visitor for Checks<'_> {
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        self.all.push(on_events::<S>(self.template).boxed_local());
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        self.all.push(on_aggregates::<S>(self.template).boxed_local());
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        self.all.push(on_documents::<S>(self.template).boxed_local());
+    }
+}
+
+/// The surroundings of a case's command: without a key once, and with a key twice.
+fn envelopes<S: Slice>(case: &Case<S>) -> [Envelope; 3] {
+    let context = case.context().clone();
+    let [none, key] = [None, Some("once".to_owned())].map(|idempotency_key| Envelope {
+        context: context.clone(),
+        idempotency_key,
+        ..Envelope::default()
+    });
+    // The command without a key comes last, so that the key meets the state that the case is about.
+    [key.clone(), key, none]
+}
+
+/// Fails if a request since the last look writes.
+fn writes_nothing(dynamo: &Dynamo, slice: &str) {
+    for exchange in dynamo.wire.take() {
+        let reads = ["GetItem", "Query", "BatchGetItem", "TransactGetItems"];
+        assert!(reads.contains(&&*exchange.operation), "{slice} sends {}", exchange.operation);
+    }
+}
+
+fn told(handled: Result<Handled, impl std::fmt::Display>) -> String {
+    match handled {
+        Ok(Handled { outcome, repeated, .. }) => format!("{outcome:?} {repeated}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn on_events<S: DcbSlice>(template: &Template) {
+    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+    for (n, case) in S::cases().iter().enumerate() {
+        let dynamo = Dynamo::with(template, &[EVENTS]).await;
+        let clock = dynamo.clock.clone();
+        let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
+        case.prepare(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
+        for envelope in envelopes(case) {
+            let _ = dynamo.wire.take();
+            let (none, before) = (Decisions::new(0), log.meter().snapshot());
+            let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
+            let handled = handle(&rehearsal, &catalog, &none, case.command(), &envelope).await;
+            let usage = log.meter().snapshot().since(&before);
+            writes_nothing(&dynamo, S::NAME);
+            let end = rehearsal.end();
+            let rehearsed =
+                Course::rehearsed(told(handled), &usage, &end.looks, end.intent.as_ref());
+
+            let before = log.meter().snapshot();
+            let handled: Result<_, HandleError> =
+                handle(&log, &catalog, &none, case.command(), &envelope).await;
+            let real = Course::real(told(handled), &log.meter().snapshot().since(&before));
+            assert_eq!(rehearsed, real, "{}, case {n}, {envelope:?}", S::NAME);
+        }
+    }
+}
+
+async fn on_aggregates<S: AggregateSlice>(template: &Template) {
+    use ringfence_aggregate_log::{Rehearsal, handle};
+
+    for (n, case) in S::cases().iter().enumerate() {
+        let dynamo = Dynamo::with(template, &[AGGREGATES]).await;
+        let clock = dynamo.clock.clone();
+        let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
+        case.prepare(&OnAggregates { log: &log, clock: clock.clone() }).await;
+        for envelope in envelopes(case) {
+            let _ = dynamo.wire.take();
+            let (retry, before) = (Retry::default(), log.meter().snapshot());
+            let rehearsal = Rehearsal::of(&log, clock.clone());
+            let executed = handle(&rehearsal, case.command(), &envelope, retry).await;
+            let usage = log.meter().snapshot().since(&before);
+            writes_nothing(&dynamo, S::NAME);
+            let end = rehearsal.end();
+            let outcome = format!("{:?} {}", executed.outcome, executed.repeated);
+            let rehearsed = Course::rehearsed(outcome, &usage, &end.looks, end.intent.as_ref());
+
+            let before = log.meter().snapshot();
+            let executed = handle(&log, case.command(), &envelope, retry).await;
+            let outcome = format!("{:?} {}", executed.outcome, executed.repeated);
+            let real = Course::real(outcome, &log.meter().snapshot().since(&before));
+            assert_eq!(rehearsed, real, "{}, case {n}, {envelope:?}", S::NAME);
+        }
+    }
+}
+
+/// With Tips that calve at their usual size, and after each event.
+async fn on_documents<S: DocumentSlice>(template: &Template) {
+    use ringfence_document_log::{Rehearsal, handle};
+
+    let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
+    let cases = S::cases();
+    let cases = cases.iter().enumerate();
+    let both =
+        cases.flat_map(|(n, case)| [TipLimits::default(), each].map(|limits| (n, case, limits)));
+    for (n, case, limits) in both {
+        let dynamo = Dynamo::with(template, &[DOCUMENTS]).await;
+        let clock = dynamo.clock.clone();
+        let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
+        let category = |store| {
+            let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
+            Category::new(log, S::Context::access(), Cache::none()).expect(S::NAME)
+        };
+        let real = category(store.clone());
+        let on = OnDocuments { category: &real, prefix: String::new(), clock: clock.clone() };
+        case.prepare(&on).await;
+        for envelope in envelopes(case) {
+            let _ = dynamo.wire.take();
+            let before = store.meter().snapshot();
+            let log = DocumentLog::new(Rehearsal::of(store.clone()), clock.clone());
+            let rehearsal =
+                Category::new(log.with_limits(limits), S::Context::access(), Cache::none());
+            let rehearsal = rehearsal.expect(S::NAME);
+            let handled = handle(&rehearsal, case.command(), &envelope).await;
+            let usage = store.meter().snapshot().since(&before);
+            writes_nothing(&dynamo, S::NAME);
+            let end = rehearsal.log().store().rehearsed();
+            let rehearsed =
+                Course::rehearsed(told(handled), &usage, &end.looks, end.intent.as_ref());
+
+            let before = store.meter().snapshot();
+            let handled = handle(&real, case.command(), &envelope).await;
+            let course = Course::real(told(handled), &store.meter().snapshot().since(&before));
+            assert_eq!(rehearsed, course, "{}, case {n}, {envelope:?}", S::NAME);
+        }
+    }
+}
