@@ -5,7 +5,10 @@ use ringfence_dynamo::Retry;
 
 use crate::once::Reader;
 use crate::write::group;
-use crate::{AggregateContext, AggregateError, GetEvents, Others, PushEventGroup, StoredEvent, To};
+use crate::{
+    AggregateContext, AggregateError, AggregateKey, GetEvents, Others, PushEventGroup, StoredEvent,
+    To,
+};
 
 /// A slice on the aggregate log. A slice that decides on its own aggregate alone implements
 /// [`StreamSlice`], which makes it an `AggregateSlice`. A slice that decides on several aggregates of its
@@ -68,6 +71,8 @@ pub struct Executed<R> {
     pub attempts: u32,
     /// Whether the events were there before, of an earlier command with the same key.
     pub repeated: bool,
+    /// The aggregates to which others pushed while it was decided, one for each conflict.
+    pub conflicts: Vec<AggregateKey>,
 }
 
 /// Carries out `command`, anew after each conflict, as often and as long as `retry` says. After the
@@ -87,10 +92,14 @@ pub async fn handle<S: AggregateSlice>(
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let mut attempts = retry.start();
+    let mut conflicts = Vec::new();
     loop {
         // Boxed here and before the log: unboxed, the futures of all layers nest deeper than the compiler
         // allows.
         let attempt = Box::pin(attempt(log, command, envelope, record.as_ref())).await;
+        if let Err(CommandError::Log(AggregateError::Conflict(conflict))) = &attempt {
+            conflicts.push(conflict.key.clone());
+        }
         let (outcome, repeated) = match attempt {
             Err(CommandError::Log(AggregateError::Conflict(_))) if attempts.again().await => {
                 continue;
@@ -98,7 +107,7 @@ pub async fn handle<S: AggregateSlice>(
             Ok((events, repeated)) => (Ok(events), repeated),
             Err(error) => (Err(error), false),
         };
-        return Executed { outcome, attempts: attempts.made(), repeated };
+        return Executed { outcome, attempts: attempts.made(), repeated, conflicts };
     }
 }
 

@@ -6,6 +6,7 @@ mod aggregates;
 mod api;
 mod checkpoint;
 mod documents;
+pub mod explain;
 mod fences;
 mod import;
 mod index;
@@ -36,6 +37,7 @@ use futures::FutureExt;
 use ringfence_stack::{Members, Stack};
 use ringfence_views::Definition;
 
+use crate::explain::Slices;
 use crate::readers::Readers;
 
 pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
@@ -75,6 +77,9 @@ enum Command<O: Own> {
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
     /// 2: error.
     Send(send::Arguments),
+    /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
+    /// Writes nothing. Status 0: it would be accepted, 1: refused by the domain, 2: error.
+    Explain(explain::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
@@ -175,6 +180,8 @@ static STACK: OnceLock<Stack> = OnceLock::new();
 
 static READERS: OnceLock<Readers> = OnceLock::new();
 
+static SLICES: OnceLock<Slices> = OnceLock::new();
+
 /// Does what the command line asks for, on the stack that `M` lists.
 pub fn run<M: Members>() -> ExitCode {
     run_with::<M, Infallible>()
@@ -188,6 +195,7 @@ pub async fn run_with<M: Members, O: Own>() -> ExitCode {
         Err(error) => return failed(&error.into()),
     }
     READERS.get_or_init(Readers::of::<M>);
+    SLICES.get_or_init(Slices::of::<M>);
     carry_out::<O>().await
 }
 
@@ -214,6 +222,10 @@ fn readers() -> &'static Readers {
     READERS.get().expect("`run` sets it first")
 }
 
+fn slices() -> &'static Slices {
+    SLICES.get().expect("`run` sets it first")
+}
+
 fn views() -> Vec<Definition> {
     members().views()
 }
@@ -230,6 +242,7 @@ async fn carry_out<O: Own>() -> ExitCode {
         Command::NewContext(arguments) => new::context(arguments).boxed_local(),
         Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
         Command::Send(arguments) => send::send(arguments).boxed_local(),
+        Command::Explain(arguments) => explain::explain(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
         Command::Import(arguments) => import::import(arguments).boxed_local(),

@@ -56,7 +56,8 @@ pub fn text(data: &str) -> Result<String> {
     }
 }
 
-fn check(slice: &str) -> Result<()> {
+/// Fails if no context has the slice.
+pub(crate) fn check(slice: &str) -> Result<()> {
     let name =
         |(context, slice): (&ContextInfo, &SliceInfo)| format!("{}/{}", context.name, slice.name);
     let known: Vec<_> = crate::members().slices().map(name).collect();

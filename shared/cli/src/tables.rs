@@ -1,6 +1,6 @@
 //! Flags that say where the logs, the index and the views are.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence_aggregate_log::Table;
@@ -55,8 +55,40 @@ pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
     Ok(DcbLog::new(client, table, crate::members().catalog.clone(), Clock::system()))
 }
 
+/// The tables of the logs, as far as they are named.
+#[derive(Args, Clone)]
+pub(crate) struct LogTables {
+    /// The table of the DCB log, if the stack has one.
+    #[arg(long, env = "EVENT_TABLE", value_parser = name)]
+    table: Option<String>,
+    #[command(flatten)]
+    streams: StreamTables,
+}
+
+impl LogTables {
+    /// The table of the DCB log, for this slice.
+    pub(crate) fn events(&self, slice: &str) -> Result<&str> {
+        named(&self.table, slice, "DCB", "--table")
+    }
+
+    /// The table of the aggregate log, for this slice.
+    pub(crate) fn aggregates(&self, slice: &str) -> Result<&str> {
+        named(&self.streams.aggregate_table, slice, "aggregate", "--aggregate-table")
+    }
+
+    /// The table of the document log, for this slice.
+    pub(crate) fn documents(&self, slice: &str) -> Result<&str> {
+        named(&self.streams.document_table, slice, "document", "--document-table")
+    }
+}
+
+fn named<'a>(table: &'a Option<String>, slice: &str, log: &str, flag: &str) -> Result<&'a str> {
+    let unnamed = || format!("{slice} is on the {log} log: name its table with {flag} or --stack");
+    table.as_deref().with_context(unnamed)
+}
+
 /// The tables of the logs of single streams.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct StreamTables {
     /// The table of the aggregate log, if the stack has one.
     #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]

@@ -30,6 +30,8 @@ pub struct Handled {
     pub attempts: u32,
     /// Whether it took effect before, under the same key; the events are those of then.
     pub repeated: bool,
+    /// The boundaries to which others added something while it was decided, one for each conflict.
+    pub conflicts: Vec<BoundaryId>,
 }
 
 /// Why a command is not settled.
@@ -105,11 +107,18 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
         None => attempt.begin().await?,
     };
     let mut behind: Option<Conflict> = None;
+    let mut conflicts = Vec::new();
     for attempts in 1..=ATTEMPTS_MAX {
         let decided = match behind.take() {
             // An index that does not show yet what its fence counts would only conflict again.
             Some(conflict) if lags(&conflict, &model.seen) => Err((conflict, model)),
-            _ => attempt.decide(model).await?,
+            _ => {
+                let decided = attempt.decide(model).await?;
+                if let Err((conflict, _)) = &decided {
+                    conflicts.extend(conflict.boundaries().cloned());
+                }
+                decided
+            }
         };
         let (conflict, stale) = match decided {
             Ok(Decided { outcome, model, repeated }) => {
@@ -118,7 +127,7 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
                     attempt.keep(&mut model);
                     decisions.put(query, model);
                 }
-                return Ok(Handled { outcome, attempts, repeated });
+                return Ok(Handled { outcome, attempts, repeated, conflicts });
             }
             Err(stale) => stale,
         };

@@ -10,6 +10,16 @@ use crate::{BoundaryId, FilingError, KeyReused, Name};
 #[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Conflict(pub Vec<Change>);
 
+impl Conflict {
+    /// The boundaries to which something was added.
+    pub fn boundaries(&self) -> impl Iterator<Item = &BoundaryId> {
+        self.0.iter().map(|change| match change {
+            Change::Slot { partition, .. } => partition,
+            Change::Count { boundary, .. } => boundary,
+        })
+    }
+}
+
 /// What was added to one boundary since the decision read it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Change {

@@ -34,11 +34,12 @@ pub async fn handle<C: DocumentSlice, S: Store>(
         }
     }?;
     let (stream, attempts) = (category.stream(&id)?, transacted.attempts);
+    let conflicts = vec![stream.partition(); attempts.saturating_sub(1) as usize];
     let repeated = matches!(transacted.outcome, Outcome::Repeated(_));
     let events = match transacted.outcome {
         Outcome::Rejected(rejection) => {
             let outcome = ringfence::Outcome::of(Some(Refusal::of(&rejection)), Vec::new());
-            return Ok(Handled { outcome, attempts, repeated });
+            return Ok(Handled { outcome, attempts, repeated, conflicts });
         }
         Outcome::Repeated(found) => {
             found.into_iter().map(|found| (found.index, found.event.event_type)).collect()
@@ -57,7 +58,7 @@ pub async fn handle<C: DocumentSlice, S: Store>(
         slot,
     });
     let outcome = ringfence::Outcome::Accepted(events.collect());
-    Ok(Handled { outcome, attempts, repeated })
+    Ok(Handled { outcome, attempts, repeated, conflicts })
 }
 
 fn types(stream: &StreamName, events: &[impl Serialize]) -> Result<Vec<String>, DocumentError> {

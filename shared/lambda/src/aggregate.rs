@@ -2,9 +2,10 @@
 
 use std::{marker::PhantomData, process::ExitCode};
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
+use ringfence::{BoundaryId, Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateSlice, Aggregates, CommandError, Executed, StoredEvent, Table, handle,
+    AggregateError, AggregateKey, AggregateSlice, Aggregates, CommandError, Executed, StoredEvent,
+    Table, handle,
 };
 use ringfence_dynamo::{Clock, Retry};
 use serde_json::json;
@@ -58,16 +59,22 @@ impl<S: AggregateSlice> Handler for OnAggregates<S> {
     async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, Unsettled> {
         let retry = Retry::of(envelope, &self.clock);
         let log = self.table.clone().retrying(retry);
-        let Executed { outcome, attempts, repeated } = handle(&log, command, envelope, retry).await;
+        let Executed { outcome, attempts, repeated, conflicts } =
+            handle(&log, command, envelope, retry).await;
+        let conflicts = conflicts.iter().map(partition).collect();
         let outcome = match outcome {
             Ok(events) => Outcome::Accepted(events.into_iter().map(named).collect()),
             Err(CommandError::Rejected(rejection)) => {
                 Outcome::of(Some(Refusal::of(&rejection)), Vec::new())
             }
-            Err(CommandError::Log(error)) => return Err(Unsettled { error, attempts }),
+            Err(CommandError::Log(error)) => return Err(Unsettled { error, attempts, conflicts }),
         };
-        Ok(Handled { outcome, attempts, repeated })
+        Ok(Handled { outcome, attempts, repeated, conflicts })
     }
+}
+
+fn partition(key: &AggregateKey) -> BoundaryId {
+    BoundaryId::stored(key.to_string())
 }
 
 fn named(event: StoredEvent) -> EventRef {
@@ -82,11 +89,12 @@ pub(crate) struct Unsettled {
     #[source]
     pub(crate) error: AggregateError,
     pub(crate) attempts: u32,
+    pub(crate) conflicts: Vec<BoundaryId>,
 }
 
 impl From<StoreError> for Unsettled {
     fn from(error: StoreError) -> Self {
-        Self { attempts: error.attempts(), error: error.into() }
+        Self { attempts: error.attempts(), error: error.into(), conflicts: Vec::new() }
     }
 }
 
@@ -117,5 +125,9 @@ impl Explain for Unsettled {
             AggregateError::Store(error) => error.attempts(),
             _ => self.attempts,
         }
+    }
+
+    fn conflicts(&self) -> Vec<BoundaryId> {
+        self.conflicts.clone()
     }
 }

@@ -53,7 +53,7 @@ mod tests {
             let rejection = json!({ "code": "IsLent", "has": "ada" });
             let refusal = Refusal { message: "ada has it".to_owned(), rejection };
             let outcome = Outcome::of(Some(refusal), events);
-            let handled = Handled { outcome, attempts: 1, repeated: false };
+            let handled = Handled { outcome, attempts: 1, repeated: false, conflicts: vec![] };
             of_handled(handled).unwrap_err().document()
         };
         let plain = json!({

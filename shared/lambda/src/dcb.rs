@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use ringfence::{
-    Catalog, Dcb, DcbContext, DcbSlice, Decisions, Envelope, EventLog, HandleError, Handled,
-    LogError, PlanError, handle,
+    BoundaryId, Catalog, Conflict, Dcb, DcbContext, DcbSlice, Decisions, Envelope, EventLog,
+    HandleError, Handled, LogError, PlanError, StoreError, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
@@ -92,6 +92,15 @@ impl Explain for HandleError {
             Self::Log(LogError::Store(error)) => error.attempts(),
             _ => 1,
         }
+    }
+
+    fn conflicts(&self) -> Vec<BoundaryId> {
+        let Self::Log(LogError::Store(StoreError::Contention { over: Some(over), .. })) = self
+        else {
+            return Vec::new();
+        };
+        let conflict = over.downcast_ref::<Conflict>();
+        conflict.into_iter().flat_map(Conflict::boundaries).cloned().collect()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{num::NonZeroUsize, process::ExitCode};
 
-use ringfence::{Envelope, Handled};
+use ringfence::{BoundaryId, Envelope, Handled, StoreError};
 use ringfence_document_log::{
-    Cache, Category, CategoryError, DocumentContext, DocumentError, DocumentLog, DocumentSlice,
-    Documents, DynamoStore, Store, handle,
+    Cache, Category, CategoryError, Conflict, DocumentContext, DocumentError, DocumentLog,
+    DocumentSlice, Documents, DynamoStore, Store, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 
@@ -93,6 +93,14 @@ impl Explain for DocumentError {
             Self::Store(error) => error.attempts(),
             _ => 1,
         }
+    }
+
+    fn conflicts(&self) -> Vec<BoundaryId> {
+        let Self::Store(StoreError::Contention { over: Some(over), .. }) = self else {
+            return Vec::new();
+        };
+        let conflict = over.downcast_ref::<Conflict>();
+        conflict.map(|conflict| conflict.stream.partition()).into_iter().collect()
     }
 }
 

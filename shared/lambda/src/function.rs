@@ -64,6 +64,7 @@ impl<H: Handler> Function<H> {
             causation_id: None,
             outcome: "nothing-to-do", // an event that leads to no command
             attempts: 0,
+            conflicts: Vec::new(),
             duration_ms: 0,
             usage: before.clone(),
             cause: None,
@@ -114,8 +115,8 @@ impl<H: Handler> Function<H> {
         line.causation_id = logged("causationId");
         match self.handle(command, envelope).await {
             Ok(handled) => {
-                let Handled { attempts, .. } = handled;
-                line.attempts += attempts;
+                line.attempts += handled.attempts;
+                line.conflicts.extend(handled.conflicts.iter().map(ToString::to_string));
                 let answer = answer::of_handled(handled);
                 line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
                 answer
@@ -124,6 +125,7 @@ impl<H: Handler> Function<H> {
                 let problem = error.problem(&lambda.request_id);
                 line.outcome = problem.kind;
                 line.attempts += error.attempts();
+                line.conflicts.extend(error.conflicts().iter().map(ToString::to_string));
                 line.cause = Some(chain(&error));
                 Err(problem)
             }

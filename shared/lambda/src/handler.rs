@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ringfence::{Envelope, Handled, Slice, StoreError};
+use ringfence::{BoundaryId, Envelope, Handled, Slice, StoreError};
 
 use crate::Problem;
 
@@ -29,4 +29,7 @@ pub(crate) trait Explain: Error + From<StoreError> + 'static {
 
     /// How often the command was tried.
     fn attempts(&self) -> u32;
+
+    /// The boundaries to which others added something at the last attempts, as far as the error says it.
+    fn conflicts(&self) -> Vec<BoundaryId>;
 }

@@ -130,7 +130,8 @@ impl Problem {
     }
 
     /// The text for a person.
-    pub(crate) fn detail(&self) -> &str {
+    #[must_use]
+    pub fn detail(&self) -> &str {
         &self.detail
     }
 

@@ -75,6 +75,9 @@ pub(crate) struct Line {
     pub(crate) causation_id: Option<String>,
     pub(crate) outcome: &'static str,
     pub(crate) attempts: u32,
+    /// The boundaries to which others added something, one for each conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conflicts: Vec<String>,
     pub(crate) duration_ms: u64,
     #[serde(skip)]
     pub(crate) usage: Usage,

@@ -52,7 +52,7 @@ fn accepted(slots: &[u64], repeated: bool) -> Handled {
         slot: *slot,
     };
     let outcome = Outcome::Accepted(slots.iter().map(event).collect());
-    Handled { outcome, attempts: 1, repeated }
+    Handled { outcome, attempts: 1, repeated, conflicts: vec![] }
 }
 
 async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {

@@ -29,7 +29,12 @@ impl Handler for Waiting {
         if !self.answers {
             return pending().await;
         }
-        Ok(Handled { outcome: Outcome::Accepted(vec![]), attempts: 1, repeated: false })
+        Ok(Handled {
+            outcome: Outcome::Accepted(vec![]),
+            attempts: 1,
+            repeated: false,
+            conflicts: vec![],
+        })
     }
 }
 

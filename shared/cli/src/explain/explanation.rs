@@ -1,0 +1,148 @@
+//! What a command would do now, in plain values.
+
+use std::collections::BTreeMap;
+
+use ringfence_dynamo::{Intent, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a command would do now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The slice, as `<context>/<slice>`.
+    pub slice: String,
+    /// The log that it is on: `DCB`, `aggregate` or `document`.
+    pub log: &'static str,
+    /// The command.
+    pub command: Value,
+    /// The boundaries on which the decision rests.
+    pub reads: Vec<Reading>,
+    /// The events that were read for it, in fold order.
+    pub events: Vec<Seen>,
+    /// What it would be answered.
+    pub answer: Answer,
+    /// What would be written: one request.
+    pub writes: Vec<Writing>,
+    /// The write units of each index, by its name.
+    pub indexes: BTreeMap<String, f64>,
+    /// What it would cost a function that has just started.
+    pub cost: Cost,
+    /// What was added while it was decided. After each, the command was decided again.
+    pub conflicts: Vec<String>,
+    /// How often it was decided.
+    pub attempts: u32,
+}
+
+/// A boundary that is read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reading {
+    /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
+    pub boundary: String,
+    /// How it is read.
+    pub by: String,
+    /// The types on which the decision depends; of a stream all.
+    pub types: Vec<String>,
+    /// What was seen of it.
+    pub seen: String,
+}
+
+/// An event that was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seen {
+    /// Its id, `<partition>/<slot>`.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub event_type: String,
+}
+
+/// The answer to the command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// Whether it is accepted.
+    pub accepted: bool,
+    /// Why it is refused, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Why it is refused, for a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<Value>,
+    /// Whether it took effect before, under the same key.
+    pub repeated: bool,
+    /// Its events.
+    pub events: Vec<Written>,
+}
+
+/// An event of the answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Written {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// The partition that stores it.
+    pub partition: String,
+    /// Its number in the partition.
+    pub slot: u64,
+    /// The payload; absent from an event that was there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// An action of the request that writes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Writing {
+    /// The item: its keys.
+    pub item: String,
+    /// What is done; absent if only the condition is checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub does: Option<String>,
+    /// The condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
+    /// The size of the item in bytes; 0 if it is only known to be small.
+    pub bytes: usize,
+    /// Write units.
+    pub units: f64,
+}
+
+/// Requests and units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    /// Requests that read.
+    pub read_requests: u32,
+    /// Read units.
+    pub read_units: f64,
+    /// Requests that write.
+    pub write_requests: u32,
+    /// Write units, those of indexes included.
+    pub write_units: f64,
+}
+
+impl Explanation {
+    /// The same with the request that would be sent, and with what all of it would cost: `usage` without the
+    /// `looks` that only the rehearsal needed.
+    pub(super) fn costs(mut self, intent: Option<Intent>, usage: &Usage, looks: &Usage) -> Self {
+        self.cost.read_requests = usage.reads - looks.reads;
+        self.cost.read_units = usage.total().read - looks.total().read;
+        let Some(intent) = intent else { return self };
+        self.cost.write_requests = 1;
+        self.cost.write_units = intent.units();
+        let writing = |action: &ringfence_dynamo::Action| Writing {
+            item: action.item.clone(),
+            does: action.does.clone(),
+            requires: action.requires.clone(),
+            bytes: action.bytes,
+            units: intent.units_of(action),
+        };
+        self.writes = intent.actions.iter().map(writing).collect();
+        self.indexes = intent.indexes;
+        self
+    }
+}

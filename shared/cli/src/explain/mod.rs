@@ -1,0 +1,56 @@
+//! `ringfence explain`: what a command would do now. Nothing is written.
+
+mod explanation;
+mod print;
+mod slices;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::send::{check, text};
+use crate::tables::{Dynamo, LogTables};
+
+pub use explanation::{Answer, Cost, Explanation, Reading, Seen, Writing, Written};
+pub(crate) use slices::{Logs, Slices};
+
+#[derive(Args)]
+#[command(after_help = "\
+It reads what the command's function would read, decides, and compares the condition of the append with the log. It
+sends no request that writes, so it may run on a stack in production. The costs are those of a function that has just
+started; one that has read the same boundaries before reads only what is new.
+
+Examples:
+  ringfence explain catalog/add-product --data @events/add-product/direct.json
+  ringfence explain --stack ringfence-dev catalog/add-product --data @command.json --json")]
+pub(crate) struct Arguments {
+    /// The slice, as `<context>/<slice>`.
+    slice: String,
+    /// The command in JSON, or another payload of the slice's function, such as an event that it reacts to; `@<file>`
+    /// reads it from a file, `@-` from standard input.
+    #[arg(long, value_name = "JSON")]
+    data: String,
+    #[command(flatten)]
+    tables: LogTables,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Prints one JSON document for each command instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { slice, data, tables, dynamo, json } = arguments;
+    check(slice)?;
+    let logs = Logs { client: dynamo.client().await, tables: tables.clone() };
+    let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
+    for explanation in &explanations {
+        match json {
+            true => println!("{}", serde_json::to_string(explanation)?),
+            false => print!("{}", print::Text(explanation)),
+        }
+    }
+    let accepted = explanations.iter().all(|explanation| explanation.answer.accepted);
+    Ok(if accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,283 @@
+//! The slices of the stack, each with the code that rehearses its commands.
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use aws_sdk_dynamodb::Client;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use ringfence::{
+    Access, Context, Counts, DcbContext, DcbSlice, Decisions, Envelope, EventRef, Extent, Outcome,
+    Slice,
+};
+use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent, Table};
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{
+    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore,
+};
+use ringfence_dynamo::{Clock, Retry};
+use ringfence_stack::{List, Members, Visitor};
+use serde_json::Value;
+
+use super::explanation::{Answer, Explanation, Reading, Seen, Written};
+use crate::tables::LogTables;
+
+type Explain = for<'a> fn(&'a Logs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
+
+/// The logs of a stack, to be read.
+pub(crate) struct Logs {
+    pub(crate) client: Client,
+    pub(crate) tables: LogTables,
+}
+
+/// The slices of a stack.
+#[derive(Default)]
+pub(crate) struct Slices(Vec<(String, Explain)>);
+
+impl Slices {
+    pub(crate) fn of<M: Members>() -> Self {
+        let mut slices = Self::default();
+        List::walk::<M>(&mut slices);
+        slices
+    }
+
+    /// What the commands of a payload would do now. A payload is what the slice's function takes: a command alone
+    /// or with its surroundings, or an event that the slice reacts to.
+    ///
+    /// # Errors
+    /// There is no such slice, its table is not named, the payload is refused before anything is read, or the log
+    /// fails.
+    pub(crate) async fn explain(
+        &self,
+        logs: &Logs,
+        slice: &str,
+        payload: &str,
+    ) -> Result<Vec<Explanation>> {
+        let found = self.0.iter().find(|(name, _)| name == slice);
+        let (_, explain) = found.with_context(|| format!("no context has the slice {slice}"))?;
+        explain(logs, payload).await
+    }
+
+    fn add<S: Slice>(&mut self, explain: Explain) {
+        self.0.push((name::<S>(), explain));
+    }
+}
+
+fn name<S: Slice>() -> String {
+    format!("{}/{}", S::Context::NAME, S::NAME)
+}
+
+impl Visitor for Slices {
+    fn dcb_slice<S: DcbSlice>(&mut self) {
+        self.add::<S>(|logs, payload| of_events::<S>(logs, payload).boxed());
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        self.add::<S>(|logs, payload| of_aggregates::<S>(logs, payload).boxed());
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        self.add::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed());
+    }
+}
+
+/// The commands of a payload.
+fn commands<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>> {
+    let commands = ringfence_lambda::read::<S>(payload, clock);
+    let commands = commands.map_err(|problem| anyhow!("{}", problem.detail()))?;
+    ensure!(!commands.is_empty(), "the payload leads to no command of {}", S::NAME);
+    Ok(commands)
+}
+
+fn explanation<S: Slice>(log: &'static str, command: &S, attempts: u32) -> Explanation {
+    Explanation {
+        slice: name::<S>(),
+        log,
+        command: serde_json::to_value(command).unwrap_or_default(),
+        reads: Vec::new(),
+        events: Vec::new(),
+        answer: Answer::default(),
+        writes: Vec::new(),
+        indexes: Default::default(),
+        cost: Default::default(),
+        conflicts: Vec::new(),
+        attempts,
+    }
+}
+
+/// The answer of an outcome, with the payloads of what would be written.
+fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Answer {
+    let (refusal, events) = match outcome {
+        Outcome::Accepted(events) => (None, events),
+        Outcome::Rejected { refusal, events } => (Some(refusal), events),
+    };
+    let payloads = payloads.into_iter().chain(std::iter::repeat(None));
+    let written = |(EventRef { event_type, partition, slot }, data)| Written {
+        event_type,
+        partition,
+        slot,
+        data,
+    };
+    let (message, rejection) = refusal.map(|refusal| (refusal.message, refusal.rejection)).unzip();
+    Answer {
+        accepted: message.is_none(),
+        message,
+        rejection,
+        repeated,
+        events: events.into_iter().zip(payloads).map(written).collect(),
+    }
+}
+
+async fn of_events<S: DcbSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+    let (clock, catalog) = (Clock::system(), S::Context::catalog()?);
+    let table = logs.tables.events(S::NAME)?;
+    let mut explanations = Vec::new();
+    for (command, envelope) in commands::<S>(payload, &clock)? {
+        let log = DcbLog::new(logs.client.clone(), table, catalog.clone(), clock.clone());
+        let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
+        let none = Decisions::new(0);
+        let handled = ringfence::handle(&rehearsal, &catalog, &none, &command, &envelope).await;
+        let end = rehearsal.end();
+        let handled = handled?;
+        let mut explained = explanation("DCB", &command, handled.attempts);
+        explained.reads = end
+            .plan
+            .iter()
+            .flat_map(|plan| &plan.reads)
+            .map(|read| {
+                let extent = end.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
+                Reading {
+                    boundary: read.boundary.to_string(),
+                    by: by(&read.access, end.strong),
+                    types: read.types.iter().map(ToString::to_string).collect(),
+                    seen: extent.map_or_else(String::new, seen),
+                }
+            })
+            .collect();
+        explained.events = end
+            .events
+            .into_iter()
+            .map(|(place, event_type)| Seen {
+                id: format!("{}/{}", place.partition, place.slot),
+                event_type,
+            })
+            .collect();
+        let payloads = end.appends.into_iter().map(|event| Some(event.data)).collect();
+        explained.answer = answer(handled.outcome, handled.repeated, payloads);
+        explained.conflicts = end.conflicts.iter().map(ToString::to_string).collect();
+        explanations.push(explained.costs(end.intent, &log.meter().snapshot(), &end.looks));
+    }
+    Ok(explanations)
+}
+
+/// How a boundary is read, in words.
+fn by(access: &Access, strong: bool) -> String {
+    let of_table = if strong { ", strongly consistent" } else { ", eventually consistent" };
+    match access {
+        Access::Partition => format!("its partition{of_table}"),
+        Access::TagIndex(tag) => format!("the index tag_{}", tag.key),
+        Access::CompositeIndex(_) => "the index tag_composite".to_owned(),
+        Access::TagItems(_) => format!("the tag's copies of events{of_table}"),
+        Access::TypeItems(_) => format!("the type's copies of events{of_table}"),
+    }
+}
+
+/// What was seen of a boundary, in words.
+fn seen(extent: &Extent) -> String {
+    let counted = |counts: &Counts| {
+        let all: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        all.join(", ")
+    };
+    match extent {
+        Extent::Prefix(prefix) => match (&prefix.fenced, prefix.slot) {
+            (Some(counts), _) => counted(counts),
+            (None, 0) => "nothing".to_owned(),
+            (None, 1) => "slot 1".to_owned(),
+            (None, last) => format!("slots 1 to {last}"),
+        },
+        Extent::Fence { counts, .. } => counted(counts),
+    }
+}
+
+async fn of_aggregates<S: AggregateSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+    let clock = Clock::system();
+    let table = logs.tables.aggregates(S::NAME)?;
+    let mut explanations = Vec::new();
+    for (command, envelope) in commands::<S>(payload, &clock)? {
+        let log = Table::new(logs.client.clone(), table, clock.clone());
+        let rehearsal = ringfence_aggregate_log::Rehearsal::of(&log, clock.clone());
+        let retry = Retry::of(&envelope, &clock);
+        let executed =
+            ringfence_aggregate_log::handle(&rehearsal, &command, &envelope, retry).await;
+        let end = rehearsal.end();
+        let mut explained = explanation("aggregate", &command, executed.attempts);
+        explained.reads = end
+            .reads
+            .iter()
+            .map(|key| {
+                let newest = end.events.iter().filter(|event| event.key == *key);
+                let newest = newest.map(|event| event.version.number()).max();
+                Reading {
+                    boundary: key.to_string(),
+                    by: "its events, strongly consistent".to_owned(),
+                    types: Vec::new(),
+                    seen: newest
+                        .map_or_else(|| "nothing".to_owned(), |newest| format!("version {newest}")),
+                }
+            })
+            .collect();
+        let id = |event: &StoredEvent| format!("{}/{}", event.key, event.version.number());
+        explained.events = end
+            .events
+            .iter()
+            .map(|event| Seen { id: id(event), event_type: event.event_type.clone() })
+            .collect();
+        let payloads = end.pushes.into_iter().map(|event| event.payload).collect();
+        let outcome = match executed.outcome {
+            Ok(events) => {
+                let named = |StoredEvent { key, version, event_type, .. }| EventRef {
+                    event_type,
+                    partition: key.to_string(),
+                    slot: version.number(),
+                };
+                Outcome::Accepted(events.into_iter().map(named).collect())
+            }
+            Err(CommandError::Rejected(rejection)) => {
+                Outcome::of(Some(ringfence::Refusal::of(&rejection)), Vec::new())
+            }
+            Err(CommandError::Log(error)) => return Err(error.into()),
+        };
+        explained.answer = answer(outcome, executed.repeated, payloads);
+        explained.conflicts = end.conflicts.iter().map(ToString::to_string).collect();
+        explanations.push(explained.costs(end.intent, &log.meter().snapshot(), &end.looks));
+    }
+    Ok(explanations)
+}
+
+async fn of_documents<S: DocumentSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+    let clock = Clock::system();
+    let table = logs.tables.documents(S::NAME)?;
+    let mut explanations = Vec::new();
+    for (command, envelope) in commands::<S>(payload, &clock)? {
+        let store = DynamoStore::new(logs.client.clone(), table);
+        let rehearsal = ringfence_document_log::Rehearsal::of(store.clone());
+        let log = DocumentLog::new(rehearsal, clock.clone());
+        let category = Category::new(log, S::Context::access(), Cache::none())?;
+        let handled = ringfence_document_log::handle(&category, &command, &envelope).await?;
+        let end = category.log().store().rehearsed();
+        let stream = category.stream(&command.stream_id())?.partition();
+        let mut explained = explanation("document", &command, handled.attempts);
+        let version = end.version;
+        explained.reads.push(Reading {
+            boundary: stream.to_string(),
+            by: "its Tip, and the calves that the state needs".to_owned(),
+            types: Vec::new(),
+            seen: version.map_or_else(|| "nothing".to_owned(), |n| format!("version {n}")),
+        });
+        let appends = end.appends.iter().flat_map(|(_, events)| events);
+        let payloads = appends.map(|event| event.data.json().ok().flatten()).collect();
+        explained.answer = answer(handled.outcome, handled.repeated, payloads);
+        let now = |version: &u64| format!("{stream} was at version {version} by then");
+        explained.conflicts = end.conflicts.iter().map(now).collect();
+        explanations.push(explained.costs(end.intent, &store.meter().snapshot(), &end.looks));
+    }
+    Ok(explanations)
+}
