@@ -20,6 +20,7 @@
 //! holds is the item of the event's own log; the module `entry` tells which.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod back;
 mod checkpoint;
 mod checkpoints;
 mod documents;

@@ -25,6 +25,8 @@ const AHEAD_MAX: usize = 1;
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(1_600);
+/// The longest pause where a person watches.
+const PAUSE_WATCHED_MAX: Duration = Duration::from_millis(200);
 /// How many strong answers, over some seconds, may lack a page before one that they have.
 const HOLES_MAX: u32 = 8;
 
@@ -81,7 +83,7 @@ impl Index {
 }
 
 /// The events of a page.
-fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
+pub(crate) fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
     let Page { epoch, i, entries, .. } = page;
     (i..).zip(entries).map(move |(offset, entry)| {
         let (before, behind) = (checkpoint(epoch, offset)?, checkpoint(epoch, offset + 1)?);
@@ -107,6 +109,7 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
         Err(error) => return drop(sender.send(Err(error)).await),
     };
     let (mut strong, mut pause, mut holes) = (false, PAUSE_FIRST, 0);
+    let pause_max = if until == Until::Watched { PAUSE_WATCHED_MAX } else { PAUSE_MAX };
     loop {
         match place.next(index, strong).await {
             Err(error) => return drop(sender.send(Err(error)).await),
@@ -124,7 +127,7 @@ async fn send(index: &Index, from: Checkpoint, until: Until, sender: &Sender<Pag
             Ok(answer) => {
                 holes += u32::from(matches!(answer, Answer::Hole));
                 tokio::time::sleep(pause).await;
-                (strong, pause) = (false, PAUSE_MAX.min(pause * 2));
+                (strong, pause) = (false, pause_max.min(pause * 2));
             }
         }
     }
@@ -155,7 +158,7 @@ pub(crate) async fn last_page_of(
     operation: &'static str,
     retry: Retry,
 ) -> Result<Option<Page>, FeedError> {
-    let query = || query(index, epoch, offset, Direction::Back);
+    let query = || query(index, epoch, offset, Direction::Back { pages_max: 1 });
     let items = retry.run(query).await.map_err(failed(operation))?;
     items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()
 }
@@ -217,14 +220,14 @@ impl Place {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Direction {
     /// From the offset on.
     Forward { strong: bool },
     /// The first page that begins at or after the offset, as a replica has it.
     First,
-    /// The last page that begins at or before the offset.
-    Back,
+    /// The last pages that begin at or before the offset, the last one first.
+    Back { pages_max: i32 },
 }
 
 pub(crate) async fn query(
@@ -233,9 +236,11 @@ pub(crate) async fn query(
     offset: u64,
     direction: Direction,
 ) -> Result<Vec<Item>, Failure> {
-    let back = direction == Direction::Back;
-    let one = back || direction == Direction::First;
-    let strong = back || direction == Direction::Forward { strong: true };
+    let (back, strong, pages_max) = match direction {
+        Direction::Forward { strong } => (false, strong, None),
+        Direction::First => (false, false, Some(1)),
+        Direction::Back { pages_max } => (true, true, Some(pages_max)),
+    };
     let of_pages = |query: QueryFluentBuilder| {
         query
             .key_condition_expression(match back {
@@ -247,7 +252,7 @@ pub(crate) async fn query(
             .expression_attribute_values(":p", text(epoch_id(epoch)))
             .expression_attribute_values(":i", number(offset))
             .set_scan_index_forward(back.then_some(false))
-            .set_limit(one.then_some(1))
+            .set_limit(pages_max)
             .consistent_read(strong)
     };
     Ok(index.table.query(of_pages).await?.items.unwrap_or_default())

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Slice};
+use ringfence::{
+    Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, Slice, Writes,
+};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice};
 use ringfence_views::{Definition, View};
@@ -61,6 +63,12 @@ pub struct FunctionInfo {
 pub struct SliceInfo {
     /// Its name, which is that of its binary.
     pub name: &'static str,
+    /// The types of events that its decision reads. On a log of single streams, all types of its context: a
+    /// decision folds its whole stream.
+    pub reads: Vec<Name>,
+    /// The types of events that it writes. On a log of single streams, all types of its context, of which it may
+    /// write some only.
+    pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
 }
@@ -128,8 +136,14 @@ impl Found {
         self.contexts.last_mut().expect("a context lists its slices and views")
     }
 
-    fn slice<S: Slice>(&mut self) {
-        self.last().slices.push(SliceInfo { name: S::NAME, reacts_to: S::REACTS_TO });
+    fn slice<S: Slice>(&mut self, reads: Vec<Name>, writes: Vec<Name>) {
+        let reacts_to = S::REACTS_TO;
+        self.last().slices.push(SliceInfo { name: S::NAME, reads, writes, reacts_to });
+    }
+
+    fn stream_slice<S: Slice>(&mut self) {
+        let all = self.last().event_types.clone();
+        self.slice::<S>(all.clone(), all);
     }
 }
 
@@ -160,15 +174,17 @@ impl Visitor for Found {
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        self.slice::<S>();
+        let reads = S::Reads::TYPES.iter().map(|name| Name::Borrowed(name));
+        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
+        self.slice::<S>(reads.collect(), writes.collect());
     }
 
     fn aggregate_slice<S: AggregateSlice>(&mut self) {
-        self.slice::<S>();
+        self.stream_slice::<S>();
     }
 
     fn document_slice<S: DocumentSlice>(&mut self) {
-        self.slice::<S>();
+        self.stream_slice::<S>();
     }
 
     fn view<V: View>(&mut self) {

@@ -51,6 +51,31 @@ fn a_reader_gets_the_rest_from_every_checkpoint() {
 }
 
 #[test]
+fn the_entries_before_every_checkpoint_are_found_the_latest_first() {
+    for epoch_entries in [1, 4, 7, 1_000_000] {
+        run(epoch_entries, async move {
+            let world = indexed(epoch_entries, epoch_entries, 20).await;
+            let mut entries = world.check(INDEX).await;
+            let index = Index::new(world.client.clone(), INDEX);
+            let end = index.end().await.expect("the end");
+            while let Some(last) = entries.last() {
+                for (from, most) in [(end, 1_000), (last.checkpoint, 1), (last.checkpoint, 6)] {
+                    if from == end && last.checkpoint < end {
+                        continue;
+                    }
+                    let found = index.before(from, most).await.expect("entries");
+                    let expected: Vec<_> = entries.iter().rev().take(most).cloned().collect();
+                    assert_eq!(found, expected, "{most} before {from}");
+                }
+                entries.pop();
+            }
+            let found = index.before(Checkpoint::START, 5).await.expect("entries");
+            assert!(found.is_empty(), "nothing is before the first: {found:?}");
+        });
+    }
+}
+
+#[test]
 fn short_answers_and_stale_replicas_change_nothing() {
     for seed in 0..50 {
         run(seed, async move {
@@ -131,6 +156,20 @@ fn a_reader_without_end_gets_new_events() {
                 index.end().await.expect("the end")
             );
         }
+    });
+}
+
+#[test]
+fn who_watches_learns_of_an_event_within_a_quarter_of_a_second() {
+    run(11, async {
+        let world = indexed(11, 5, 3).await;
+        let index = Index::new(world.client.clone(), INDEX);
+        let mut feed = index.read(index.end().await.expect("the end"), Until::Watched);
+        assert!(timeout(Duration::from_secs(60), feed.next()).await.is_err(), "there is no more");
+        let event = world.append(vec![changed(1, "x")]).await.remove(0);
+        world.index_all(INDEX).await;
+        let entry = timeout(Duration::from_millis(250), feed.next()).await.expect("it is there");
+        assert_eq!(entry.expect("it never ends").expect("an entry").event, event);
     });
 }
 
