@@ -4,7 +4,9 @@
 
 mod aggregates;
 mod api;
+mod boundary;
 mod checkpoint;
+mod commands;
 mod documents;
 pub mod explain;
 mod fences;
@@ -23,6 +25,7 @@ mod replay;
 mod reventless;
 mod send;
 mod stack;
+mod stats;
 mod tables;
 mod tail;
 mod topic;
@@ -80,6 +83,10 @@ enum Command<O: Own> {
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: refused by the domain, 2: error.
     Explain(explain::Arguments),
+    /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
+    Boundary(boundary::Arguments),
+    /// Says what commands did and cost, and on which boundaries they met conflicts.
+    Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
@@ -243,6 +250,8 @@ async fn carry_out<O: Own>() -> ExitCode {
         Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
         Command::Send(arguments) => send::send(arguments).boxed_local(),
         Command::Explain(arguments) => explain::explain(arguments).boxed_local(),
+        Command::Boundary(arguments) => boundary::boundary(arguments).boxed_local(),
+        Command::Stats(arguments) => stats::stats(arguments).boxed_local(),
         Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
         Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
         Command::Import(arguments) => import::import(arguments).boxed_local(),

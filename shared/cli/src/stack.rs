@@ -10,13 +10,14 @@ use clap::{Arg, Command};
 use ringfence_dynamo::sdk_config;
 
 /// The variables of flags, and the outputs that have their values.
-const OUTPUTS: [(&str, &str); 7] = [
+const OUTPUTS: [(&str, &str); 8] = [
     ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
     ("DOCUMENT_TABLE", "DocumentTableName"),
     ("EVENT_BUS", "EventTopicName"),
     ("EVENT_TABLE", "EventTableName"),
     ("INDEX_TABLE", "IndexTableName"),
+    ("LOG_GROUP", "LogGroupName"),
     ("VIEW_TABLE", "ViewTableName"),
 ];
 /// Ends of the outputs that name a queue or a bucket.

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
+use ringfence::Catalog;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
@@ -65,25 +66,34 @@ pub(crate) struct LogTables {
     streams: StreamTables,
 }
 
-impl LogTables {
-    /// The table of the DCB log, for this slice.
-    pub(crate) fn events(&self, slice: &str) -> Result<&str> {
-        named(&self.table, slice, "DCB", "--table")
+/// The logs of a stack, to be read, as far as their tables are named.
+pub(crate) struct StackLogs {
+    pub(crate) client: Client,
+    pub(crate) tables: LogTables,
+}
+
+impl StackLogs {
+    /// The DCB log with the events of a catalog.
+    pub(crate) fn dcb(&self, catalog: Catalog) -> Result<DcbLog> {
+        let table = named(&self.tables.table, "DCB", "--table")?;
+        Ok(DcbLog::new(self.client.clone(), table, catalog, Clock::system()))
     }
 
-    /// The table of the aggregate log, for this slice.
-    pub(crate) fn aggregates(&self, slice: &str) -> Result<&str> {
-        named(&self.streams.aggregate_table, slice, "aggregate", "--aggregate-table")
+    /// The aggregate log.
+    pub(crate) fn aggregates(&self) -> Result<Table> {
+        let table = named(&self.tables.streams.aggregate_table, "aggregate", "--aggregate-table")?;
+        Ok(Table::new(self.client.clone(), table, Clock::system()))
     }
 
-    /// The table of the document log, for this slice.
-    pub(crate) fn documents(&self, slice: &str) -> Result<&str> {
-        named(&self.streams.document_table, slice, "document", "--document-table")
+    /// The store of the document log.
+    pub(crate) fn documents(&self) -> Result<DynamoStore> {
+        let table = named(&self.tables.streams.document_table, "document", "--document-table")?;
+        Ok(DynamoStore::new(self.client.clone(), table))
     }
 }
 
-fn named<'a>(table: &'a Option<String>, slice: &str, log: &str, flag: &str) -> Result<&'a str> {
-    let unnamed = || format!("{slice} is on the {log} log: name its table with {flag} or --stack");
+fn named<'a>(table: &'a Option<String>, log: &str, flag: &str) -> Result<&'a str> {
+    let unnamed = || format!("it is on the {log} log: name its table with {flag} or --stack");
     table.as_deref().with_context(unnamed)
 }
 

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
+use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::{Place, Wanted};
 use crate::progress;
@@ -155,8 +156,14 @@ fn line(Entry { checkpoint, event }: &Entry) -> String {
 }
 
 fn json_line(Entry { checkpoint, event }: &Entry) -> String {
+    let mut line = of_event(event);
+    line["checkpoint"] = json!(checkpoint);
+    line.to_string()
+}
+
+/// An event as JSON, for programs that read what a command prints.
+pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     json!({
-        "checkpoint": checkpoint,
         "id": event.id(),
         "slot": event.slot,
         "recordedAt": event.recorded_at(),
@@ -167,7 +174,6 @@ fn json_line(Entry { checkpoint, event }: &Entry) -> String {
         "data": event.data,
         "meta": event.metadata,
     })
-    .to_string()
 }
 
 #[cfg(test)]

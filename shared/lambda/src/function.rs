@@ -116,7 +116,7 @@ impl<H: Handler> Function<H> {
         match self.handle(command, envelope).await {
             Ok(handled) => {
                 line.attempts += handled.attempts;
-                line.conflicts.extend(handled.conflicts.iter().map(ToString::to_string));
+                line.met(&handled.conflicts);
                 let answer = answer::of_handled(handled);
                 line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
                 answer
@@ -125,7 +125,7 @@ impl<H: Handler> Function<H> {
                 let problem = error.problem(&lambda.request_id);
                 line.outcome = problem.kind;
                 line.attempts += error.attempts();
-                line.conflicts.extend(error.conflicts().iter().map(ToString::to_string));
+                line.met(&error.conflicts());
                 line.cause = Some(chain(&error));
                 Err(problem)
             }

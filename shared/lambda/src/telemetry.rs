@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt::Write as _};
 
-use ringfence::rfc3339;
+use ringfence::{BoundaryId, rfc3339};
 use ringfence_dynamo::Usage;
 use serde::Serialize;
 use serde_json::json;
@@ -86,6 +86,16 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Notes conflicts, as far as they fit.
+    pub(crate) fn met(&mut self, boundaries: &[BoundaryId]) {
+        for boundary in boundaries {
+            let noted: usize = self.conflicts.iter().map(String::len).sum();
+            if noted + boundary.as_str().len() <= LOGGED_BYTES_MAX {
+                self.conflicts.push(boundary.to_string());
+            }
+        }
+    }
+
     /// Writes the line to standard output, where Lambda collects it.
     pub(crate) fn write(&self) {
         println!("{}", self.json());

@@ -29,7 +29,7 @@ pub struct Files {
 }
 
 /// Writes the files into `folder`. Each function gets `common` besides its own variables, and a shell gets the
-/// URL of the HTTP API too.
+/// URL of the HTTP API and the folder of the functions' logs too.
 ///
 /// # Errors
 /// One can't be written.
@@ -46,8 +46,10 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    let api = Variables::from([("API_URL".to_owned(), api.to_owned())]);
-    fs::write(&shell, assignments(agreed(functions).chain(common).chain(&api)))?;
+    let logs = folder.join("logs").display().to_string();
+    let tools = [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs)];
+    let tools: Variables = tools.map(|(name, value)| (name.to_owned(), value)).into();
+    fs::write(&shell, assignments(agreed(functions).chain(common).chain(&tools)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);

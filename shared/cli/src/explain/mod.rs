@@ -10,10 +10,10 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::send::{check, text};
-use crate::tables::{Dynamo, LogTables};
+use crate::tables::{Dynamo, LogTables, StackLogs};
 
 pub use explanation::{Answer, Cost, Explanation, Reading, Seen, Writing, Written};
-pub(crate) use slices::{Logs, Slices};
+pub(crate) use slices::{Shape, Slices};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { slice, data, tables, dynamo, json } = arguments;
     check(slice)?;
-    let logs = Logs { client: dynamo.client().await, tables: tables.clone() };
+    let logs = StackLogs { client: dynamo.client().await, tables: tables.clone() };
     let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
         match json {

@@ -20,7 +20,9 @@ impl fmt::Display for Text<'_> {
             let types = if types.is_empty() { String::new() } else { types.join(", ") + " " };
             writeln!(f, "    {types}by {by}: {seen}")?;
         }
-        writeln!(f, "\nRests on {}:", counted(events.len(), "event"))?;
+        if !events.is_empty() {
+            writeln!(f, "\nRests on {}:", counted(events.len() as f64, "event"))?;
+        }
         for event in events.iter().rev().take(EVENTS_MAX).rev() {
             writeln!(f, "  {} {}", event.id, event.event_type)?;
         }
@@ -31,11 +33,11 @@ impl fmt::Display for Text<'_> {
         self.writes(f)?;
         writeln!(
             f,
-            "\nCosts {} read units in {} and {} write units in {}.",
-            cost.read_units,
-            counted(cost.read_requests as usize, "request"),
-            cost.write_units,
-            counted(cost.write_requests as usize, "request"),
+            "\nCosts {} in {} and {} in {}.",
+            counted(cost.read_units, "read unit"),
+            counted(cost.read_requests.into(), "request"),
+            counted(cost.write_units, "write unit"),
+            counted(cost.write_requests.into(), "request"),
         )?;
         self.conflicts(f)
     }
@@ -46,7 +48,9 @@ impl Text<'_> {
         let answer = &self.0.answer;
         let verb = if answer.repeated { "has taken effect before" } else { "is accepted" };
         match &answer.message {
-            None => writeln!(f, "\nIt {verb}, with {}:", counted(answer.events.len(), "event"))?,
+            None => {
+                writeln!(f, "\nIt {verb}, with {}:", counted(answer.events.len() as f64, "event"))?
+            }
             Some(message) => {
                 writeln!(f, "\nIt is refused: {message}")?;
                 writeln!(f, "  {}", answer.rejection.as_ref().unwrap_or_default())?;
@@ -72,27 +76,27 @@ impl Text<'_> {
             let does = does.as_deref().unwrap_or("is checked");
             let requires = requires.iter().map(|requires| format!(", if {requires}"));
             let bytes = if *bytes > 0 { format!(", {bytes} bytes") } else { String::new() };
-            writeln!(f, "    {does}{}{bytes}: {units} units", requires.collect::<String>())?;
+            writeln!(
+                f,
+                "    {does}{}{bytes}: {}",
+                requires.collect::<String>(),
+                counted(*units, "unit")
+            )?;
         }
         for (index, units) in &self.0.indexes {
-            writeln!(f, "  the index {index}\n    follows: {units} units")?;
+            writeln!(f, "  the index {index}\n    follows: {}", counted(*units, "unit"))?;
         }
         Ok(())
     }
 
     fn conflicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for conflict in &self.0.conflicts {
-            writeln!(f, "Conflict: {conflict}. The command was decided again.")?;
+            writeln!(f, "While it was decided: {conflict}. So it was decided again.")?;
         }
-        match self.0.answer.repeated {
-            true => Ok(()),
-            false => {
-                writeln!(f, "Now it would meet no conflict: nothing was added to what it has read.")
-            }
-        }
+        writeln!(f, "Nothing was added since to what it has read.")
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+fn counted(count: f64, what: &str) -> String {
+    if count == 1.0 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -1,36 +1,62 @@
 //! The slices of the stack, each with the code that rehearses its commands.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result, anyhow, ensure};
-use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{
-    Access, Context, Counts, DcbContext, DcbSlice, Decisions, Envelope, EventRef, Extent, Outcome,
-    Slice,
+    Access, Boundary, BoundaryId, Context, Counts, DcbContext, DcbSlice, Decisions, Envelope,
+    EventRef, Extent, Outcome, Slice, Tag,
 };
-use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent, Table};
-use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{
-    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore,
-};
+use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent};
+use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DocumentSlice};
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_stack::{List, Members, Visitor};
 use serde_json::Value;
 
 use super::explanation::{Answer, Explanation, Reading, Seen, Written};
-use crate::tables::LogTables;
+use crate::tables::StackLogs;
 
-type Explain = for<'a> fn(&'a Logs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
-
-/// The logs of a stack, to be read.
-pub(crate) struct Logs {
-    pub(crate) client: Client,
-    pub(crate) tables: LogTables,
-}
+type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
 
 /// The slices of a stack.
 #[derive(Default)]
-pub(crate) struct Slices(Vec<(String, Explain)>);
+pub(crate) struct Slices(Vec<OfSlice>);
+
+struct OfSlice {
+    /// `<context>/<slice>`.
+    name: String,
+    explain: Explain,
+    /// The shapes of the boundaries on which its decisions can depend; of a slice of a log of single streams, its
+    /// context.
+    depends_on: BTreeSet<Shape>,
+}
+
+/// What boundaries have in common that differ in the values of their tags alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    /// Of the DCB log: the keys of its tags and whether they are one tag, a partition of several, or a set; or the
+    /// type.
+    Boundary(String),
+    /// A stream of this context.
+    Stream(String),
+}
+
+impl Shape {
+    /// The shape of a boundary of the DCB log; `None` if the text is no boundary's id.
+    pub(crate) fn of(boundary: &BoundaryId) -> Option<Self> {
+        let keys = |tags: &[Tag], between: &str| {
+            tags.iter().map(|tag| &*tag.key).collect::<Vec<_>>().join(between)
+        };
+        Some(Self::Boundary(match boundary.decode()? {
+            Boundary::Tag(tag) => tag.key.into_owned(),
+            Boundary::CompositePartition(tags, _) => keys(&tags, "+"),
+            Boundary::Composite(tags) => keys(&tags, "#"),
+            Boundary::Tagless | Boundary::EventType(_) => boundary.to_string(),
+        }))
+    }
+}
 
 impl Slices {
     pub(crate) fn of<M: Members>() -> Self {
@@ -47,17 +73,28 @@ impl Slices {
     /// fails.
     pub(crate) async fn explain(
         &self,
-        logs: &Logs,
+        logs: &StackLogs,
         slice: &str,
         payload: &str,
     ) -> Result<Vec<Explanation>> {
-        let found = self.0.iter().find(|(name, _)| name == slice);
-        let (_, explain) = found.with_context(|| format!("no context has the slice {slice}"))?;
-        explain(logs, payload).await
+        let found = self.0.iter().find(|of| of.name == slice);
+        let of = found.with_context(|| format!("no context has the slice {slice}"))?;
+        (of.explain)(logs, payload).await
     }
 
-    fn add<S: Slice>(&mut self, explain: Explain) {
-        self.0.push((name::<S>(), explain));
+    /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
+    pub(crate) fn that_depend_on(&self, shape: &Shape) -> impl Iterator<Item = &str> {
+        let depends = move |of: &&OfSlice| of.depends_on.contains(shape);
+        self.0.iter().filter(depends).map(|of| &*of.name)
+    }
+
+    fn add<S: Slice>(&mut self, explain: Explain, depends_on: BTreeSet<Shape>) {
+        self.0.push(OfSlice { name: name::<S>(), explain, depends_on });
+    }
+
+    fn add_of_stream<S: Slice>(&mut self, explain: Explain) {
+        let stream = Shape::Stream(S::Context::NAME.to_owned());
+        self.add::<S>(explain, BTreeSet::from([stream]));
     }
 }
 
@@ -67,15 +104,18 @@ fn name<S: Slice>() -> String {
 
 impl Visitor for Slices {
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        self.add::<S>(|logs, payload| of_events::<S>(logs, payload).boxed());
+        let plans = S::Context::catalog().ok().and_then(|catalog| S::plans(&catalog).ok());
+        let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
+        let shapes = reads.filter_map(|read| Shape::of(&read.boundary)).collect();
+        self.add::<S>(|logs, payload| of_events::<S>(logs, payload).boxed(), shapes);
     }
 
     fn aggregate_slice<S: AggregateSlice>(&mut self) {
-        self.add::<S>(|logs, payload| of_aggregates::<S>(logs, payload).boxed());
+        self.add_of_stream::<S>(|logs, payload| of_aggregates::<S>(logs, payload).boxed());
     }
 
     fn document_slice<S: DocumentSlice>(&mut self) {
-        self.add::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed());
+        self.add_of_stream::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed());
     }
 }
 
@@ -126,12 +166,11 @@ fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Ans
     }
 }
 
-async fn of_events<S: DcbSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_events<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
     let (clock, catalog) = (Clock::system(), S::Context::catalog()?);
-    let table = logs.tables.events(S::NAME)?;
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
-        let log = DcbLog::new(logs.client.clone(), table, catalog.clone(), clock.clone());
+        let log = logs.dcb(catalog.clone())?;
         let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
         let none = Decisions::new(0);
         let handled = ringfence::handle(&rehearsal, &catalog, &none, &command, &envelope).await;
@@ -197,12 +236,14 @@ fn seen(extent: &Extent) -> String {
     }
 }
 
-async fn of_aggregates<S: AggregateSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_aggregates<S: AggregateSlice>(
+    logs: &StackLogs,
+    payload: &str,
+) -> Result<Vec<Explanation>> {
     let clock = Clock::system();
-    let table = logs.tables.aggregates(S::NAME)?;
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
-        let log = Table::new(logs.client.clone(), table, clock.clone());
+        let log = logs.aggregates()?;
         let rehearsal = ringfence_aggregate_log::Rehearsal::of(&log, clock.clone());
         let retry = Retry::of(&envelope, &clock);
         let executed =
@@ -252,12 +293,14 @@ async fn of_aggregates<S: AggregateSlice>(logs: &Logs, payload: &str) -> Result<
     Ok(explanations)
 }
 
-async fn of_documents<S: DocumentSlice>(logs: &Logs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_documents<S: DocumentSlice>(
+    logs: &StackLogs,
+    payload: &str,
+) -> Result<Vec<Explanation>> {
     let clock = Clock::system();
-    let table = logs.tables.documents(S::NAME)?;
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
-        let store = DynamoStore::new(logs.client.clone(), table);
+        let store = logs.documents()?;
         let rehearsal = ringfence_document_log::Rehearsal::of(store.clone());
         let log = DocumentLog::new(rehearsal, clock.clone());
         let category = Category::new(log, S::Context::access(), Cache::none())?;

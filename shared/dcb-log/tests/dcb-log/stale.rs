@@ -1,7 +1,11 @@
 //! Reads that no emulator makes: stale ones, lagging indexes, reads that get no answer.
 
 use ringfence::kit::id;
-use ringfence::{Change, Envelope, EventLog, HandleError, LogError, StoreError, events};
+use ringfence::{
+    BoundaryId, Change, Decisions, Envelope, EventLog, HandleError, LogError, StoreError, events,
+    handle,
+};
+use ringfence_dcb_log::{Rehearsal, Rehearsed};
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
@@ -50,6 +54,29 @@ async fn an_append_decided_on_a_stale_read_conflicts_and_is_decided_again() {
     let again = stack.run(&add()).await;
     assert_eq!(code(&again), "ProductAlreadyExists");
     assert_eq!(again.expect("it is rejected").attempts, 2);
+    assert_eq!(stack.count("ProductAdded").await, 1);
+}
+
+#[tokio::test]
+async fn a_rehearsal_meets_the_conflict_and_names_the_event() {
+    let stack = shop().await;
+    stack.accept(add()).await;
+    stack.wire.inject("Query", 0, stale());
+    let (log, envelope) = (stack.log(), envelope());
+    let rehearsal = Rehearsal::of(&log);
+    let none = Decisions::new(0);
+    let handled = handle(&rehearsal, &stack.catalog, &none, &add(), &envelope).await;
+    assert_eq!(code(&handled), "ProductAlreadyExists");
+    let Rehearsed { conflicts, intent, events, .. } = rehearsal.end();
+    let told: Vec<_> = conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["productId:p1 has ProductAdded in slot 1, which was free"]);
+    assert_eq!(events.into_values().collect::<Vec<_>>(), ["ProductAdded"]);
+    assert_eq!(intent, None, "a refusal writes nothing");
+    let handled = handled.expect("it is rejected");
+    assert_eq!(
+        (handled.attempts, handled.conflicts),
+        (2, vec![BoundaryId::tag("productId", "p1")])
+    );
     assert_eq!(stack.count("ProductAdded").await, 1);
 }
 

@@ -125,7 +125,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
 #[test]
 fn a_refusal_of_the_log_names_its_limit() {
     let check = |error: AggregateError, status: u16, said: &str| {
-        let document = Unsettled { error, attempts: 1 }.problem("r").document();
+        let document = Unsettled { error, attempts: 1, conflicts: vec![] }.problem("r").document();
         assert_eq!(document["status"], status, "{document}");
         assert!(document.to_string().contains(said), "{document}");
     };

@@ -124,6 +124,9 @@ fn every_call_in_the_pages_has_flags_that_exist() {
 fn every_command_shows_an_example() {
     for command in [
         "send",
+        "explain",
+        "boundary",
+        "stats",
         "verify",
         "aggregates verify",
         "documents verify",

@@ -6,6 +6,7 @@ mod fences;
 mod flags;
 mod import;
 mod logs;
+mod look;
 mod parked;
 mod redrive;
 mod replay;

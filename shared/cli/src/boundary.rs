@@ -1,0 +1,280 @@
+//! `ringfence boundary`: what a boundary holds, how far it is, and who depends on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use futures::TryStreamExt;
+use ringfence::{
+    Access, Boundary, BoundaryId, Clause, Consistency, Envelope, Page, Plan, Query, QueryItem,
+    Read, Reading, SequencedEvent, Tag,
+};
+use ringfence_aggregate_log::{AggregateKey, GetEvents, Range};
+use ringfence_dcb_log::Standing;
+use ringfence_document_log::{Direction, DocumentLog, StreamName};
+use ringfence_dynamo::Clock;
+use serde::{Serialize, Serializer};
+
+use crate::commands::CommandLines;
+use crate::explain::Shape;
+use crate::tables::{Dynamo, LogTables, StackLogs};
+
+/// Conflicts of the last day are shown.
+const CONFLICTS_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+/// Most conflicts that are shown.
+const CONFLICTS_MAX: usize = 20;
+
+#[derive(Args)]
+#[command(after_help = "\
+A tag is KEY:VALUE; several tags ask for the events that have all of them. The name of a partition, as events and
+conflicts show it, is taken as well: of a stream of the aggregate log <context>#<id>, of a stream of the document log
+<context>-<id>. $type:<TYPE> is a type that is read alone.
+
+Examples:
+  ringfence boundary productId:p-1
+  ringfence boundary --stack ringfence-dev courseId:c-1 studentId:s-1 --json")]
+pub(crate) struct Arguments {
+    /// The tags, or the name of a partition.
+    #[arg(required = true, value_name = "TAG")]
+    names: Vec<String>,
+    /// How many of the latest events are shown.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    #[command(flatten)]
+    tables: LogTables,
+    #[command(flatten)]
+    commands: CommandLines,
+    #[command(flatten)]
+    dynamo: Dynamo,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a boundary.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Look {
+    /// Each boundary that the tags name, by its id.
+    pub(crate) boundaries: BTreeMap<String, Reach>,
+    /// The latest events, the newest first.
+    #[serde(serialize_with = "events")]
+    pub(crate) events: Vec<SequencedEvent>,
+    /// The slices whose decisions can depend on it.
+    pub(crate) slices: Vec<String>,
+    /// The latest conflicts on it, the newest first; absent if it is not known where the functions' logs are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) conflicts: Option<Vec<Met>>,
+}
+
+/// How far a boundary is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Reach {
+    /// The slot that the next event of the partition takes; absent if nothing is stored under this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_slot: Option<u64>,
+    /// What its fence counts, by type.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) counts: BTreeMap<String, u64>,
+}
+
+/// A conflict that a command met.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Met {
+    pub(crate) at: String,
+    pub(crate) slice: String,
+    pub(crate) boundary: String,
+    pub(crate) outcome: String,
+    pub(crate) attempts: u32,
+}
+
+/// What the names of the command line name.
+enum Subject {
+    /// Events of the DCB log, by tags or by their type.
+    Query(QueryItem),
+    /// A partition of the DCB log that no tag names.
+    Partition(BoundaryId),
+    Aggregate(AggregateKey),
+    Document(StreamName),
+}
+
+impl Subject {
+    fn of(names: &[String]) -> Result<Self> {
+        let tags = |tags| Ok(Self::Query(QueryItem { tags, types: Vec::new() }));
+        let [name] = names else {
+            let parsed = names.iter().map(|name| tag(name));
+            return tags(parsed.collect::<Result<_>>()?);
+        };
+        let id = BoundaryId::stored(name.as_str());
+        match id.decode() {
+            Some(Boundary::Tag(tag)) => tags(vec![tag]),
+            Some(Boundary::Composite(all) | Boundary::CompositePartition(all, _)) => tags(all),
+            Some(Boundary::EventType(name)) => {
+                Ok(Self::Query(QueryItem { tags: Vec::new(), types: vec![name.into()] }))
+            }
+            Some(Boundary::Tagless) => Ok(Self::Partition(id)),
+            // A value with a character that ids escape, as a person writes it.
+            None if name.contains(':') && !name.contains('#') => tags(vec![tag(name)?]),
+            None if name.contains('#') => Ok(Self::Aggregate(AggregateKey::of_partition(name)?)),
+            None => Ok(Self::Document(StreamName::of_partition(&id)?)),
+        }
+    }
+}
+
+fn tag(text: &str) -> Result<Tag> {
+    let (key, value) = text.split_once(':').with_context(|| {
+        format!("{text:?} is no tag: a tag is KEY:VALUE, such as orderId:ord-1")
+    })?;
+    Ok(Tag::new(key.to_owned(), value))
+}
+
+/// Looks at what `names` name; at most `limit` events are read.
+///
+/// # Errors
+/// The names name nothing, the table of their log is not named, or a log fails.
+pub(crate) async fn look(
+    logs: &StackLogs,
+    commands: &CommandLines,
+    names: &[String],
+    limit: u32,
+) -> Result<Look> {
+    let mut look = match Subject::of(names)? {
+        Subject::Query(item) => of_query(logs, item, limit).await?,
+        Subject::Partition(id) => {
+            let types = crate::members().catalog.schemas().map(|schema| schema.name.clone());
+            let types: BTreeSet<_> = types.collect();
+            let (access, fenced, after) = (Access::Partition, false, 0);
+            let clauses = vec![Clause { tags: Vec::new(), types: types.clone() }];
+            let reads = vec![Read { boundary: id, access, types, fenced, after }];
+            of_plan(logs, Plan { clauses, reads }, limit).await?
+        }
+        Subject::Aggregate(key) => of_aggregate(logs, &key, limit).await?,
+        Subject::Document(stream) => of_document(logs, &stream, limit).await?,
+    };
+    if commands.are_known() {
+        look.conflicts = Some(conflicts(commands, &look.boundaries).await?);
+    }
+    Ok(look)
+}
+
+async fn of_query(logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
+    let reading = Reading::new(&Query { items: vec![item] }, &crate::members().catalog)?;
+    ensure!(!reading.scan, "no decision reads this type alone, so it is no boundary");
+    of_plan(logs, reading.plan, limit).await
+}
+
+async fn of_plan(logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
+    let log = logs.dcb(crate::members().catalog.clone())?;
+    let reading = Reading { plan, scan: false };
+    let mut boundaries = BTreeMap::new();
+    let mut slices = BTreeSet::new();
+    for Read { boundary, .. } in &reading.plan.reads {
+        let Standing { last_slot, counts } = log.standing(boundary).await?;
+        let next_slot = (last_slot > 0 || counts.is_empty()).then_some(last_slot + 1);
+        let counts = counts.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
+        boundaries.insert(boundary.to_string(), Reach { next_slot, counts });
+        let shape = Shape::of(boundary);
+        slices.extend(shape.iter().flat_map(|shape| crate::slices().that_depend_on(shape)));
+    }
+    let page = Page { limit: Some(limit as usize), backwards: true, ..Page::default() };
+    let events = log.query(&reading, &page).try_collect().await?;
+    let slices = slices.into_iter().map(str::to_owned).collect();
+    Ok(Look { boundaries, events, slices, conflicts: None })
+}
+
+async fn of_aggregate(logs: &StackLogs, key: &AggregateKey, limit: u32) -> Result<Look> {
+    let log = logs.aggregates()?;
+    let newest = Range { limit: Some(limit), reverse: true, ..Range::default() };
+    let events = log.get_events(key, newest).map_ok(SequencedEvent::from);
+    let events: Vec<_> = events.try_collect().await?;
+    let next = events.first().map_or(1, |event| event.slot + 1);
+    Ok(of_stream(key.to_string(), key.store(), next, events))
+}
+
+async fn of_document(logs: &StackLogs, stream: &StreamName, limit: u32) -> Result<Look> {
+    let log = DocumentLog::new(logs.documents()?, Clock::system());
+    let envelope = Envelope::default();
+    let tip = log.tip(stream, Consistency::Strong, &envelope).await?;
+    let version = tip.map_or(0, |tip| tip.version);
+    let range = version.saturating_sub(limit.into())..version;
+    let read = log.read(stream, range, Direction::Backward, Consistency::Strong, &envelope);
+    let recorded: Vec<_> = read.try_collect().await?;
+    let events = recorded.iter().map(|recorded| recorded.fed(stream)).collect::<Result<_, _>>()?;
+    Ok(of_stream(stream.partition().to_string(), stream.category(), version, events))
+}
+
+fn of_stream(name: String, context: &str, next: u64, events: Vec<SequencedEvent>) -> Look {
+    let shape = Shape::Stream(context.to_owned());
+    let slices = crate::slices().that_depend_on(&shape).map(str::to_owned).collect();
+    let reach = Reach { next_slot: Some(next), counts: BTreeMap::new() };
+    Look { boundaries: BTreeMap::from([(name, reach)]), events, slices, conflicts: None }
+}
+
+async fn conflicts(
+    commands: &CommandLines,
+    boundaries: &BTreeMap<String, Reach>,
+) -> Result<Vec<Met>> {
+    let within = CONFLICTS_WITHIN.as_millis() as u64;
+    let lines = commands.since(Clock::system().now_ms().saturating_sub(within)).await?;
+    let mut met = Vec::new();
+    for line in lines.iter().rev() {
+        let of_these = line.conflicts.iter().filter(|conflict| boundaries.contains_key(*conflict));
+        met.extend(of_these.map(|boundary| Met {
+            at: line.timestamp.clone(),
+            slice: line.slice.clone(),
+            boundary: boundary.clone(),
+            outcome: line.outcome.clone(),
+            attempts: line.attempts,
+        }));
+    }
+    met.truncate(CONFLICTS_MAX);
+    Ok(met)
+}
+
+pub(crate) async fn boundary(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { names, limit, tables, commands, dynamo, json } = arguments;
+    let logs = StackLogs { client: dynamo.client().await, tables: tables.clone() };
+    let look = look(&logs, commands, names, *limit).await?;
+    match json {
+        true => println!("{}", serde_json::to_string(&look)?),
+        false => print(&look),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(look: &Look) {
+    for (boundary, Reach { next_slot, counts }) in &look.boundaries {
+        println!("{boundary}");
+        if let Some(slot) = next_slot {
+            println!("  its next slot is {slot}");
+        }
+        for (event_type, count) in counts {
+            println!("  its fence counts {count} {event_type}");
+        }
+    }
+    println!("\nDecisions of these slices can depend on it:");
+    look.slices.iter().for_each(|slice| println!("  {slice}"));
+    println!("\nIts latest events, the newest first:");
+    for event in &look.events {
+        println!("  {} {} {} {}", event.recorded_at(), event.id(), event.event_type, event.data);
+    }
+    match &look.conflicts {
+        None => {
+            println!("\nName the functions' logs to see conflicts: --log-group, --logs or --stack.")
+        }
+        Some(conflicts) => {
+            println!("\nConflicts of the last day: {}", conflicts.len());
+            for Met { at, slice, boundary, outcome, attempts } in conflicts {
+                println!("  {at} {slice} on {boundary}: {outcome} after {attempts} attempts");
+            }
+        }
+    }
+}
+
+fn events<S: Serializer>(events: &[SequencedEvent], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(events.iter().map(crate::tail::of_event))
+}

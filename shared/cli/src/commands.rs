@@ -1,0 +1,116 @@
+//! The lines that functions write for each command: in CloudWatch Logs, or in the files of a stack on one machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use aws_sdk_cloudwatchlogs::Client;
+use clap::Args;
+use ringfence_dynamo::{ms_of_rfc3339, sdk_config};
+use serde::Deserialize;
+
+use crate::stack::name;
+
+/// Most lines that are read at once.
+pub(crate) const LINES_MAX: usize = 100_000;
+/// What tells the line of a command from other lines.
+const PATTERN: &str = "{ $.slice = * && $.attempts >= 0 }";
+
+/// Where the lines are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CommandLines {
+    /// The log group of the functions, in CloudWatch Logs.
+    #[arg(long, env = "LOG_GROUP", value_parser = name)]
+    log_group: Option<String>,
+    /// The folder with the functions' logs, of a stack on this machine.
+    #[arg(long, env = "FUNCTION_LOGS", value_name = "FOLDER")]
+    logs: Option<PathBuf>,
+}
+
+/// The line of one invocation of a slice.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub(crate) struct CommandLine {
+    /// When it began: RFC 3339.
+    pub(crate) timestamp: String,
+    pub(crate) slice: String,
+    pub(crate) command_id: Option<String>,
+    /// `accepted`, `rejected`, or the name of another problem.
+    pub(crate) outcome: String,
+    pub(crate) attempts: u32,
+    /// The boundaries to which others added something, one for each conflict.
+    #[serde(default)]
+    pub(crate) conflicts: Vec<String>,
+    pub(crate) duration_ms: u64,
+    pub(crate) requests: u32,
+    pub(crate) read_units: f64,
+    pub(crate) write_units: f64,
+}
+
+impl CommandLine {
+    /// When it began, in milliseconds since 1970.
+    pub(crate) fn at_ms(&self) -> u64 {
+        ms_of_rfc3339(&self.timestamp).unwrap_or(0)
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+impl CommandLines {
+    /// Whether it is known where the lines are.
+    pub(crate) fn are_known(&self) -> bool {
+        self.log_group.is_some() || self.logs.is_some()
+    }
+
+    /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]; none if it is not
+    /// known where they are.
+    ///
+    /// # Errors
+    /// They can't be read.
+    pub(crate) async fn since(&self, ms: u64) -> Result<Vec<CommandLine>> {
+        let mut lines = match (&self.logs, &self.log_group) {
+            (Some(folder), _) => of_folder(folder, ms)?,
+            (None, Some(group)) => of_group(group, ms).await?,
+            (None, None) => Vec::new(),
+        };
+        lines.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
+        Ok(lines)
+    }
+}
+
+fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
+    let reading = || format!("reading the functions' logs in {}", folder.display());
+    let mut lines = Vec::new();
+    for file in fs::read_dir(folder).with_context(reading)? {
+        let path = file.with_context(reading)?.path();
+        if path.extension().is_none_or(|extension| extension != "log") {
+            continue;
+        }
+        // A function writes at its end at any time, so its last line may be torn.
+        let text = String::from_utf8_lossy(&fs::read(&path).with_context(reading)?).into_owned();
+        let of_commands = text.lines().rev().filter_map(CommandLine::of);
+        lines.extend(of_commands.take_while(|line| line.at_ms() >= since_ms).take(LINES_MAX));
+    }
+    Ok(lines)
+}
+
+async fn of_group(group: &str, since_ms: u64) -> Result<Vec<CommandLine>> {
+    let client = Client::new(&sdk_config().await);
+    let request = client
+        .filter_log_events()
+        .log_group_name(group)
+        .start_time(i64::try_from(since_ms).unwrap_or(i64::MAX))
+        .filter_pattern(PATTERN);
+    let mut pages = request.into_paginator().send();
+    let mut lines = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.with_context(|| format!("reading the log group {group}"))?;
+        let messages = page.events().iter().filter_map(|event| event.message());
+        lines.extend(messages.filter_map(CommandLine::of));
+        if lines.len() >= LINES_MAX {
+            break;
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,254 @@
+//! `ringfence stats`: what commands did and cost, and where they met conflicts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use ringfence::rfc3339;
+use ringfence_dynamo::Clock;
+use serde::Serialize;
+
+use crate::commands::{CommandLine, CommandLines, LINES_MAX};
+
+/// Parts into which the time is cut for the heat map.
+const PARTS: usize = 24;
+/// Most boundaries of the heat map.
+const BOUNDARIES_MAX: usize = 50;
+
+#[derive(Args)]
+#[command(after_help = "\
+The heat map cuts the time into 24 parts, the oldest first. In each part a boundary has the number of its conflicts: a dot
+for none, and + for ten or more.
+
+Examples:
+  ringfence stats --since 15m
+  ringfence stats --stack ringfence-dev --since 24h --json")]
+pub(crate) struct Arguments {
+    /// How far to look back, such as 30s, 15m, 24h or 7d.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = since)]
+    since: Duration,
+    #[command(flatten)]
+    commands: CommandLines,
+    /// Prints one JSON document instead of lines for people.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What commands did and cost in a time.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Stats {
+    /// When the time begins: RFC 3339.
+    pub(crate) since: String,
+    /// When it ends.
+    pub(crate) until: String,
+    /// Whether there were more command lines than are read at once.
+    pub(crate) cut: bool,
+    /// The slices by name.
+    pub(crate) slices: BTreeMap<String, OfSlice>,
+    /// The boundaries with the most conflicts, those with more first.
+    pub(crate) conflicts: Vec<OfBoundary>,
+}
+
+/// What the commands of a slice did and cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfSlice {
+    /// All that were given.
+    pub(crate) commands: u64,
+    /// Those that the domain refused.
+    pub(crate) rejected: u64,
+    /// Those that got no answer of the domain.
+    pub(crate) failed: u64,
+    /// How often they were decided.
+    pub(crate) attempts: u64,
+    /// Conflicts that they met.
+    pub(crate) conflicts: u64,
+    /// Read units of all of them.
+    pub(crate) read_units: f64,
+    /// Write units of all of them.
+    pub(crate) write_units: f64,
+    /// The longest, in milliseconds.
+    pub(crate) longest_ms: u64,
+}
+
+/// The conflicts on a boundary.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfBoundary {
+    /// Its id.
+    pub(crate) boundary: String,
+    /// All of them.
+    pub(crate) conflicts: u64,
+    /// In each part of the time, the oldest first.
+    pub(crate) parts: [u64; PARTS],
+}
+
+impl Stats {
+    /// What the command lines say of the time between two moments, in milliseconds since 1970.
+    pub(crate) fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
+        let mut slices: BTreeMap<String, OfSlice> = BTreeMap::new();
+        let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
+        let length = until_ms.saturating_sub(since_ms).max(1);
+        for line in lines {
+            let of = slices.entry(line.slice.clone()).or_default();
+            of.commands += 1;
+            of.rejected += u64::from(line.outcome == "rejected");
+            let is_answer = ["accepted", "rejected", "nothing-to-do"].contains(&&*line.outcome);
+            of.failed += u64::from(!is_answer);
+            of.attempts += u64::from(line.attempts);
+            of.conflicts += line.conflicts.len() as u64;
+            of.read_units += line.read_units;
+            of.write_units += line.write_units;
+            of.longest_ms = of.longest_ms.max(line.duration_ms);
+            let part = line.at_ms().saturating_sub(since_ms) * PARTS as u64 / length;
+            let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
+            for boundary in &line.conflicts {
+                boundaries.entry(boundary).or_default()[part] += 1;
+            }
+        }
+        let of_boundary = |(boundary, parts): (&str, [u64; PARTS])| OfBoundary {
+            boundary: boundary.to_owned(),
+            conflicts: parts.iter().sum(),
+            parts,
+        };
+        let mut conflicts: Vec<_> = boundaries.into_iter().map(of_boundary).collect();
+        conflicts.sort_by_key(|of| std::cmp::Reverse(of.conflicts));
+        conflicts.truncate(BOUNDARIES_MAX);
+        let (since, until) = (rfc3339(since_ms), rfc3339(until_ms));
+        Self { since, until, cut: lines.len() >= LINES_MAX, slices, conflicts }
+    }
+
+    /// The last `within` as the command lines say it.
+    ///
+    /// # Errors
+    /// They can't be read.
+    pub(crate) async fn read(commands: &CommandLines, within: Duration) -> Result<Self> {
+        let now = Clock::system().now_ms();
+        let since = now.saturating_sub(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
+        Ok(Self::of(&commands.since(since).await?, since, now))
+    }
+}
+
+impl OfBoundary {
+    /// Its row of the heat map.
+    pub(crate) fn row(&self) -> String {
+        let shown = |count: &u64| match count {
+            0 => '.',
+            1..=9 => char::from(b'0' + u8::try_from(*count).unwrap_or_default()),
+            _ => '+',
+        };
+        self.parts.iter().map(shown).collect()
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let commands: u64 = self.slices.values().map(|of| of.commands).sum();
+        writeln!(f, "{commands} commands from {} to {}", self.since, self.until)?;
+        if self.cut {
+            writeln!(f, "There were more; these are the first {LINES_MAX} that were read.")?;
+        }
+        for (slice, of) in &self.slices {
+            let each = |units: f64| units / of.commands.max(1) as f64;
+            writeln!(
+                f,
+                "{slice}: {} commands, {} rejected, {} failed, {} conflicts, {:.2} read and {:.2} write units each, \
+                 {} ms at most",
+                of.commands,
+                of.rejected,
+                of.failed,
+                of.conflicts,
+                each(of.read_units),
+                each(of.write_units),
+                of.longest_ms,
+            )?;
+        }
+        if self.conflicts.is_empty() {
+            return writeln!(f, "No command met a conflict.");
+        }
+        writeln!(f, "Conflicts by boundary:")?;
+        for of in &self.conflicts {
+            writeln!(f, "{} {:>6} {}", of.row(), of.conflicts, of.boundary)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { since, commands, json } = arguments;
+    ensure!(
+        commands.are_known(),
+        "the functions' command lines are in their logs: name the log group with --log-group or --stack, or the folder \
+         of a stack on this machine with --logs"
+    );
+    let stats = Stats::read(commands, *since).await?;
+    match json {
+        true => println!("{}", serde_json::to_string(&stats)?),
+        false => print!("{stats}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn since(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: give a number and s, m, h or d, such as 15m");
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 24 * 3_600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(timestamp: &str, outcome: &str, attempts: u32, conflicts: &[&str]) -> CommandLine {
+        CommandLine {
+            timestamp: timestamp.to_owned(),
+            slice: "place-order".to_owned(),
+            command_id: None,
+            outcome: outcome.to_owned(),
+            attempts,
+            conflicts: conflicts.iter().map(|text| (*text).to_owned()).collect(),
+            duration_ms: 7,
+            requests: 2,
+            read_units: 0.5,
+            write_units: 6.0,
+        }
+    }
+
+    #[test]
+    fn conflicts_are_counted_by_boundary_and_part_of_the_time() {
+        let (since, until) = (1_719_100_800_000, 1_719_100_800_000 + 24_000);
+        let lines = [
+            line("2024-06-23T00:00:00.000Z", "accepted", 1, &[]),
+            line("2024-06-23T00:00:01.000Z", "rejected", 3, &["productId:p", "productId:p"]),
+            line("2024-06-23T00:00:23.999Z", "contention", 8, &["orderId:o"]),
+        ];
+        let stats = Stats::of(&lines, since, until);
+        let of = &stats.slices["place-order"];
+        assert_eq!((of.commands, of.rejected, of.failed), (3, 1, 1));
+        assert_eq!((of.attempts, of.conflicts, of.longest_ms), (12, 3, 7));
+        let rows: Vec<_> = stats.conflicts.iter().map(|of| (&*of.boundary, of.row())).collect();
+        assert_eq!(rows[0], ("productId:p", ".2......................".to_owned()));
+        assert_eq!(rows[1], ("orderId:o", ".......................1".to_owned()));
+    }
+
+    #[test]
+    fn a_time_has_a_number_and_a_unit() {
+        assert_eq!(since("15m"), Ok(Duration::from_secs(900)));
+        for wrong in ["", "m", "0s", "15", "-1h", "1w", "99999999999999999d", "1ü"] {
+            assert!(since(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `explain`, `boundary` and `stats`.
+
+use std::fs;
+
+use ringfence::{events, kit::id};
+use ringfence_dynamo::Clock;
+use serde_json::{Value, json};
+
+use crate::logs::{cart, customer};
+use crate::world::World;
+use ringfence_programs::shop::{OrderPlaced, ParcelPacked};
+
+const PACK: &str = r#"{"orderId":"o1","parcelId":"p1","sealIds":["s1","s2"]}"#;
+
+fn explain(world: &World, data: &str) -> (i32, Value) {
+    world.json(&["explain", "catalog/pack-parcel", "--data", data])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_explained_and_nothing_is_written() {
+    let world = World::start().await;
+    let (status, explained) = explain(&world, PACK);
+    assert_eq!(status, 0);
+    let boundaries = |explained: &Value| {
+        let reads = explained["reads"].as_array().unwrap().iter();
+        reads.map(|read| format!("{}: {}", read["boundary"], read["seen"])).collect::<Vec<_>>()
+    };
+    let none = [
+        r#""orderId+parcelId:o1/p1": "nothing""#,
+        r#""sealId:s1": "0 ParcelPacked""#,
+        r#""sealId:s2": "0 ParcelPacked""#,
+    ];
+    assert_eq!(boundaries(&explained), none);
+    let written = json!([{
+        "type": "ParcelPacked", "partition": "orderId+parcelId:o1/p1", "slot": 1,
+        "data": { "orderId": "o1", "parcelId": "p1", "sealIds": ["s1", "s2"] },
+    }]);
+    assert_eq!(
+        explained["answer"],
+        json!({ "accepted": true, "repeated": false, "events": written })
+    );
+    // The event, its two copies, and the fences of the seals.
+    assert_eq!(explained["writes"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        explained["cost"],
+        json!({
+            "readRequests": 3, "readUnits": 1.5, "writeRequests": 1, "writeUnits": 10.0,
+        })
+    );
+    assert_eq!(world.records().len(), 0, "nothing is written");
+
+    let (order_id, parcel_id) = (id("o1"), id("p1"));
+    world.append(events![ParcelPacked { order_id, parcel_id, seal_ids: vec![id("s1")] }]).await;
+    let (status, explained) = explain(&world, PACK);
+    assert_eq!(
+        (status, &explained["answer"]["rejection"]),
+        (1, &json!({ "code": "AlreadyPacked" }))
+    );
+    let rests_on = json!([{ "id": "orderId+parcelId:o1/p1/1", "type": "ParcelPacked" }]);
+    assert_eq!((&explained["events"], &explained["writes"]), (&rests_on, &json!([])));
+    let (_, text) = world.run(&["explain", "catalog/pack-parcel", "--data", PACK]);
+    for line in ["It is refused: the parcel is packed", "sealId:s1\n", "Writes nothing."] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_explained_is_named() {
+    let world = World::start().await;
+    let of = |slice: &str, data: &str| world.error(&["explain", slice, "--data", data]);
+    let error = of("catalog/pack-parcels", PACK);
+    assert!(error.contains("did you mean catalog/pack-parcel?"), "{error}");
+    let error = of("catalog/pack-parcel", r#"{"orderId":"o1","sealIds":[]}"#);
+    assert!(error.contains("parcelId: is missing"), "{error}");
+    let mut command = world.command(&["explain", "catalog/pack-parcel", "--data", PACK]);
+    let output = command.env_remove("EVENT_TABLE").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("it is on the DCB log: name its table with --table or --stack"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_boundary_shows_its_events_how_far_it_is_and_who_depends_on_it() {
+    let world = World::start().await;
+    let order = || OrderPlaced { order_id: id("o1") };
+    world.append(events![order()]).await;
+    world.append(events![order()]).await;
+    let (status, look) = world.json(&["boundary", "orderId:o1", "--limit", "1"]);
+    assert_eq!((status, &look["boundaries"]), (0, &json!({ "orderId:o1": { "nextSlot": 3 } })));
+    let events = look["events"].as_array().unwrap();
+    assert_eq!((events.len(), &events[0]["id"]), (1, &json!("orderId:o1/2")));
+    assert_eq!((&look["slices"], look.get("conflicts")), (&json!([]), None));
+
+    let (_, look) = world.json(&["boundary", "sealId:s1"]);
+    assert_eq!(look["slices"], json!(["catalog/pack-parcel"]));
+    let (_, look) = world.json(&["boundary", "orderId:o1", "parcelId:p1"]);
+    assert_eq!(look["boundaries"], json!({ "orderId+parcelId:o1/p1": { "nextSlot": 1 } }));
+
+    customer(&world, "ada#1", &[1, 2]).await;
+    let (_, look) = world.json(&["boundary", "customers#ada#1"]);
+    assert_eq!(look["boundaries"], json!({ "customers#ada#1": { "nextSlot": 3 } }));
+    cart(&world, "c1", 3).await;
+    let (_, look) = world.json(&["boundary", "carts-c1"]);
+    assert_eq!(look["boundaries"], json!({ "carts-c1": { "nextSlot": 3 } }));
+    assert_eq!(look["events"].as_array().unwrap().len(), 3);
+
+    for (name, why) in [
+        ("colour:red", "no read returns an event by colour"),
+        ("orderId:", "tag orderId is empty"),
+        ("$type:OrderPlaced", "no decision reads this type alone"),
+    ] {
+        let error = world.error(&["boundary", name]);
+        assert!(error.contains(why), "{name}: {error}");
+    }
+    assert!(world.error(&["boundary", "a:1", "b"]).contains("\"b\" is no tag: a tag is KEY:VALUE"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_are_counted_from_the_command_lines() {
+    let world = World::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let now = ringfence::rfc3339(Clock::system().now_ms());
+    let line = |at: &str, conflicts: &[&str]| {
+        json!({
+            "timestamp": at, "slice": "pack-parcel", "outcome": "accepted", "attempts": 2,
+            "conflicts": conflicts, "duration_ms": 5, "requests": 4, "read_units": 1.5,
+            "write_units": 8.0, "command_id": "c-1", "level": "INFO",
+        })
+    };
+    let old = line("2024-06-23T00:00:00.000Z", &["sealId:old"]);
+    let new = line(&now, &["sealId:s1", "sealId:s1"]);
+    let log = format!("{old}\nanother line\n{new}\n{{\"timestamp\":\"torn");
+    fs::write(folder.path().join("pack-parcel.log"), log).unwrap();
+    let logs = folder.path().to_str().unwrap();
+
+    let (status, stats) = world.json(&["stats", "--logs", logs]);
+    assert_eq!(status, 0);
+    let of = &stats["slices"]["pack-parcel"];
+    assert_eq!(
+        (&of["commands"], &of["conflicts"], &of["writeUnits"]),
+        (&json!(1), &json!(2), &json!(8.0))
+    );
+    assert_eq!(stats["conflicts"][0]["boundary"], "sealId:s1");
+    let (_, text) = world.run(&["stats", "--logs", logs, "--since", "1d"]);
+    assert!(text.contains(".......................2      2 sealId:s1"), "{text}");
+
+    let (_, look) = world.json(&["boundary", "sealId:s1", "--logs", logs]);
+    let met = look["conflicts"].as_array().unwrap();
+    assert_eq!((met.len(), &met[0]["slice"]), (2, &json!("pack-parcel")));
+
+    let error = world.error(&["stats"]);
+    assert!(error.contains("name the log group with --log-group"), "{error}");
+    assert!(world.error(&["stats", "--logs", "/nowhere"]).contains("in /nowhere"));
+}
