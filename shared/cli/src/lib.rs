@@ -7,6 +7,7 @@ mod api;
 mod boundary;
 mod checkpoint;
 mod commands;
+mod console;
 mod documents;
 pub mod explain;
 mod fences;
@@ -44,6 +45,7 @@ use crate::explain::Slices;
 use crate::readers::Readers;
 
 pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
+pub use console::console;
 pub use send::text;
 pub use tables::{Dynamo, IndexTable};
 
@@ -102,6 +104,9 @@ enum Command<O: Own> {
     Documents(Documents),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
+    /// Serves the console on this machine: its pages show the events, one by one and what caused what. Ctrl-C ends
+    /// it.
+    Console(console::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]
     Replay(Replay),
@@ -197,13 +202,18 @@ pub fn run<M: Members>() -> ExitCode {
 /// The same with commands of the application's own.
 #[tokio::main]
 pub async fn run_with<M: Members, O: Own>() -> ExitCode {
-    match Stack::of::<M>() {
-        Ok(stack) => drop(STACK.set(stack)),
-        Err(error) => return failed(&error.into()),
+    match know::<M>() {
+        Ok(_) => carry_out::<O>().await,
+        Err(error) => failed(&error),
     }
+}
+
+/// From now on the stack of this program is the one that `M` lists.
+fn know<M: Members>() -> anyhow::Result<&'static Stack> {
+    let stack = Stack::of::<M>()?;
     READERS.get_or_init(Readers::of::<M>);
     SLICES.get_or_init(Slices::of::<M>);
-    carry_out::<O>().await
+    Ok(STACK.get_or_init(|| stack))
 }
 
 #[derive(Parser)]
@@ -222,15 +232,15 @@ pub async fn run_new() -> ExitCode {
 }
 
 fn members() -> &'static Stack {
-    STACK.get().expect("`run` sets it first")
+    STACK.get().expect("`know` sets it first")
 }
 
 fn readers() -> &'static Readers {
-    READERS.get().expect("`run` sets it first")
+    READERS.get().expect("`know` sets it first")
 }
 
 fn slices() -> &'static Slices {
-    SLICES.get().expect("`run` sets it first")
+    SLICES.get().expect("`know` sets it first")
 }
 
 fn views() -> Vec<Definition> {
@@ -262,6 +272,7 @@ async fn carry_out<O: Own>() -> ExitCode {
             documents::verify(arguments).boxed_local()
         }
         Command::Tail(arguments) => tail::tail(arguments).boxed_local(),
+        Command::Console(arguments) => console::serve(arguments).boxed_local(),
         Command::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
         Command::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
         Command::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),

@@ -17,7 +17,7 @@ mod table;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
-pub use client::{client_at, client_from_env, open, sdk_config};
+pub use client::{client_at, client_from_env, client_of, open, sdk_config, sdk_config_of};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339};

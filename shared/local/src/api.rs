@@ -58,7 +58,6 @@ pub fn router<I: Invoke>(
         };
         router = router.route(&path, method.with_state(endpoint));
     }
-    let not_found = || async { message(StatusCode::NOT_FOUND, "Not Found") };
     Ok(router.fallback(not_found).method_not_allowed_fallback(not_found))
 }
 
@@ -250,6 +249,11 @@ fn mapped(answer: Answer) -> Option<Response> {
         .entry(header::CONTENT_TYPE)
         .or_insert(HeaderValue::from_static("text/plain;charset=UTF-8"));
     Some(response)
+}
+
+/// The answer where there is no route.
+pub(crate) async fn not_found() -> Response {
+    message(StatusCode::NOT_FOUND, "Not Found")
 }
 
 fn internal_error() -> Response {

@@ -11,6 +11,9 @@ use serde_json::json;
 
 use crate::template::Function;
 
+/// The folder of the functions' logs, in that of the stack.
+pub(crate) const LOGS: &str = "logs";
+
 /// Variables by name.
 pub type Variables = BTreeMap<String, String>;
 
@@ -46,15 +49,26 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    let logs = folder.join("logs").display().to_string();
-    let tools = [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs)];
-    let tools: Variables = tools.map(|(name, value)| (name.to_owned(), value)).into();
-    fs::write(&shell, assignments(agreed(functions).chain(common).chain(&tools)))?;
+    fs::write(&shell, assignments(&of_shell(folder, common, api, functions)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
     fs::write(&watch, format!("[target.'cfg(all())']\nrunner = {runner}\n"))?;
     Ok(Files { shell, watch })
+}
+
+/// The variables for a shell, or for a program that uses the whole stack.
+/// `folder` is the stack's own, which has the functions' logs.
+pub(crate) fn of_shell(
+    folder: &Path,
+    common: &Variables,
+    api: &str,
+    functions: &[Function],
+) -> Variables {
+    let logs = folder.join(LOGS).display().to_string();
+    let tools = [("API_URL".to_owned(), api.to_owned()), ("FUNCTION_LOGS".to_owned(), logs)];
+    let agreed = agreed(functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
+    agreed.chain(tools).collect()
 }
 
 /// The functions' variables, without those that have different values in two functions.

@@ -36,6 +36,7 @@ pub mod stack;
 pub mod stream;
 pub mod template;
 pub mod tools;
+mod trouble;
 
 pub use run::run;
 

@@ -1,4 +1,4 @@
-//! Notices of what happens in the stack, for its watchers: the demo, the tests, the page.
+//! Notices of what happens in the stack, for its watchers: the demo, the tests, the page of trouble.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 /// How many notices are kept for a slow watcher before it loses the oldest.
 const BEHIND_MAX: usize = 10_000;
 
-/// Notices kept for a watcher that comes later.
+/// Troubles kept for a watcher that comes later.
 const HISTORY_MAX: usize = 100;
 
 /// Something that happened.
@@ -27,7 +27,7 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Notices {
     sender: broadcast::Sender<Notice>,
-    history: Arc<Mutex<VecDeque<Notice>>>,
+    history: Arc<Mutex<VecDeque<Arc<str>>>>,
 }
 
 impl Default for Notices {
@@ -43,27 +43,28 @@ impl Notices {
         self.sender.subscribe()
     }
 
-    /// The latest notices, oldest first, and what comes after them.
+    /// The latest troubles, oldest first, and all notices after them.
     #[must_use]
-    pub fn watch_with_history(&self) -> (Vec<Notice>, broadcast::Receiver<Notice>) {
+    pub fn watch_with_history(&self) -> (Vec<Arc<str>>, broadcast::Receiver<Notice>) {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         (history.iter().cloned().collect(), self.sender.subscribe())
     }
 
     pub(crate) fn event(&self, event: Arc<Value>) {
-        self.notice(Notice::Event(event));
+        self.send(Notice::Event(event));
     }
 
     pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
-        self.notice(Notice::Trouble(with_causes(error).into()));
-    }
-
-    fn notice(&self, notice: Notice) {
+        let text: Arc<str> = with_causes(error).into();
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY_MAX {
             history.pop_front();
         }
-        history.push_back(notice.clone());
+        history.push_back(text.clone());
+        self.send(Notice::Trouble(text));
+    }
+
+    fn send(&self, notice: Notice) {
         // An error means that nobody watches.
         let _ = self.sender.send(notice);
     }

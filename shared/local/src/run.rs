@@ -1,14 +1,15 @@
 //! The command: `demo` walks through the stack and ends, `up` stays.
 
-use std::{env, fs, path::Path, process::ExitCode};
+use std::{env, fs, net::SocketAddr, path::Path, process::ExitCode};
 
 use anyhow::Result;
+use axum::Router;
 use clap::{Parser, Subcommand};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     bridge,
-    environment::Files,
+    environment::{Files, Variables},
     notices::Notice,
     stack::{Options, Stack},
     template::{Function, Template},
@@ -38,15 +39,18 @@ enum Command {
     },
 }
 
+/// Makes the console of a stack, as [`Stack::serve_console`] has it.
+type Console = fn(Variables, SocketAddr, Router) -> Result<Router>;
+
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
-/// is wrong.
+/// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.
 #[tokio::main]
-pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>) -> ExitCode {
+pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>, console: Console) -> ExitCode {
     let arguments = Arguments::parse();
     let stays = matches!(arguments.command, Command::Up { .. });
     // Dropping the future ends the stack with all its processes.
     let ended = tokio::select! {
-        ended = carry_out(arguments.command, walk) => ended,
+        ended = carry_out(arguments.command, walk, console) => ended,
         () = interrupted() => match stays {
             true => {
                 println!("stopped");
@@ -64,7 +68,11 @@ pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>) -> ExitCode {
     }
 }
 
-async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -> Result<()> {
+async fn carry_out(
+    command: Command,
+    walk: impl AsyncFn(&Stack) -> Result<()>,
+    console: Console,
+) -> Result<()> {
     let root = workspace_root();
     let template = Template::of_workspace()?;
     let target = root.join("target");
@@ -92,8 +100,9 @@ async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -
             };
             let options = Options { root, template, data: target.join("local"), port };
             let mut stack = Stack::start(&options).await?;
+            let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
-            describe(&stack, &files);
+            describe(&stack, &console, &files);
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
                 describe_sam(&stack, &files, &template);
@@ -105,8 +114,9 @@ async fn carry_out(command: Command, walk: impl AsyncFn(&Stack) -> Result<()>) -
     }
 }
 
-fn describe(stack: &Stack, files: &Files) {
-    println!("\nHTTP API    {}", stack.api());
+fn describe(stack: &Stack, console: &str, files: &Files) {
+    println!("\nConsole     {console} (pages for a browser: events, what caused what, trouble)");
+    println!("HTTP API    {}", stack.api());
     let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
     routes.sort();
     for (path, method) in routes {
@@ -116,7 +126,7 @@ fn describe(stack: &Stack, files: &Files) {
         println!("Schedule    {} {}", schedule.target.function, schedule.expression);
     }
     println!("Lambda      {}", stack.lambda());
-    println!("Page        {} (events, trouble, dead letters, routes)", stack.services());
+    println!("Services    {} (EventBridge, SQS, S3, CloudFormation)", stack.services());
     println!("DynamoDB    {} (empty at each start)", stack.dynamo());
     for table in stack.tables() {
         println!("            {}", table.name);

@@ -1,20 +1,15 @@
-//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3 and CloudFormation, and the page that
-//! shows the topic.
+//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3 and CloudFormation.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
+    Router,
     body::Bytes,
     extract::{DefaultBodyLimit, State},
     http::{HeaderMap, StatusCode},
-    response::{
-        Html, IntoResponse, Response, Sse,
-        sse::{Event, KeepAlive},
-    },
-    routing::get,
+    response::{IntoResponse, Response},
+    routing::post,
 };
-use futures::{Stream, StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,10 +18,8 @@ use crate::{
     bus::{Bus, Entry},
     cloudformation,
     invoke::Invoke,
-    notices::{Notice, Notices},
     queues::{Queues, Received, UnknownQueue},
     s3,
-    template::Route,
 };
 
 /// The most entries of one PutEvents call.
@@ -45,8 +38,6 @@ const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
 /// The most bytes of a request's body: room for the limits above in escaped JSON.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-const PAGE: &str = include_str!("page.html");
-
 /// What the endpoint serves.
 pub struct Services<I> {
     /// The buses.
@@ -55,11 +46,7 @@ pub struct Services<I> {
     pub queues: Queues,
     /// The buckets.
     pub buckets: Buckets,
-    /// The notices of what happens.
-    pub notices: Notices,
-    /// The API's routes, for the page.
-    pub routes: Vec<Route>,
-    /// The API's URL, for the page and in the outputs.
+    /// The API's URL, in the outputs.
     pub api: String,
     /// The stack's outputs, for CloudFormation.
     pub outputs: BTreeMap<String, String>,
@@ -69,62 +56,10 @@ pub struct Services<I> {
 pub fn router<I: Invoke>(services: Services<I>) -> Router {
     let s3 = s3::router(services.buckets.clone());
     Router::new()
-        .route("/", get(page).post(call))
-        .route("/buckets", get(buckets))
-        .route("/queues", get(queues))
-        .route("/routes", get(routes))
-        .route("/topic", get(topic))
+        .route("/", post(call))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(Arc::new(services))
         .merge(s3)
-}
-
-async fn page() -> Html<&'static str> {
-    Html(PAGE)
-}
-
-async fn queues<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Response {
-    Json(services.queues.messages()).into_response()
-}
-
-/// The keys of every bucket that can be read.
-async fn buckets<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Response {
-    let buckets = &services.buckets;
-    let keys = |bucket: &String| {
-        let objects = buckets.list(bucket).unwrap_or_default();
-        let keys: Vec<String> = objects.into_iter().map(|object| object.key).collect();
-        (bucket.clone(), keys)
-    };
-    Json(buckets.names().iter().map(keys).collect::<BTreeMap<_, _>>()).into_response()
-}
-
-async fn routes<I: Invoke>(State(services): State<Arc<Services<I>>>) -> Json<Value> {
-    let url = |route: &Route| format!("{} {}{}", route.method, services.api, route.path);
-    Json(services.routes.iter().map(url).collect())
-}
-
-/// The latest events and troubles and all later ones, as server-sent events.
-async fn topic<I: Invoke>(
-    State(services): State<Arc<Services<I>>>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let (history, watch) = services.notices.watch_with_history();
-    let live = stream::unfold(watch, |mut watch| async move {
-        loop {
-            match watch.recv().await {
-                Ok(notice) => return Some((notice, watch)),
-                // A watcher that is too slow goes on with the oldest notice that is left.
-                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
-                Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
-            }
-        }
-    });
-    let sent = |notice| match notice {
-        Notice::Event(event) => Event::default().data(event.to_string()),
-        // In JSON, because a text can have several lines.
-        Notice::Trouble(text) => Event::default().event("trouble").data(json!(*text).to_string()),
-    };
-    Sse::new(stream::iter(history).chain(live).map(move |notice| Ok(sent(notice))))
-        .keep_alive(KeepAlive::default())
 }
 
 async fn call<I: Invoke>(

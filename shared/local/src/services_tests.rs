@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::{destinations::Destinations, invoke::InvokeError, template::Model};
+use crate::{destinations::Destinations, invoke::InvokeError, notices::Notices, template::Model};
 
 /// Counts the invocations; no rule should cause any here.
 #[derive(Default)]
@@ -15,27 +15,24 @@ impl Invoke for Fake {
 }
 
 async fn start() -> String {
-    start_with(Buckets::new("nowhere".into(), Vec::new())).await
+    start_with(Buckets::new("nowhere".into(), Vec::new()), queues()).await
 }
 
-async fn start_with(buckets: Buckets) -> String {
+fn queues() -> Queues {
+    Queues::new(["dead".to_owned()])
+}
+
+async fn start_with(buckets: Buckets, queues: Queues) -> String {
     let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
-    let queues = Queues::new(["dead".to_owned()]);
-    let notices = Notices::default();
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
-    let bus = Bus::new(&model, Arc::<Fake>::default(), destinations, notices.clone());
-    let routes = vec![Route {
-        method: "POST".to_owned(),
-        path: "/ordering/place-order".to_owned(),
-        function: "place-order".to_owned(),
-    }];
+    let bus = Bus::new(&model, Arc::<Fake>::default(), destinations, Notices::default());
     let outputs = [
         ("ApiUrl", "https://x.execute-api.us-east-1.amazonaws.com"),
         ("EventTableName", "ringfence-local-EventTable"),
     ];
     let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let api = "http://api".to_owned();
-    let router = router(Services { bus, queues, buckets, notices, routes, api, outputs });
+    let router = router(Services { bus, queues, buckets, api, outputs });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -46,10 +43,6 @@ async fn call(url: &str, target: &str, body: Value) -> (u16, Value) {
     let request = reqwest::Client::new().post(url).header("x-amz-target", target);
     let answer = request.body(body.to_string()).send().await.expect("an answer");
     (answer.status().as_u16(), answer.json().await.expect("JSON"))
-}
-
-async fn get(url: String) -> Value {
-    reqwest::get(url).await.expect("an answer").json().await.expect("JSON")
 }
 
 fn entry(bus: &str, detail: &str) -> Value {
@@ -90,34 +83,13 @@ async fn limits_of_a_call() {
 
 #[tokio::test]
 async fn messages_stay_readable() {
-    let url = start().await;
+    let queues = queues();
+    let url = start_with(Buckets::new("nowhere".into(), Vec::new()), queues.clone()).await;
     let message = json!({ "QueueUrl": format!("{url}/000000000000/dead"), "MessageBody": "a" });
     let (status, answer) = call(&url, "AmazonSQS.SendMessage", message).await;
     assert_eq!(status, 200);
     let expected = json!({ "dead": [{ "MessageId": answer["MessageId"], "Body": "a" }] });
-    assert_eq!(get(format!("{url}/queues")).await, expected);
-}
-
-#[tokio::test]
-async fn page_shows_routes_and_events_before_and_after_it_opened() {
-    let url = start().await;
-    assert_eq!(get(format!("{url}/routes")).await, json!(["POST http://api/ordering/place-order"]));
-    let page = reqwest::get(&url).await.expect("an answer").text().await.expect("text");
-    assert!(page.contains("EventTopic"));
-
-    let put = async |detail: &str| {
-        let entries = json!({ "Entries": [entry("topic", detail)] });
-        assert_eq!(call(&url, "AWSEvents.PutEvents", entries).await.0, 200);
-    };
-    put("{\"id\":\"before\"}").await;
-    let mut topic = reqwest::get(format!("{url}/topic")).await.expect("an answer");
-    put("{\"id\":\"after\"}").await;
-    let mut text = String::new();
-    while !text.contains("after") {
-        let chunk = topic.chunk().await.expect("a chunk").expect("more");
-        text.push_str(&String::from_utf8_lossy(&chunk));
-    }
-    assert!(text.starts_with("data: {") && text.contains("\"id\":\"before\""), "{text}");
+    assert_eq!(json!(queues.messages()), expected);
 }
 
 /// Real clients of this endpoint.
@@ -141,7 +113,8 @@ fn clients(url: &str) -> (aws_sdk_sqs::Client, aws_sdk_s3::Client) {
 
 #[tokio::test]
 async fn the_sdk_receives_and_deletes_messages() {
-    let url = start().await;
+    let queues = queues();
+    let url = start_with(Buckets::new("nowhere".into(), Vec::new()), queues.clone()).await;
     let (sqs, _) = clients(&url);
     let queue = format!("{url}/000000000000/dead");
     for body in ["{\"cause\":\"x\"}", "b"] {
@@ -155,8 +128,7 @@ async fn the_sdk_receives_and_deletes_messages() {
 
     let receipt = received.messages()[0].receipt_handle().expect("a receipt");
     sqs.delete_message().queue_url(&queue).receipt_handle(receipt).send().await.expect("deleted");
-    let left = get(format!("{url}/queues")).await;
-    assert_eq!(left["dead"].as_array().map(Vec::len), Some(1), "{left}");
+    assert_eq!(queues.messages()["dead"].len(), 1, "one is left");
     let unknown = sqs.receive_message().queue_url("http://x/0/other").send().await;
     let unknown = unknown.expect_err("no such queue").into_service_error();
     assert!(unknown.is_queue_does_not_exist(), "{unknown:?}");
@@ -166,7 +138,7 @@ async fn the_sdk_receives_and_deletes_messages() {
 async fn the_sdk_lists_gets_and_deletes_objects() {
     let folder = tempfile::tempdir().expect("a folder");
     let buckets = Buckets::new(folder.path().to_owned(), vec!["lost".to_owned()]);
-    let (_, s3) = clients(&start_with(buckets.clone()).await);
+    let (_, s3) = clients(&start_with(buckets.clone(), queues()).await);
     let empty = s3.list_objects_v2().bucket("lost").send().await.expect("an empty bucket");
     assert!(empty.contents().is_empty());
     let keys = ["aws/lambda/a&b/<1>", "aws/lambda/f/2026/11/21/10.00.00-x y", "other"];
@@ -197,20 +169,6 @@ async fn the_sdk_lists_gets_and_deletes_objects() {
     assert!(unknown.expect_err("no bucket").into_service_error().is_no_such_bucket());
     let outside = s3.get_object().bucket("lost").key("../secret").send().await;
     assert!(outside.is_err(), "a key is not a path");
-}
-
-#[tokio::test]
-async fn the_page_shows_troubles_before_and_after_it_opened() {
-    let (sender, watch) = (Notices::default(), "broken");
-    sender.trouble(&InvokeError::Unknown { function: watch.to_owned() });
-    let (history, mut live) = sender.watch_with_history();
-    sender.trouble(&InvokeError::Unknown { function: "later".to_owned() });
-    let text = |notice: &Notice| match notice {
-        Notice::Trouble(text) => text.to_string(),
-        Notice::Event(event) => panic!("{event}"),
-    };
-    assert_eq!(text(&history[0]), "there is no function broken");
-    assert_eq!(text(&live.recv().await.expect("a notice")), "there is no function later");
 }
 
 #[tokio::test]

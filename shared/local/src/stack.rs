@@ -5,11 +5,15 @@ use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use anyhow::{Context, Result};
-use axum::Router;
+use axum::{
+    Router,
+    response::{IntoResponse, Redirect},
+    routing::get,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
@@ -31,6 +35,7 @@ use crate::{
     stream::Poller,
     template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
     tools,
+    trouble::{self, Trouble},
 };
 
 /// How a stack is started.
@@ -51,6 +56,7 @@ pub struct Stack {
     folder: PathBuf,
     api: String,
     services: String,
+    console: Arc<OnceLock<String>>,
     cargo_lambda: PathBuf,
     dynamo: Embedded,
     model: Model,
@@ -84,7 +90,7 @@ impl Stack {
             dynamo.create_table(&table.properties, &table.name)?;
         }
         let common = common_environment(dynamo.endpoint(), &services);
-        let logs = folder.join("logs");
+        let logs = folder.join(environment::LOGS);
         let functions =
             Functions::start(&options.root, &cargo_lambda, &model.functions, &common, &logs);
         let functions = Arc::new(functions.await?);
@@ -96,7 +102,11 @@ impl Stack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        let routes = api::router(&model.routes, &functions, &notices)?;
+        let console = Arc::<OnceLock<String>>::default();
+        let mut routes = api::router(&model.routes, &functions, &notices)?;
+        if model.routes.iter().all(|route| route.path != "/") {
+            routes = routes.merge(to_console(console.clone()));
+        }
         serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
@@ -106,8 +116,6 @@ impl Stack {
             bus,
             queues: queues.clone(),
             buckets: buckets.clone(),
-            notices: notices.clone(),
-            routes: model.routes.clone(),
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
@@ -131,6 +139,7 @@ impl Stack {
             folder,
             api,
             services,
+            console,
             cargo_lambda,
             dynamo,
             model,
@@ -150,7 +159,7 @@ impl Stack {
         &self.api
     }
 
-    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation. A browser gets the page there.
+    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -240,6 +249,35 @@ impl Stack {
         self.functions.invoke(function, payload).await
     }
 
+    /// Serves the console that `make` makes from the variables of a shell, the address at which it is served, and
+    /// the page of trouble; its URL. The API's path `/` leads there, unless the template has a route of that path.
+    ///
+    /// # Errors
+    /// The console can't be made, or there is one already.
+    pub async fn serve_console(
+        &mut self,
+        make: impl FnOnce(Variables, SocketAddr, Router) -> Result<Router>,
+    ) -> Result<String> {
+        let listener = port::listen(0).await?;
+        let address = listener.local_addr()?;
+        let url = format!("http://{address}");
+        let set = self.console.set(url.clone());
+        set.ok().context("this stack has a console already")?;
+        let trouble = trouble::router(Trouble {
+            notices: self.notices.clone(),
+            queues: self.queues.clone(),
+            buckets: self.buckets.clone(),
+            routes: self.model.routes.clone(),
+            api: self.api.clone(),
+            services: self.services.clone(),
+        });
+        let common = common_environment(self.dynamo.endpoint(), &self.services);
+        let variables =
+            environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
+        serve(&mut self.tasks, listener, make(variables, address, trouble)?);
+        Ok(url)
+    }
+
     /// Writes the files with which programs started by hand use this stack.
     ///
     /// # Errors
@@ -272,6 +310,15 @@ impl Stack {
         self._sam = Some(folder);
         Ok(written)
     }
+}
+
+/// Leads a browser to the console. Without one there is nothing at this path.
+fn to_console(console: Arc<OnceLock<String>>) -> Router {
+    let lead = async move || match console.get() {
+        Some(url) => Redirect::to(url).into_response(),
+        None => api::not_found().await,
+    };
+    Router::new().route("/", get(lead))
 }
 
 /// Region, endpoints and credentials, the same for every function.

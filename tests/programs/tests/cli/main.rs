@@ -1,6 +1,7 @@
 //! Tests that run the `ringfence` command.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod console;
 mod feed;
 mod fences;
 mod flags;

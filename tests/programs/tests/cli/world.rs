@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{
-    Append, Appended, BoundaryId, DcbContext, Envelope, EventLog, NewEvent, SequencedEvent, events,
-    kit::id,
+    Append, Appended, BoundaryId, DcbContext, Envelope, EventLog, Metadata, NewEvent,
+    SequencedEvent, events, kit::id,
 };
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
@@ -133,7 +133,15 @@ impl World {
     }
 
     pub(crate) async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
-        let envelope = Envelope::default();
+        self.append_with(events, Metadata::default()).await
+    }
+
+    pub(crate) async fn append_with(
+        &self,
+        events: Vec<NewEvent>,
+        metadata: Metadata,
+    ) -> Vec<SequencedEvent> {
+        let envelope = Envelope { metadata, ..Envelope::default() };
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         match self.log.append(append).await.unwrap() {
             Appended::Committed(events) => events,
@@ -238,11 +246,9 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
     let router = services::router(Services {
-        bus: Bus::new(&model, Arc::new(Nobody), destinations, notices.clone()),
+        bus: Bus::new(&model, Arc::new(Nobody), destinations, notices),
         queues: queues.clone(),
         buckets: buckets.clone(),
-        notices,
-        routes: Vec::new(),
         api: String::new(),
         outputs: outputs(),
     });

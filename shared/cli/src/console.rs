@@ -1,0 +1,102 @@
+//! The console: pages for a browser that show what a stack has. `ringfence console` serves them for any stack, and
+//! the stack on one machine has them as well.
+//!
+//! Architecture invariant: every page is written by the server, by `maud`, which escapes what is shown. Only `guard`
+//! says who may ask, and whether a request may change anything.
+
+mod event;
+mod events;
+mod filter;
+mod flow;
+mod frame;
+mod guard;
+mod site;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::get;
+use clap::Args;
+use ringfence_dynamo::{Clock, client_of, sdk_config_of};
+use ringfence_stack::Members;
+use tokio::net::TcpListener;
+
+use crate::console::guard::Guard;
+use crate::console::site::{Flags, Site};
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfence console --stack ringfence-dev
+  ringfence console --stack ringfence-dev --port 8080 --write")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Lets the pages send commands and change the stack. Without it they only read.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Serves the console to those who know its token, until the program ends.
+pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { flags, port, write } = arguments;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+    let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
+    let listener = TcpListener::bind(address).await.with_context(listening)?;
+    let address = listener.local_addr()?;
+    let site = Site::new(crate::members(), flags, flags.dynamo.client().await, *write);
+    let token = Clock::system().uuid().simple().to_string();
+    println!("http://{address}/?token={token}");
+    let guard = Guard::new(address.port(), Some(token), *write);
+    axum::serve(listener, router(site, Router::new(), guard)).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The console of the stack on this machine that `M` lists. It is served at `address`, may change the stack, and
+/// asks for no token, since the HTTP API beside it is as open. `variables` are those that the stack gives to a
+/// shell, with the names of its tables. `trouble` serves the stack's own page `/trouble`.
+///
+/// # Errors
+/// Two contexts contradict each other, or a variable is missing.
+pub fn console<M: Members>(
+    variables: BTreeMap<String, String>,
+    address: SocketAddr,
+    trouble: Router,
+) -> Result<Router> {
+    let flags = Flags::of_variables(&variables)?;
+    let client = client_of(&sdk_config_of(variables), None);
+    let mut site = Site::new(crate::know::<M>()?, &flags, client, true);
+    site.has_trouble = true;
+    Ok(router(site, trouble, Guard::new(address.port(), None, true)))
+}
+
+/// All pages under the guard, with those of `others`.
+fn router(site: Site, others: Router, guard: Guard) -> Router {
+    let file = |content_type: &'static str, text: &'static str| {
+        get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
+    };
+    let pages = Router::new()
+        .route("/", get(async || Redirect::to("/events")))
+        .route("/events", get(events::page))
+        .route("/events/live", get(events::live))
+        .route("/events/{event}", get(event::page))
+        .route("/events/{event}/payload", get(event::payload))
+        .route("/events/{event}/{slot}", get(event::find))
+        .with_state(Arc::new(site));
+    let files = Router::new()
+        .route("/style.css", file("text/css; charset=utf-8", include_str!("console/style.css")))
+        .route(
+            "/script.js",
+            file("text/javascript; charset=utf-8", include_str!("console/script.js")),
+        );
+    guard.over(pages.merge(files).merge(others).fallback(frame::nothing))
+}

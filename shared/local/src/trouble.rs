@@ -1,0 +1,96 @@
+//! The page of trouble: failures of which no caller learns, what is kept in queues and buckets, and the routes. It is
+//! a page of the console, and has its look.
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::header::CONTENT_TYPE,
+    response::{
+        Html, Sse,
+        sse::{Event, KeepAlive},
+    },
+    routing::get,
+};
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    buckets::Buckets,
+    notices::{Notice, Notices},
+    queues::Queues,
+    template::Route,
+};
+
+const PAGE: &str = include_str!("trouble.html");
+const SCRIPT: &str = include_str!("trouble.js");
+
+/// What the page shows.
+pub(crate) struct Trouble {
+    /// The notices of what happens.
+    pub(crate) notices: Notices,
+    /// The queues.
+    pub(crate) queues: Queues,
+    /// The buckets.
+    pub(crate) buckets: Buckets,
+    /// The API's routes.
+    pub(crate) routes: Vec<Route>,
+    /// The API's URL.
+    pub(crate) api: String,
+    /// The URL at which objects of buckets can be read.
+    pub(crate) services: String,
+}
+
+/// The page at `/trouble`, and below it what its script asks for.
+pub(crate) fn router(trouble: Trouble) -> Router {
+    Router::new()
+        .route("/trouble", get(async || Html(PAGE)))
+        .route("/trouble/script.js", get(async || ([(CONTENT_TYPE, "text/javascript")], SCRIPT)))
+        .route("/trouble/kept", get(kept))
+        .route("/trouble/routes", get(routes))
+        .route("/trouble/notices", get(notices))
+        .with_state(Arc::new(trouble))
+}
+
+/// The messages of every queue, and the URLs of the objects of every bucket that can be read.
+async fn kept(State(trouble): State<Arc<Trouble>>) -> Json<Value> {
+    let Trouble { queues, buckets, services, .. } = &*trouble;
+    let urls = |bucket: &String| {
+        let objects = buckets.list(bucket).unwrap_or_default().into_iter();
+        let urls = objects.map(|object| format!("{services}/{bucket}/{}", object.key));
+        (bucket.clone(), urls.collect::<Vec<_>>())
+    };
+    let buckets: BTreeMap<_, _> = buckets.names().iter().map(urls).collect();
+    Json(json!({ "queues": queues.messages(), "buckets": buckets }))
+}
+
+async fn routes(State(trouble): State<Arc<Trouble>>) -> Json<Value> {
+    let url = |route: &Route| format!("{} {}{}", route.method, trouble.api, route.path);
+    Json(trouble.routes.iter().map(url).collect())
+}
+
+/// The latest troubles and all later ones, as server-sent events.
+async fn notices(
+    State(trouble): State<Arc<Trouble>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let (history, watch) = trouble.notices.watch_with_history();
+    let live = stream::unfold(watch, |mut watch| async move {
+        loop {
+            match watch.recv().await {
+                Ok(Notice::Trouble(text)) => return Some((text, watch)),
+                // A watcher that is too slow goes on with the oldest notice that is left.
+                Ok(Notice::Event(_)) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    });
+    // In JSON, because a text can have several lines.
+    let sent = |text: Arc<str>| Ok(Event::default().data(json!(*text).to_string()));
+    Sse::new(stream::iter(history).chain(live).map(sent)).keep_alive(KeepAlive::default())
+}
+
+#[cfg(test)]
+#[path = "trouble_tests.rs"]
+mod tests;

@@ -1,0 +1,259 @@
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use ringfence::{Metadata, SequencedEvent, kit::id};
+use ringfence_programs::shop::ProductAdded;
+
+use crate::world::{World, demand};
+
+/// The command's console, and a browser that has its cookie.
+struct Console {
+    process: Child,
+    client: Client,
+    origin: String,
+    cookie: String,
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Console {
+    async fn start(world: &World, more: &[&str]) -> Self {
+        let mut command = world.command(&[&["console"], more].concat());
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        let come = client.get(url.trim_end()).send().await.unwrap();
+        assert_eq!(come.status(), 303);
+        let cookie = come.headers()[SET_COOKIE].to_str().unwrap();
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let origin = come.headers()[LOCATION].to_str().unwrap().trim_end_matches('/').to_owned();
+        Self { process, client, origin, cookie }
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        let request = self.client.get(format!("{}{path}", self.origin));
+        request.header(COOKIE, &self.cookie).send().await.unwrap()
+    }
+
+    /// The page at this path.
+    async fn page(&self, path: &str) -> String {
+        let answer = self.get(path).await;
+        let status = answer.status();
+        let page = answer.text().await.unwrap();
+        assert_eq!(status, 200, "{path}: {page}");
+        page
+    }
+
+    /// The page that refuses this path, and its status.
+    async fn refused(&self, path: &str) -> (u16, String) {
+        let answer = self.get(path).await;
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+}
+
+/// The checkpoints of the events that a page lists, in its order.
+fn listed(page: &str) -> Vec<u64> {
+    let links = page.split("href=\"/events/").skip(1);
+    links.filter_map(|rest| rest.split('"').next()?.parse().ok()).collect()
+}
+
+/// The link with this text.
+fn link(page: &str, text: &str) -> Option<String> {
+    let (before, _) = page.split_once(&format!(">{text}</a>"))?;
+    let (_, tag) = before.rsplit_once("<a ")?;
+    let (_, rest) = tag.split_once("href=\"")?;
+    Some(rest.split('"').next()?.replace("&amp;", "&"))
+}
+
+async fn with_demands(count: usize) -> World {
+    let world = World::start().await;
+    for n in 1..=count {
+        world.indexed_demand(&format!("p{}", n % 2), &format!("o{n}")).await;
+    }
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_pages_back_from_the_newest_event_to_the_first() {
+    let world = with_demands(7).await;
+    let console = Console::start(&world, &[]).await;
+    let mut path = "/events?limit=3".to_owned();
+    for (expected, live) in [(&[7, 6, 5][..], true), (&[4, 3, 2], false), (&[1], false)] {
+        let page = console.page(&path).await;
+        assert_eq!(listed(&page), expected, "{path}");
+        assert_eq!(page.contains("data-live"), live, "{path}");
+        assert!(page.contains("read units."), "{path} says what it cost");
+        path = link(&page, "Further back").unwrap_or_default();
+    }
+    assert_eq!(path, "", "the last page has no other after it");
+    for (wrong, why) in [
+        ("limit=0", "limit: write a number from 1 to 10000."),
+        ("limit=10001", "limit: write"),
+        ("before=x", "before: a checkpoint must be a whole number."),
+        ("before=8", "before: checkpoint 8 is after the end of the index, 7."),
+        ("tag=orderId", "tag: write key:value"),
+        ("since=noon", "since: write a time"),
+    ] {
+        let (status, page) = console.refused(&format!("/events?{wrong}")).await;
+        assert_eq!(status, 400, "{wrong}");
+        assert!(page.contains(why), "{wrong}: {page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_filters_by_context_type_tag_partition_and_time() {
+    let world = with_demands(4).await;
+    let console = Console::start(&world, &[]).await;
+    for (filter, expected) in [
+        ("context=catalog", &[4, 3, 2, 1][..]),
+        ("context=ordering", &[]),
+        ("type=ProductDemandRecorded", &[4, 3, 2, 1]),
+        ("type=ProductAdded", &[]),
+        ("tag=orderId%3Ao3", &[3]),
+        ("partition=productId%3Ap0", &[4, 2]),
+        ("partition=productId%3Ap0&tag=orderId%3Ao2&type=", &[2]),
+        ("since=2020-01-01T00%3A00", &[4, 3, 2, 1]),
+        ("since=2020-01-01&until=2020-01-02T00%3A00%3A00Z", &[]),
+    ] {
+        let page = console.page(&format!("/events?{filter}")).await;
+        let mut found = listed(&page);
+        found.dedup();
+        assert_eq!(found, expected, "{filter}");
+        assert!(page.contains(&format!("{} of 4 events", expected.len())), "{filter}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_sends_the_rows_of_new_events_that_the_filter_wants() {
+    let world = with_demands(2).await;
+    let console = Console::start(&world, &[]).await;
+    let page = console.page("/events?partition=productId%3Ap1").await;
+    let (_, live) = page.split_once("data-live=\"").unwrap();
+    let live = live.split('"').next().unwrap().replace("&amp;", "&");
+    let mut stream = console.get(&live).await;
+    world.indexed_demand("p0", "o3").await;
+    world.indexed_demand("p1", "o4").await;
+    let mut text = String::new();
+    while !text.contains("</tr>") {
+        let chunk = stream.chunk().await.unwrap().unwrap();
+        text.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    assert!(text.contains("id: 4\n") && text.contains("o4"), "{text}");
+    assert!(!text.contains("o3"), "{text}");
+
+    let again = console.client.get(format!("{}{live}", console.origin));
+    let again = again.header(COOKIE, &console.cookie).header("last-event-id", "3");
+    let mut stream = again.send().await.unwrap();
+    let chunk = stream.chunk().await.unwrap().unwrap();
+    let chunk = String::from_utf8_lossy(&chunk);
+    assert!(chunk.contains("id: 4\n"), "what came after a lost connection is sent: {chunk}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_of_html_is_text_and_a_large_one_is_cut() {
+    let world = World::start().await;
+    let script = "<script>alert(1)</script>\"'&\r\n";
+    let large = "x".repeat(40_000);
+    for (product, description) in [("a", script), ("b", &large)] {
+        let (product_id, name) = (id(product), script.to_owned());
+        let event = ProductAdded { product_id, name, description: description.to_owned() };
+        let added = world.append(ringfence::events![event]).await.remove(0);
+        world.index(&[&added.partition]).await;
+    }
+    let console = Console::start(&world, &[]).await;
+    for (path, shows_script) in [("/events", true), ("/events/1", true), ("/events/2", false)] {
+        let page = console.page(path).await;
+        assert!(!page.contains("<script>alert"), "{path}: {page}");
+        let shown = page.contains("&lt;script&gt;alert(1)&lt;/script&gt;");
+        assert_eq!(shown, shows_script, "{path}: {page}");
+        assert!(page.len() < 30_000, "{path} has {} bytes", page.len());
+    }
+    let page = console.page("/events/2").await;
+    assert!(page.contains("These are the first 16384 of"), "{page}");
+    let whole = console.get(&link(&page, "The whole payload").unwrap()).await;
+    assert_eq!(whole.headers()["content-type"], "application/json");
+    let whole: serde_json::Value = whole.json().await.unwrap();
+    assert_eq!(whole["description"], *large);
+}
+
+fn metadata(command: &str, cause: &str) -> Metadata {
+    let mut metadata = Metadata::default();
+    for (key, value) in [("commandId", command), ("correlationId", "c1"), ("causationId", cause)] {
+        metadata.insert(key, value).unwrap();
+    }
+    metadata
+}
+
+/// A command from outside, and one that its event led to; something else happens between them.
+async fn with_flow() -> (World, SequencedEvent) {
+    let world = World::start().await;
+    let root = world.append_with(demand("p1", "o1"), metadata("c1", "c1")).await.remove(0);
+    world.index(&[&root.partition]).await;
+    world.indexed_demand("p2", "o2").await;
+    let caused = metadata("r/1", &root.id());
+    let event = world.append_with(demand("p3", "o1"), caused).await.remove(0);
+    world.index(&[&event.partition]).await;
+    (world, event)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
+    let (world, _) = with_flow().await;
+    let console = Console::start(&world, &[]).await;
+    for here in [1, 3] {
+        let page = console.page(&format!("/events/{here}")).await;
+        let (_, flow) = page.split_once("<ul class=\"flow\">").unwrap();
+        let flow = flow.split("Metadata").next().unwrap();
+        assert_eq!(listed(flow), [1, 3], "{flow}");
+        let places = ["<code>c1</code>", "/events/1\"", "<code>r/1</code>", "/events/3\""];
+        let places = places.map(|text| flow.find(text).expect(text));
+        assert!(places.is_sorted(), "{places:?}: {flow}");
+        assert!(flow.contains(&format!("/events/{here}\" aria-current")), "{flow}");
+    }
+    let page = console.page("/events/3?around=1").await;
+    assert!(page.contains("caused by productId:p1/1, which was not looked at"), "{page}");
+    assert!(page.contains("1 events before and after this one were looked at"), "{page}");
+    assert_eq!(link(&page, "Look further").unwrap(), "/events/3?around=10000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_found_by_its_id() {
+    let (world, event) = with_flow().await;
+    let console = Console::start(&world, &[]).await;
+    let partition = event.partition.as_str().replace(':', "%3A");
+    let found = console.get(&format!("/events/{partition}/1")).await;
+    assert_eq!(found.headers()[LOCATION], "/events/3");
+    for nothing in ["/events/productId%3Ap1/2", "/events/x/1", "/events/4", "/events/x", "/x"] {
+        assert_eq!(console.refused(nothing).await.0, 404, "{nothing}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_changes_nothing_without_write_and_a_taken_port_is_named() {
+    let world = World::start().await;
+    for (flags, expected) in [(&[][..], "start it with --write"), (&["--write"], "")] {
+        let console = Console::start(&world, flags).await;
+        let post = console.client.post(format!("{}/events", console.origin));
+        let post = post.header(COOKIE, &console.cookie).header("origin", &console.origin);
+        let answer = post.send().await.unwrap();
+        let may_write = !flags.is_empty();
+        assert_eq!(answer.status(), if may_write { 405 } else { 403 });
+        assert!(answer.text().await.unwrap().contains(expected));
+        let port = console.origin.rsplit(':').next().unwrap().to_owned();
+        let mut second = world.command(&["console", "--port", &port]);
+        let mut second = second.stderr(Stdio::piped()).spawn().unwrap();
+        let mut error = String::new();
+        second.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!(second.wait().unwrap().code(), Some(2));
+        assert!(error.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{error}");
+    }
+}
