@@ -1,5 +1,5 @@
 //! `ringfence project do` and `claim`. They give commands to the stack, or, if there is no network, put them into the
-//! outbox.
+//! outbox. In a local project the file is the log, and they are carried out there.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use projects::{AgentId, EdgeRef, ProjectId};
-use ringfence::{Id, Outcome, rfc3339};
+use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
 use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::cache::Cache;
 use super::command::{Advice, Draft};
-use super::decide::Slices;
+use super::decide::{Slices, envelope};
 use super::folder::Folder;
 use super::outbox::Queued;
 use super::pull::pull;
@@ -56,6 +56,7 @@ the feature of a claimed edge waits for; `reachable`, what a new dependency wait
 
 Examples:
   ringfence project do init-project --agent ada --data @shop.json
+  ringfence project do init-project --agent primary --data @shop.json --local
   ringfence project do complete-iteration --agent ada --data @iteration.json --offline")]
 pub(crate) struct Do {
     /// The slice.
@@ -64,6 +65,9 @@ pub(crate) struct Do {
     /// The command in JSON; `@<file>` reads it from a file, `@-` from standard input.
     #[arg(long, value_name = "JSON")]
     data: String,
+    /// Begins a project that no stack knows: the file of its events is its log. Later commands need not say so.
+    #[arg(long, conflicts_with = "offline")]
+    local: bool,
     #[command(flatten)]
     caller: Caller,
 }
@@ -86,11 +90,23 @@ struct Settled {
     code: ExitCode,
 }
 
+impl Settled {
+    fn refused(refusal: Refusal) -> Self {
+        let Refusal { message, rejection: mut document } = refusal;
+        document["detail"] = message.into();
+        Self { document, code: ExitCode::FAILURE }
+    }
+}
+
 pub(crate) async fn run_do(project: Option<&ProjectId>, arguments: &Do) -> Result<ExitCode> {
-    let Do { slice, data, caller } = arguments;
+    let Do { slice, data, local, caller } = arguments;
     let draft = Draft::new(slice, &text(data)?, caller.agent.as_ref())?;
     let folder = Folder::find(draft.project().or(project))?;
-    let Settled { document, code } = caller.give(&folder, draft).await?;
+    let settled = match local {
+        true => settle(&folder, &draft).await,
+        false => caller.give(&folder, draft).await,
+    };
+    let Settled { document, code } = settled?;
     println!("{document}");
     Ok(code)
 }
@@ -136,7 +152,11 @@ impl Caller {
     }
 
     /// Gives a command to the stack. With `--offline`, or if there is no answer, the command goes to the outbox.
+    /// Where the project is local, it is settled here.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
+        if folder.read()?.is_local()? {
+            return settle(folder, &draft).await;
+        }
         let (slices, mut key) = (Slices::all(), new_key());
         let mut cache = Cache::read(&folder.read()?, &slices).await?;
         if self.offline {
@@ -194,7 +214,9 @@ impl Caller {
     }
 
     async fn pull(&self, folder: &Folder) -> Result<()> {
-        if let Some(table) = &self.index_table {
+        if let Some(table) = &self.index_table
+            && !folder.read()?.is_local()?
+        {
             let index = Index::new(self.dynamo.client().await, table);
             pull(&index, &folder.write()?).await?;
         }
@@ -225,17 +247,34 @@ async fn queue(
     let queued = Queued { slice, data, key, effective_at };
     let decided = cache.try_out(slices, &queued).await?;
     match decided.context("deciding the command here")?.outcome {
-        Outcome::Rejected { refusal, .. } => {
-            let mut document = refusal.rejection;
-            document["detail"] = refusal.message.into();
-            Ok(Settled { document, code: ExitCode::FAILURE })
-        }
+        Outcome::Rejected { refusal, .. } => Ok(Settled::refused(refusal)),
         Outcome::Accepted(_) => {
             let document = json!({ "queued": queued.key });
             cache.outbox.add(&folder, queued)?;
             Ok(Settled { document: draft.shown(document), code: ExitCode::SUCCESS })
         }
     }
+}
+
+/// Carries a command out on the log of a local project, or of one that begins with it.
+async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
+    let (slices, folder) = (Slices::all(), folder.write()?);
+    let cache = Cache::read(&folder, &slices).await?;
+    let data = draft.filled(&cache);
+    draft.check(&data)?;
+    let log = cache.file_log(&folder, &slices)?;
+    // The answer is not lost on the way, so the command needs no key.
+    let envelope = Envelope {
+        idempotency_key: None,
+        ..envelope(new_key().as_str(), Clock::system().now_ms(), None, None)
+    };
+    Ok(match slices.decide(&log, &draft.slice, data, &envelope).await?.outcome {
+        Outcome::Rejected { refusal, .. } => Settled::refused(refusal),
+        Outcome::Accepted(events) => Settled {
+            document: draft.shown(json!({ "accepted": true, "events": events })),
+            code: ExitCode::SUCCESS,
+        },
+    })
 }
 
 /// Sends a command.

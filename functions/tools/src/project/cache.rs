@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use projects::views::project_features::ProjectFeatures;
 use projects::{
     AgentId, ClaimExpired, EdgeRef, Fact, FeatureRef, Features, Known, Mode, Ready, Told, ready,
@@ -14,7 +14,8 @@ use ringfence_views::fold;
 use serde_json::Value;
 
 use super::decide::{Decided, Slices, envelope};
-use super::folder::Reading;
+use super::file_log::FileLog;
+use super::folder::{End, Reading, Writing};
 use super::outbox::{Outbox, Queued};
 
 /// What is known of a project, here.
@@ -26,6 +27,8 @@ pub(crate) struct Cache {
     known: Known,
     /// As whom the stack knows each agent: the caller of the agent's last event that is here.
     principals: BTreeMap<AgentId, String>,
+    /// Where the file ends.
+    end: End,
 }
 
 impl Cache {
@@ -33,7 +36,7 @@ impl Cache {
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
         let (mut events, mut principals) = (Vec::new(), BTreeMap::new());
-        folder.events(|event| {
+        let end = folder.events(|event| {
             // The end of a lease names the agent whose claim it was, and another one has seen it.
             if event.event_type != ClaimExpired::NAME {
                 let principal = event.metadata.text("principal").map(str::to_owned);
@@ -43,7 +46,7 @@ impl Cache {
             Ok(())
         })?;
         let (outbox, known) = (Outbox::read(folder)?, Known::default());
-        let mut cache = Self { outbox, events, known, principals };
+        let mut cache = Self { outbox, events, known, principals, end };
         if cache.outbox.len() > 0
             && let Ok(log) = log(slices, cache.events.clone())
         {
@@ -102,11 +105,36 @@ impl Cache {
     /// # Errors
     /// Some events are of a newer version, so that nothing can be decided here.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
-        let log = log(slices, mem::take(&mut self.events)).context(
+        let log = self.log(slices)?;
+        Ok(self.decide(slices, &log, queued).await)
+    }
+
+    /// The log of a local project, or of one that is to be. The events are used up for it.
+    ///
+    /// # Errors
+    /// The project is a copy, or some events are of a newer version.
+    pub(crate) fn file_log<'a>(
+        mut self,
+        folder: &'a Writing<'a>,
+        slices: &Slices,
+    ) -> Result<FileLog<'a>> {
+        let is_new = self.end.last.is_none() && self.outbox.len() == 0;
+        let is_local = self.end.last.as_ref().is_some_and(|line| line.rest.is_some());
+        ensure!(
+            is_new || is_local,
+            "{} is a copy of a stack's project: a local project begins in an empty folder",
+            folder.path("").display()
+        );
+        let log = self.log(slices)?;
+        Ok(FileLog::new(folder, self.end, log))
+    }
+
+    /// The events and commands as a log.
+    fn log(&mut self, slices: &Slices) -> Result<MemoryLog> {
+        log(slices, mem::take(&mut self.events)).context(
             "commands can't be decided here, because some events are of types that this version does not know: take \
              a newer version",
-        )?;
-        Ok(self.decide(slices, &log, queued).await)
+        )
     }
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {

@@ -1,4 +1,4 @@
-//! A line of `events.jsonl`: an event of the index, as one JSON object with sorted keys.
+//! A line of `events.jsonl`: an event, as one JSON object with sorted keys.
 //!
 //! The last key is `sum`, 16 hexadecimal digits of the SHA-256 of the bytes before it, so each damaged byte is found.
 
@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 /// How many bytes of a hash a sum has.
 const SUM_BYTES: usize = 8;
 
-/// An event of a project, and where it is in the index. The fields are in the order of their names.
+/// An event of a project, and where it is in the index or in the file. The fields are in the order of their names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
     pub(crate) agent_id: Option<AgentId>,
-    /// The checkpoint after the event.
+    /// The checkpoint after the event. In a local project, which has no index, the number of the line.
     pub(crate) checkpoint: Checkpoint,
     pub(crate) data: Value,
     pub(crate) edge: Option<EdgeName>,
@@ -28,6 +28,9 @@ pub(crate) struct Line {
     pub(crate) feature: Option<FeatureId>,
     pub(crate) meta: Metadata,
     pub(crate) project: ProjectId,
+    /// In a local project, how many lines of the same append follow. Absent in a copy, whose lines stand alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rest: Option<u64>,
     pub(crate) tags: Vec<Tag>,
     /// When it was recorded: RFC 3339, UTC, milliseconds.
     pub(crate) timestamp: String,
@@ -71,11 +74,24 @@ impl Line {
             event_type: snake_case(&event.event_type),
             feature: feature.map(|feature| feature.feature),
             project: project?,
+            rest: None,
             timestamp: event.recorded_at(),
             data: event.data,
             meta: event.metadata,
             tags: event.tags,
         })
+    }
+
+    /// Whether the line can come behind another one, or first.
+    pub(crate) fn follows(&self, last: Option<&Self>) -> bool {
+        let number = i64::from(self.checkpoint);
+        let before = last.map_or(0, |last| i64::from(last.checkpoint));
+        match (self.rest, last.map_or(self.rest.map(|_| 0), |last| last.rest)) {
+            (None, None) => number > before,
+            (Some(_), Some(0)) => number == before + 1,
+            (Some(rest), Some(announced)) => number == before + 1 && rest + 1 == announced,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
     }
 
     /// The event, as the log has it. `None` if the id or the time is none, which no line of the index has.

@@ -7,6 +7,7 @@ mod act;
 mod cache;
 mod command;
 mod decide;
+mod file_log;
 mod folder;
 mod line;
 mod outbox;

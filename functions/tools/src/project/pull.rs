@@ -6,7 +6,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::StreamExt;
 use ringfence_cli::{Dynamo, IndexTable};
@@ -93,14 +93,28 @@ struct Copied {
     read: Option<Place>,
 }
 
+/// The folder of a project of the stack.
+///
+/// # Errors
+/// The project is local, so its file is no copy.
+fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
+    let folder = folder.write()?;
+    ensure!(
+        !folder.is_local()?,
+        "{} is a local project: `ringfence project publish` imports it into a stack",
+        folder.project()
+    );
+    Ok(folder)
+}
+
 pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = pull(&source.index().await, &folder.write()?).await?;
+    let lines = pull(&source.index().await, &of_stack(folder)?).await?;
     println!("{lines} events added to {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = reconstruct(&source.index().await, &folder.write()?).await?;
+    let lines = reconstruct(&source.index().await, &of_stack(folder)?).await?;
     println!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }

@@ -180,11 +180,14 @@ fn recent(
     mut each: impl FnMut(&SequencedEvent) -> Result<(), ViewError>,
 ) -> Result<()> {
     warn(folder)?;
-    folder.events(|event| Ok(each(&event)?))
+    folder.events(|event| Ok(each(&event)?)).map(drop)
 }
 
-/// Says how old the copy is, and what is not in it.
+/// Says how old the copy is, and what is not in it. The file of a local project has everything.
 fn warn(folder: &Reading<'_>) -> Result<()> {
+    if folder.is_local()? {
+        return Ok(());
+    }
     match pulled_ms(folder)? {
         None => eprintln!("warning: the events were never pulled: `ringfence project pull`"),
         Some(pulled_ms) => {

@@ -1,0 +1,242 @@
+//! `events.jsonl`: the events of the project, a [`Line`] each.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use ringfence::SequencedEvent;
+
+use super::super::line::Line;
+use super::{EVENTS, Reading, Writing, sync_folder_of};
+
+/// Where the good lines end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct End {
+    /// The bytes of the good lines.
+    pub(crate) bytes: u64,
+    /// The last good line.
+    pub(crate) last: Option<Line>,
+}
+
+impl Reading<'_> {
+    /// Reads the good lines: those of whole appends. The last append may be torn or wrong, because it broke off. Of
+    /// a copy nothing is lost then: the next pull begins behind the last good line. Of a local project the append
+    /// has not taken place.
+    ///
+    /// # Errors
+    /// A line before the last one is damaged.
+    pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
+        let path = self.path(EVENTS);
+        let reading = || format!("reading {}", path.display());
+        let Some(mut file) = self.open()? else { return Ok(End::default()) };
+        let (mut end, mut text) = (End::default(), Vec::new());
+        // The lines and the bytes of an append whose last line was not read yet.
+        let (mut begun, mut begun_bytes): (Vec<Line>, u64) = (Vec::new(), 0);
+        for number in 1.. {
+            text.clear();
+            let bytes = file.read_until(b'\n', &mut text).with_context(reading)?;
+            if bytes == 0 {
+                break;
+            }
+            let last = begun.last().or(end.last.as_ref());
+            let line = whole(&text)
+                .filter(|line| line.project == self.folder.project && line.follows(last));
+            let Some(line) = line else {
+                if file.fill_buf().with_context(reading)?.is_empty() {
+                    break;
+                }
+                let way_out = match self.is_local()? {
+                    true => "the project is local, so take the file from a copy",
+                    false => {
+                        "`ringfence project reconstruct` writes the file anew from the index; commands that wait to \
+                         be sent stay"
+                    }
+                };
+                bail!("line {number} of {} is damaged: {way_out}", path.display());
+            };
+            let is_last = line.rest.is_none_or(|rest| rest == 0);
+            begun.push(line);
+            begun_bytes += bytes as u64;
+            if is_last {
+                end.bytes += std::mem::take(&mut begun_bytes);
+                for line in begun.drain(..) {
+                    if let Some(last) = end.last.replace(line) {
+                        each(last)?;
+                    }
+                }
+            }
+        }
+        if let Some(last) = &end.last {
+            each(last.clone())?;
+        }
+        Ok(end)
+    }
+
+    fn open(&self) -> Result<Option<BufReader<File>>> {
+        let path = self.path(EVENTS);
+        match File::open(&path) {
+            Ok(file) => Ok(Some(BufReader::new(file))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        }
+    }
+
+    /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any good line says so,
+    /// because a log that is damaged elsewhere must not be written anew either.
+    pub(crate) fn is_local(&self) -> Result<bool> {
+        let Some(file) = self.open()? else { return Ok(false) };
+        for text in file.split(b'\n') {
+            if let Some(line) = text.ok().as_deref().and_then(parse) {
+                return Ok(line.rest.is_some());
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads the events of the good lines.
+    ///
+    /// # Errors
+    /// As of [`Reading::lines`].
+    pub(crate) fn events(&self, mut each: impl FnMut(SequencedEvent) -> Result<()>) -> Result<End> {
+        self.lines(|line| {
+            let id = &line.event_id;
+            let wrong = || format!("{id} has no place or no time: `ringfence project reconstruct`");
+            each(line.event().with_context(wrong)?)
+        })
+    }
+}
+
+/// The line of a text with its end.
+fn whole(text: &[u8]) -> Option<Line> {
+    parse(text.strip_suffix(b"\n")?)
+}
+
+fn parse(text: &[u8]) -> Option<Line> {
+    Line::parse(str::from_utf8(text).ok()?)
+}
+
+impl Writing<'_> {
+    /// The file of the events, to append to it behind the good lines.
+    pub(crate) fn behind(&self, end: &End) -> Result<Appending> {
+        let path = self.path(EVENTS);
+        let opening = || format!("opening {}", path.display());
+        let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let mut file = open.with_context(opening)?;
+        file.set_len(end.bytes).with_context(opening)?;
+        file.seek(SeekFrom::End(0)).with_context(opening)?;
+        sync_folder_of(&path)?;
+        Ok(Appending { path, file })
+    }
+
+    /// A file that takes the place of that of the events when it is [put](Self::put).
+    pub(crate) fn anew(&self) -> Result<Appending> {
+        let path = self.path(&format!("{EVENTS}.new"));
+        let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+        Ok(Appending { path, file })
+    }
+
+    /// Puts the new file in the place of that of the events.
+    pub(crate) fn put(&self, new: Appending) -> Result<()> {
+        self.rename(&new.path, EVENTS)
+    }
+}
+
+/// A file that lines are appended to.
+pub(crate) struct Appending {
+    path: PathBuf,
+    file: File,
+}
+
+impl Appending {
+    /// Appends whole lines, and waits until they are on the disk.
+    pub(crate) fn append(&mut self, lines: &str) -> Result<()> {
+        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
+        written.with_context(|| format!("writing {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::super::super::line::tests::entry;
+    use super::super::Folder;
+    use super::*;
+
+    fn shop(root: &TempDir) -> Folder {
+        Folder::at(root.path(), &"shop".parse().unwrap())
+    }
+
+    fn text(checkpoints: impl IntoIterator<Item = i64>) -> String {
+        let line = |at: i64| Line::of(entry(at, at.unsigned_abs())).unwrap().to_text() + "\n";
+        checkpoints.into_iter().map(line).collect()
+    }
+
+    fn read(folder: &Folder) -> Result<(Vec<i64>, u64)> {
+        let mut found = Vec::new();
+        let end = folder.read()?.lines(|line| {
+            found.push(line.checkpoint.into());
+            Ok(())
+        })?;
+        Ok((found, end.bytes))
+    }
+
+    #[test]
+    fn of_an_append_that_broke_off_anywhere_whole_lines_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, before, all) = (shop(&root), text([1, 2]), text([1, 2, 5, 6]));
+        let ends: Vec<usize> = all.match_indices('\n').map(|(n, _)| n + 1).collect();
+        for cut in before.len()..=all.len() {
+            drop(folder.write().unwrap());
+            fs::write(folder.path.join(EVENTS), &all.as_bytes()[..cut]).unwrap();
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let expected = ([1, 2, 5, 6][..whole].to_vec(), ends[whole - 1] as u64);
+            assert_eq!(read(&folder).unwrap(), expected, "cut at {cut}");
+            // The next append cuts the torn line off.
+            let writing = folder.write().unwrap();
+            let end = writing.lines(|_| Ok(())).unwrap();
+            writing.behind(&end).unwrap().append(&text([9])).unwrap();
+            drop(writing);
+            assert_eq!(read(&folder).unwrap().0.last(), Some(&9), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_byte_is_an_error_that_names_the_line_unless_it_is_in_the_last_one() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, good) = (shop(&root), text([1, 2, 3]));
+        let last = text([1, 2]).len();
+        for n in 0..good.len() {
+            let mut bytes = good.clone().into_bytes();
+            bytes[n] ^= 1;
+            drop(folder.write().unwrap());
+            fs::write(folder.path.join(EVENTS), &bytes).unwrap();
+            match read(&folder) {
+                Ok((found, _)) => {
+                    // Where the end of the line before it is damaged, the last line is both of them.
+                    let whole = if n == last - 1 { &[1][..] } else { &[1, 2] };
+                    assert!(n >= last - 1 && found == whole, "byte {n}: {found:?}");
+                }
+                Err(error) => {
+                    let line = good.bytes().take(n).filter(|byte| *byte == b'\n').count() + 1;
+                    let named = format!("line {line} of {}", folder.path.join(EVENTS).display());
+                    assert!(error.to_string().starts_with(&named), "byte {n}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_there_twice_or_of_another_project_is_damage() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = shop(&root);
+        folder.write().unwrap().replace(EVENTS, &text([1, 1, 2])).unwrap();
+        assert!(read(&folder).unwrap_err().to_string().starts_with("line 2 of "));
+        let other = Folder::at(root.path(), &"other".parse().unwrap());
+        other.write().unwrap().replace(EVENTS, &text([1, 2])).unwrap();
+        assert!(read(&other).unwrap_err().to_string().starts_with("line 1 of "));
+    }
+}

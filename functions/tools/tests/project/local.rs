@@ -1,0 +1,101 @@
+//! Projects that no stack knows.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::world::{Agent, Ran, World, edge, iteration};
+
+/// A project of `primary` with two features of two edges, which no stack knows.
+pub(crate) fn local(world: &World) -> Agent<'_> {
+    let primary = world.agent("primary");
+    let edges = json!([
+        { "edge": "design_code" },
+        { "edge": "code_tests", "after": ["design_code"] },
+    ]);
+    let init = json!({ "project": "shop", "config": { "edges": edges } }).to_string();
+    let begun = primary.runs(&["do", "init-project", "--data", &init, "--local"]).ends(0);
+    assert_eq!(begun["events"][0]["type"], "ProjectInitialized");
+    primary.creates("AUTH");
+    primary.creates("SEARCH");
+    primary
+}
+
+/// Takes the next edge, does its work and ends it.
+pub(crate) fn works(primary: &Agent<'_>) -> Value {
+    let claimed = primary.runs(&["claim", "--next"]).ends(0);
+    let of = claimed["edge"].as_str().unwrap();
+    primary.does("complete-iteration", &iteration(of, 1)).ends(0);
+    let converge = json!({ "edge": of, "convergence": "standard" });
+    primary.does("converge-edge", &converge).ends(0);
+    claimed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_project_is_worked_on_to_its_end_without_a_stack() {
+    let world = World::start().await;
+    let primary = local(&world);
+    for epoch in [1; 4] {
+        assert_eq!(works(&primary)["events"][0]["slot"], epoch);
+    }
+    assert_eq!(primary.runs(&["claim", "--next"]).ends(1)["code"], "NothingReady");
+    let again = primary.runs(&["claim", &edge("AUTH", "design_code")]).ends(1);
+    assert_eq!(again["code"], "AlreadyConverged");
+    let status = primary.runs(&["status"]);
+    assert_eq!(status.ends(0)["status"], "allDone");
+    assert_eq!(status.stderr, "");
+    assert_eq!(world.requests(), [""; 0]);
+    assert!(!primary.path("outbox.jsonl").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_of_several_events_says_how_many_follow() {
+    let world = World::start().await;
+    let primary = local(&world);
+    let of = edge("AUTH", "design_code");
+    primary.runs(&["claim", &of]).ends(0);
+    let child = json!({
+        "edge": of, "child": "shop/REQ-F-CHILD-001", "title": "CHILD", "kind": "spike", "blocks": false,
+        "reason": "nobody knows",
+    });
+    primary.does("spawn-feature", &child).ends(0);
+    let lines = primary.lines("events.jsonl");
+    let member = |name: &str| lines.iter().map(|line| line[name].clone()).collect::<Vec<_>>();
+    assert_eq!(member("rest"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(member("checkpoint"), [1, 2, 3, 4, 5, 6]);
+    // An append that broke off has not taken place.
+    let text = primary.text("events.jsonl");
+    fs::write(primary.path("events.jsonl"), &text[..text.len() - 1]).unwrap();
+    let ran = primary.runs(&["log", "--type", "spawn_created"]);
+    assert_eq!((ran.status, &*ran.stdout), (0, ""));
+    primary.does("spawn-feature", &child).ends(0);
+    assert_eq!(primary.lines("events.jsonl").len(), 6);
+}
+
+#[track_caller]
+fn fails(ran: &Ran, with: &str) {
+    ran.ends(2);
+    assert!(ran.stderr.contains(with), "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
+    let world = World::start().await;
+    world.single();
+    let primary = local(&world);
+    let text = primary.text("events.jsonl");
+    for command in ["pull", "reconstruct"] {
+        fails(&primary.runs(&[command]), "shop is a local project: `ringfence project publish`");
+    }
+    // Not even if it is damaged.
+    fs::write(primary.path("events.jsonl"), text.replacen("shop", "shap", 1)).unwrap();
+    fails(&primary.runs(&["reconstruct"]), "shop is a local project");
+    fails(&primary.runs(&["status"]), "the project is local, so take the file from a copy");
+    // And no local project begins where a copy is.
+    let other = world.agent("primary");
+    other.pulls();
+    let data =
+        json!({ "project": "shop", "config": { "edges": [{ "edge": "code" }] } }).to_string();
+    let begun = other.runs(&["do", "init-project", "--data", &data, "--local"]);
+    fails(&begun, ".ringfence/shop/ is a copy of a stack's project");
+}
