@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use ringfence::{Envelope, Tag, TagSchema};
+use ringfence::{Envelope, Metadata, NewEvent, Tag, TagSchema};
 use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
 use crate::progress;
-use crate::reventless::{self, Stored};
+use crate::reventless;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -64,18 +64,32 @@ struct Found {
     /// How many events it has.
     read: usize,
     /// Those that can be imported, in the order in which they are imported.
-    events: Vec<Stored>,
+    events: Vec<Recorded>,
     /// Tags that their types do not declare, by type and key: how many.
     left_out: BTreeMap<(String, String), u64>,
     /// The items that can't be imported, by the cause.
     broken: BTreeMap<String, Vec<String>>,
 }
 
-/// What became of the events.
+/// An event that another log recorded.
+pub struct Recorded {
+    /// Its id there, by which it is imported once.
+    pub id: String,
+    /// When it was recorded, in milliseconds since 1970.
+    pub ms: u64,
+    /// The event.
+    pub event: NewEvent,
+    /// Its metadata.
+    pub metadata: Metadata,
+}
+
+/// How many events an import has brought.
 #[derive(Default)]
-struct Done {
-    imported: u64,
-    before: u64,
+pub struct Imports {
+    /// How many are there by it.
+    pub imported: u64,
+    /// How many an earlier import had brought.
+    pub before: u64,
 }
 
 pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
@@ -89,13 +103,12 @@ pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
     let log = arguments.table.log_at(client.clone(), clock.clone());
     let source = Table::new(client, &arguments.source);
     let mut found = Found::read(&source, &log, &clock).await?;
-    let mut done = Done::default();
+    let mut imports = Imports::default();
     let events = std::mem::take(&mut found.events);
     if found.broken.is_empty() && !arguments.dry_run {
-        done.import(events, &log, &clock).await?;
+        imports.import(events, &log, &clock).await?;
     }
-    progress::clear();
-    found.print(arguments, &done);
+    found.print(arguments, &imports);
     Ok(if found.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -121,14 +134,15 @@ impl Found {
                 break;
             }
         }
-        found.events.sort_unstable_by(|a, b| a.position.cmp(&b.position));
+        progress::clear();
+        found.events.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         found.broken.values_mut().for_each(|items| items.sort_unstable());
         for pair in found.events.windows(2) {
-            if let [Stored { position, .. }, next] = pair
-                && *position == next.position
+            if let [Recorded { id, .. }, next] = pair
+                && *id == next.id
             {
                 let cause = "two events have this position, of which one would be imported";
-                found.broken.entry(cause.to_owned()).or_default().push(position.clone());
+                found.broken.entry(cause.to_owned()).or_default().push(id.clone());
             }
         }
         Ok(found)
@@ -137,20 +151,19 @@ impl Found {
     fn add(&mut self, item: Item, log: &DcbLog, clock: &Clock) {
         self.read += 1;
         let name = reventless::name(&item);
-        let checked = Stored::of(item).and_then(|mut stored| {
-            self.leave_out(&mut stored);
-            check(&stored, log, clock)?;
-            Ok(stored)
+        let checked = reventless::recorded(item).and_then(|mut recorded| {
+            self.leave_out(&mut recorded);
+            check(&recorded, log, clock)?;
+            Ok(recorded)
         });
         match checked {
-            Ok(stored) => self.events.push(stored),
+            Ok(recorded) => self.events.push(recorded),
             Err(cause) => self.broken.entry(format!("{cause:#}")).or_default().push(name),
         }
     }
 
     /// An event of this stack has the tags that its type declares.
-    fn leave_out(&mut self, stored: &mut Stored) {
-        let event = &mut stored.event;
+    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded) {
         let Some(schema) = crate::members().catalog.schema(&event.event_type) else { return };
         let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
         for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
@@ -159,7 +172,7 @@ impl Found {
         }
     }
 
-    fn print(&self, arguments: &Arguments, done: &Done) {
+    fn print(&self, arguments: &Arguments, imports: &Imports) {
         let Self { read, left_out, broken, .. } = self;
         if arguments.json {
             let left_out = left_out.iter().map(|((event_type, tag), times)| {
@@ -169,8 +182,8 @@ impl Found {
                 broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
             let report = json!({
                 "events": read,
-                "imported": done.imported,
-                "before": done.before,
+                "imported": imports.imported,
+                "before": imports.before,
                 "leftOut": left_out.collect::<Value>(),
                 "broken": broken.collect::<Value>(),
             });
@@ -189,7 +202,7 @@ impl Found {
         }
         let items: usize = broken.values().map(Vec::len).sum();
         match (items, arguments.dry_run) {
-            (0, false) => println!("{done}"),
+            (0, false) => println!("{imports}"),
             (0, true) => println!("{read} events can be imported"),
             (items, _) => println!("{items} events can't be imported, and nothing is written"),
         }
@@ -197,8 +210,8 @@ impl Found {
 }
 
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
-fn check(stored: &Stored, log: &DcbLog, clock: &Clock) -> Result<()> {
-    let Stored { position, ms, event, metadata } = stored;
+fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
+    let Recorded { id, ms, event, metadata } = recorded;
     let stack = crate::members();
     let tags = stack.catalog.schema(&event.event_type).map_or(&[][..], |schema| &*schema.tags);
     let lacks = |tag: &&TagSchema| tag.required && event.tags.iter().all(|has| has.key != tag.key);
@@ -209,21 +222,31 @@ fn check(stored: &Stored, log: &DcbLog, clock: &Clock) -> Result<()> {
     ensure!(*ms <= Clock::system().now_ms(), "its position lies in the future");
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
-    let event = log.importable(position, event.clone(), &envelope)?;
+    let event = log.importable(id, event.clone(), &envelope)?;
     crate::readers().check(&event)
 }
 
-impl Done {
-    async fn import(&mut self, events: Vec<Stored>, log: &DcbLog, clock: &Clock) -> Result<()> {
+impl Imports {
+    /// Imports events in their order, each once and at its time. Further events of one millisecond are put one
+    /// millisecond apart.
+    ///
+    /// # Errors
+    /// An event can't be imported. Those before it are.
+    pub async fn import(
+        &mut self,
+        events: Vec<Recorded>,
+        log: &DcbLog,
+        clock: &Clock,
+    ) -> Result<()> {
         let all = events.len();
         let mut at = 0;
-        for Stored { position, ms, event, metadata } in events {
+        for Recorded { id, ms, event, metadata } in events {
             // The same in each run, whatever was imported before.
             at = ms.max(at + 1);
             clock.set(at);
             let envelope = Envelope { metadata, ..Envelope::default() };
-            let imported = log.import(&position, event, &envelope).await;
-            let broken_off = || format!("broken off at {position}, after {self}");
+            let imported = log.import(&id, event, &envelope).await;
+            let broken_off = || format!("broken off at {id}, after {self}");
             match imported.with_context(broken_off)? {
                 Imported::Now(_) => self.imported += 1,
                 Imported::Before => self.before += 1,
@@ -233,11 +256,12 @@ impl Done {
                 progress::show(format_args!("{done} of {all} events imported"));
             }
         }
+        progress::clear();
         Ok(())
     }
 }
 
-impl Display for Done {
+impl Display for Imports {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} imported, {} were there before", self.imported, self.before)
     }

@@ -46,8 +46,9 @@ use crate::readers::Readers;
 
 pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
 pub use console::console;
+pub use import::{Imports, Recorded};
 pub use send::text;
-pub use tables::{Dynamo, IndexTable};
+pub use tables::{Dynamo, EventTable, IndexTable};
 
 /// The status of a command that could not do its work.
 const FAILED: u8 = 2;

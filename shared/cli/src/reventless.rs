@@ -8,6 +8,8 @@ use ringfence::{Metadata, NewEvent};
 use ringfence_dynamo::{CodecError, Item, from_attribute};
 use serde_json::{Map, Value};
 
+use crate::import::Recorded;
+
 const ID: &str = "id";
 const POSITION: &str = "position";
 /// Type name.
@@ -22,18 +24,6 @@ const TAG: &str = "tag_";
 /// Digits of the milliseconds since 1970 that a position begins with, so that positions sort by time.
 const MS_DIGITS: usize = 13;
 
-/// An event as its item has it.
-pub(crate) struct Stored {
-    /// Milliseconds since 1970, a counter in newer versions, a UUID, and a number for each further event of one
-    /// append, joined by `-`. Events are folded in the order of these texts.
-    pub(crate) position: String,
-    /// Its time.
-    pub(crate) ms: u64,
-    pub(crate) event: NewEvent,
-    /// The attributes that belong to no part of the layout.
-    pub(crate) metadata: Metadata,
-}
-
 /// Only the items of events.
 pub(crate) fn events(scan: ScanFluentBuilder) -> ScanFluentBuilder {
     scan.filter_expression("attribute_exists(#event)").expression_attribute_names("#event", EVENT)
@@ -46,28 +36,27 @@ pub(crate) fn name(item: &Item) -> String {
     format!("{}/{}", text(ID), text(POSITION))
 }
 
-impl Stored {
-    pub(crate) fn of(mut item: Item) -> Result<Self> {
-        let position = text(&mut item, POSITION)?;
-        let ms = ms(&position).with_context(|| {
-            format!(
-                "its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen"
-            )
-        })?;
-        let event_type = text(&mut item, EVENT)?.into();
-        let data = value(&mut item, DATA)?;
-        let tags = value(&mut item, TAGS)?;
-        let tags = serde_json::from_value(tags).context("attribute tags must be a list of tags")?;
-        let is_kept = |name: &str| ![ID, RECORDED_AT].contains(&name) && !name.starts_with(TAG);
-        item.retain(|name, _| is_kept(name));
-        let metadata = item.into_iter().map(|(name, value)| {
-            let value = from_attribute(&name, value)?;
-            Ok((name, value))
-        });
-        let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
-        let event = NewEvent { event_type, tags, data };
-        Ok(Self { position, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
-    }
+/// The event of an item. Its id is its position: milliseconds since 1970, a counter in newer versions, a UUID, and a
+/// number for each further event of one append, joined by `-`. Events are folded in the order of these texts.
+pub(crate) fn recorded(mut item: Item) -> Result<Recorded> {
+    let id = text(&mut item, POSITION)?;
+    let ms = ms(&id).with_context(|| {
+        format!("its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen")
+    })?;
+    let event_type = text(&mut item, EVENT)?.into();
+    let data = value(&mut item, DATA)?;
+    let tags = value(&mut item, TAGS)?;
+    let tags = serde_json::from_value(tags).context("attribute tags must be a list of tags")?;
+    // The attributes that belong to no part of the layout.
+    let is_kept = |name: &str| ![ID, RECORDED_AT].contains(&name) && !name.starts_with(TAG);
+    item.retain(|name, _| is_kept(name));
+    let metadata = item.into_iter().map(|(name, value)| {
+        let value = from_attribute(&name, value)?;
+        Ok((name, value))
+    });
+    let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
+    let event = NewEvent { event_type, tags, data };
+    Ok(Recorded { id, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
 }
 
 fn text(item: &mut Item, name: &str) -> Result<String> {

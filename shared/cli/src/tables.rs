@@ -30,15 +30,18 @@ impl Dynamo {
 
 /// The table of the DCB log.
 #[derive(Args)]
-pub(crate) struct EventTable {
+pub struct EventTable {
     /// The table of the DCB log.
     #[arg(long, env = "EVENT_TABLE", value_parser = name)]
     table: String,
 }
 
 impl EventTable {
-    /// Fails if the table is of another log.
-    pub(crate) async fn check(&self, client: &Client) -> Result<()> {
+    /// Checks that the table is one of a DCB log.
+    ///
+    /// # Errors
+    /// It is another one, or can't be reached.
+    pub async fn check(&self, client: &Client) -> Result<()> {
         Layout::Events.check(client, &self.table).await
     }
 
@@ -47,7 +50,8 @@ impl EventTable {
     }
 
     /// The log with another clock than the machine's.
-    pub(crate) fn log_at(&self, client: Client, clock: Clock) -> DcbLog {
+    #[must_use]
+    pub fn log_at(&self, client: Client, clock: Clock) -> DcbLog {
         DcbLog::new(client, &self.table, crate::members().catalog.clone(), clock)
     }
 }

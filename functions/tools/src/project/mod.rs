@@ -11,6 +11,7 @@ mod file_log;
 mod folder;
 mod line;
 mod outbox;
+mod publish;
 mod pull;
 mod push;
 mod read;
@@ -60,6 +61,9 @@ enum Command {
     Claim(act::Claim),
     /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
     Push(push::Push),
+    /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
+    /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.
+    Publish(publish::Publish),
     /// Shows how the project stands. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project status")]
     Status,
@@ -89,6 +93,7 @@ impl ringfence_cli::Own for Own {
             Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
             Command::Claim(arguments) => act::run_claim(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,
+            Command::Publish(arguments) => publish::run(&folder()?, arguments).await,
             Command::Status => read::run_status(&folder()?),
             Command::Ready(of) => read::run_ready(&folder()?, of),
             Command::Claims(arguments) => read::run_claims(&folder()?, arguments),

@@ -73,7 +73,7 @@ async fn an_append_of_several_events_says_how_many_follow() {
 }
 
 #[track_caller]
-fn fails(ran: &Ran, with: &str) {
+pub(crate) fn fails(ran: &Ran, with: &str) {
     ran.ends(2);
     assert!(ran.stderr.contains(with), "{}", ran.stderr);
 }

@@ -4,6 +4,7 @@
 mod local;
 mod offline;
 mod online;
+mod publishing;
 mod pulling;
 mod reading;
 mod together;

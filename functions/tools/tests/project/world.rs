@@ -99,6 +99,15 @@ impl World {
         Self { dynamo, functions, api }
     }
 
+    /// Fills the index with the partitions of these lines, as index-events does.
+    pub(crate) async fn indexes(&self, lines: &[Value]) {
+        let partition = |line: &Value| {
+            let id = line["event_id"].as_str().unwrap();
+            Partition::from(BoundaryId::stored(id.rsplit_once('/').unwrap().0))
+        };
+        self.functions.index(lines.iter().map(partition)).await;
+    }
+
     /// What the API does with the next requests.
     pub(crate) fn fails(&self, faults: impl IntoIterator<Item = Fault>) {
         self.functions.faults.lock().unwrap().extend(faults);
@@ -167,6 +176,7 @@ impl Agent<'_> {
             ("AWS_REGION", "eu-west-1"),
             ("AWS_ENDPOINT_URL_DYNAMODB", self.world.dynamo.endpoint()),
             ("API_URL", &self.world.api),
+            ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
             ("RINGFENCE_AGENT", self.name),
         ]);
@@ -264,11 +274,11 @@ impl Functions {
         let refused = StatusCode::UNPROCESSABLE_ENTITY;
         match Slices::all().decide(&self.log(), slice, data, &envelope).await {
             Ok(Handled { outcome: Outcome::Accepted(events), .. }) => {
-                self.index(&events).await;
+                self.index(partitions(&events)).await;
                 (StatusCode::OK, json!({ "accepted": true, "events": events }))
             }
             Ok(Handled { outcome: Outcome::Rejected { refusal, events }, .. }) => {
-                self.index(&events).await;
+                self.index(partitions(&events)).await;
                 let mut document = refusal.rejection;
                 document["detail"] = refusal.message.into();
                 (refused, document)
@@ -281,13 +291,15 @@ impl Functions {
         }
     }
 
-    async fn index(&self, events: &[EventRef]) {
+    async fn index(&self, partitions: impl Iterator<Item = Partition>) {
         let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
         let indexer = Indexer::new(logs, self.client.clone(), INDEX);
-        let partitions =
-            events.iter().map(|event| Partition::from(BoundaryId::stored(&*event.partition)));
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }
     }
+}
+
+fn partitions(events: &[EventRef]) -> impl Iterator<Item = Partition> {
+    events.iter().map(|event| Partition::from(BoundaryId::stored(&*event.partition)))
 }

@@ -1,0 +1,118 @@
+//! `ringfence project publish`: a local project becomes a project of a stack.
+//!
+//! Its events keep their places and their times, so whoever knows an event of the local project finds it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use futures::TryStreamExt;
+use projects::{Fact, ProjectId};
+use ringfence::{
+    Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
+};
+use ringfence_cli::{Dynamo, EventTable, Imports, IndexTable, Recorded};
+use ringfence_dynamo::Clock;
+
+use super::folder::Folder;
+use super::pull::reconstruct;
+
+/// How many partitions are read at once.
+const PARTITIONS: usize = 50;
+
+#[derive(Args)]
+#[command(after_help = "\
+Nobody else may work on a project of this name meanwhile. If the stack has other events in the partitions of the
+project, nothing is written. Each event is imported once, at its place and time, so the command can be broken off and
+run again. At the end the stack's events are compared with the file's, and the file becomes a copy.
+
+Example:
+  ringfence project publish --project shop --table ringfence-prod-events --index-table ringfence-prod-index")]
+pub(crate) struct Publish {
+    #[command(flatten)]
+    table: EventTable,
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    dynamo: Dynamo,
+}
+
+pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode> {
+    let (folder, project) = (folder.write()?, &folder.project);
+    ensure!(
+        folder.is_local()?,
+        "{} is not local: there is nothing to publish, and `ringfence project pull` copies the stack's events",
+        project
+    );
+    let mut events = Vec::new();
+    folder.events(|event| {
+        events.push(event);
+        Ok(())
+    })?;
+    let client = arguments.dynamo.client().await;
+    arguments.table.check(&client).await?;
+    let clock = Clock::fixed(0);
+    let log = arguments.table.log_at(client.clone(), clock.clone());
+    compare(&log, project, &events).await.context("nothing is written")?;
+    let mut imports = Imports::default();
+    imports.import(events.iter().map(recorded).collect(), &log, &clock).await?;
+    let found = compare(&log, project, &events).await?;
+    ensure!(found == events.len(), "the stack has {found} of {} events: repeat it", events.len());
+    let copied = reconstruct(&arguments.index.index(client), &folder).await?;
+    println!("{imports}");
+    if copied < events.len() as u64 {
+        println!("the index has {copied} of them by now: `ringfence project pull` brings the rest");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn recorded(event: &SequencedEvent) -> Recorded {
+    let (tags, data) = (event.tags.clone(), event.data.clone());
+    let event_type = event.event_type.clone().into();
+    Recorded {
+        id: event.id(),
+        ms: event.at,
+        event: NewEvent { event_type, tags, data },
+        metadata: event.metadata.clone(),
+    }
+}
+
+/// How many of the events the stack has.
+///
+/// # Errors
+/// It has others in the partitions of the project.
+async fn compare(
+    log: &impl EventLog,
+    project: &ProjectId,
+    events: &[SequencedEvent],
+) -> Result<usize> {
+    let own: BTreeMap<String, &SequencedEvent> =
+        events.iter().map(|event| (event.id(), event)).collect();
+    let partitions = events.iter().map(|event| event.partition.clone());
+    let first = BoundaryId::tag("project", &project.to_string());
+    let partitions: BTreeSet<_> = partitions.chain([first]).collect();
+    let types: BTreeSet<Name> = Fact::TYPES.iter().copied().map(Name::from).collect();
+    let reads = partitions.into_iter().map(|boundary| {
+        let (access, types) = (Access::Partition, types.clone());
+        Read { boundary, access, types, fenced: false, after: 0 }
+    });
+    let (reads, envelope): (Vec<Read>, _) = (reads.collect(), Envelope::default());
+    let mut found = 0;
+    for reads in reads.chunks(PARTITIONS) {
+        let plan = Plan { clauses: vec![], reads: reads.to_vec() };
+        let mut there = log.read(&plan, Consistency::Strong, &envelope);
+        while let Some(event) = there.try_next().await? {
+            let is_own = own.get(&event.id()).is_some_and(|own| {
+                (own.at, &own.event_type, &own.data) == (event.at, &event.event_type, &event.data)
+            });
+            ensure!(
+                is_own,
+                "the stack has an event {} that is not the local project's: it has another project of the name {project}",
+                event.id()
+            );
+            found += 1;
+        }
+    }
+    Ok(found)
+}
