@@ -37,6 +37,14 @@ macro_rules! facts {
             }
         }
 
+        $($(
+            impl From<$event> for Fact {
+                fn from(event: $event) -> Self {
+                    Self::$event(event)
+                }
+            }
+        )*)*
+
         $(
             /// The types of a group.
             pub const $group: &[&str] = &[$(stringify!($event),)*];

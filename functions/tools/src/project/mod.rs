@@ -9,6 +9,9 @@ mod command;
 mod decide;
 mod file_log;
 mod folder;
+mod foreign;
+mod import;
+mod importer;
 mod line;
 mod outbox;
 mod publish;
@@ -61,6 +64,9 @@ enum Command {
     Claim(act::Claim),
     /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
     Push(push::Push),
+    /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
+    /// and nothing is written.
+    Import(import::Import),
     /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
     /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.
     Publish(publish::Publish),
@@ -93,6 +99,7 @@ impl ringfence_cli::Own for Own {
             Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
             Command::Claim(arguments) => act::run_claim(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,
+            Command::Import(arguments) => import::run(&folder()?, arguments).await,
             Command::Publish(arguments) => publish::run(&folder()?, arguments).await,
             Command::Status => read::run_status(&folder()?),
             Command::Ready(of) => read::run_ready(&folder()?, of),

@@ -6,16 +6,22 @@ use serde_json::{Value, json};
 
 use crate::world::{Agent, Ran, World, edge, iteration};
 
-/// A project of `primary` with two features of two edges, which no stack knows.
+/// An agent that begins a project which no stack knows.
+pub(crate) fn begins<'w>(world: &'w World, name: &'static str, config: Value) -> Agent<'w> {
+    let agent = world.agent(name);
+    let init = json!({ "project": "shop", "config": config }).to_string();
+    let begun = agent.runs(&["do", "init-project", "--data", &init, "--local"]).ends(0);
+    assert_eq!(begun["events"][0]["type"], "ProjectInitialized");
+    agent
+}
+
+/// The project of `primary`, with two features of two edges.
 pub(crate) fn local(world: &World) -> Agent<'_> {
-    let primary = world.agent("primary");
     let edges = json!([
         { "edge": "design_code" },
         { "edge": "code_tests", "after": ["design_code"] },
     ]);
-    let init = json!({ "project": "shop", "config": { "edges": edges } }).to_string();
-    let begun = primary.runs(&["do", "init-project", "--data", &init, "--local"]).ends(0);
-    assert_eq!(begun["events"][0]["type"], "ProjectInitialized");
+    let primary = begins(world, "primary", json!({ "edges": edges }));
     primary.creates("AUTH");
     primary.creates("SEARCH");
     primary

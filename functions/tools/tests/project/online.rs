@@ -99,9 +99,20 @@ fn check_calls(agent: &Agent<'_>, text: &str) -> usize {
 async fn every_command_shows_an_example_and_every_call_in_the_pages_has_flags_that_exist() {
     let world = World::start().await;
     let ada = world.agent("ada");
-    for command in
-        ["pull", "reconstruct", "do", "claim", "push", "status", "ready", "claims", "trace", "log"]
-    {
+    for command in [
+        "pull",
+        "reconstruct",
+        "do",
+        "claim",
+        "push",
+        "import",
+        "publish",
+        "status",
+        "ready",
+        "claims",
+        "trace",
+        "log",
+    ] {
         let help = ada.runs(&[command, "--help"]).stdout;
         assert!(help.contains(&format!("  ringfence project {command}")), "{command}: {help}");
         check_calls(&ada, &help);
