@@ -2,17 +2,18 @@
 
 use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
+use projects::ProjectId;
 use ringfence::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef, LogError,
     MemoryLog, NewEvent, Plan, Seen, SequencedEvent, StoreError,
 };
 use ringfence_feed::{Checkpoint, Entry};
 
-use super::folder::{End, Writing};
+use super::folder::{EVENTS, End, Writing};
 use super::line::Line;
 
 /// A log on a file that nobody else writes meanwhile. An append is on the disk, whole, before it is answered.
@@ -36,51 +37,66 @@ impl<'a> FileLog<'a> {
         self.memory.events()
     }
 
-    /// Appends lists of events without any condition, all of the lists or none.
+    /// Appends lists of events without any condition, all of the lists or none: the file is replaced.
     ///
     /// # Errors
     /// An event can't be appended, or the file can't be written.
     pub(crate) fn append_all(
         self,
         appends: impl IntoIterator<Item = (Vec<NewEvent>, Envelope)>,
-    ) -> Result<(), LogError> {
-        let before = self.memory.events().len();
+    ) -> Result<()> {
+        let mut end = self.end.into_inner().expect("no code panics while it holds the lock");
+        // What an append before has left is cut off, so what is there is text.
+        drop(self.folder.behind(&end)?);
+        let mut text = self.folder.text(EVENTS)?.unwrap_or_default();
         for (events, envelope) in appends {
             let append = Append { events, seen: None, record: None, envelope: &envelope };
-            self.memory.append_kept(append, |_| Ok(()))?;
+            self.memory.append_kept(append, |events| {
+                text += &lines(self.folder.project(), &mut end, events)?;
+                Ok(())
+            })?;
         }
-        self.keep(&self.memory.events()[before..])
+        self.folder.replace(EVENTS, &text)
     }
 
+    /// Keeps an append.
     fn keep(&self, events: &[SequencedEvent]) -> Result<(), LogError> {
         let mut end = self.end.lock().expect("no code panics while it holds the lock");
-        let kept = keep(self.folder, &mut end, events);
-        // Whether the bytes are on the disk is not known. If this program goes on, its next append cuts them off.
-        kept.map_err(|error| {
-            StoreError::OutcomeUnknown { attempts: 1, source: error.into() }.into()
-        })
+        let mut new = end.clone();
+        let text = lines(self.folder.project(), &mut new, events)?;
+        // If it fails, the bytes may be on the disk or not. A further append of this log cuts them off.
+        let kept = self.folder.behind(&end).and_then(|mut file| file.append(&text));
+        kept.map_err(|error| StoreError::OutcomeUnknown { attempts: 1, source: error.into() })?;
+        *end = new;
+        Ok(())
     }
 }
 
-/// Appends events to the file of a local project, all or none.
+/// The lines of an append behind the end, which moves behind them.
 ///
 /// # Errors
-/// An event is of another project, and nothing is written; or the file can't be written.
-fn keep(folder: &Writing<'_>, end: &mut End, events: &[SequencedEvent]) -> Result<()> {
-    let (mut text, mut last) = (String::new(), end.last.clone());
+/// An event is of another project.
+fn lines(
+    project: &ProjectId,
+    end: &mut End,
+    events: &[SequencedEvent],
+) -> Result<String, StoreError> {
+    let mut text = String::new();
     for (event, rest) in events.iter().zip((0..events.len() as u64).rev()) {
-        let number = last.map_or(0, |line| i64::from(line.checkpoint)) + 1;
-        let entry = Entry { checkpoint: Checkpoint::try_from(number)?, event: event.clone() };
-        let line = Line::of(entry).filter(|line| line.project == *folder.project());
-        let other = || format!("{} is no event of the project {}", event.id(), folder.project());
-        let line = Line { rest: Some(rest), ..line.with_context(other)? };
+        let number = end.last.as_ref().map_or(0, |line| i64::from(line.checkpoint)) + 1;
+        let checkpoint = Checkpoint::try_from(number).expect("a file has fewer lines");
+        let line = Line::of(Entry { checkpoint, event: event.clone() });
+        let line = line.filter(|line| line.project == *project).ok_or_else(|| {
+            let source = format!("{} is no event of the project {project}", event.id()).into();
+            StoreError::Failed { operation: "appending to the file", source }
+        })?;
+        let line = Line { rest: Some(rest), ..line };
         text += &line.to_text();
         text.push('\n');
-        last = Some(line);
+        end.last = Some(line);
     }
-    folder.behind(end)?.append(&text)?;
-    *end = End { bytes: end.bytes + text.len() as u64, last };
-    Ok(())
+    end.bytes += text.len() as u64;
+    Ok(text)
 }
 
 impl EventLog for FileLog<'_> {

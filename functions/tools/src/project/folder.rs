@@ -25,7 +25,7 @@ pub(crate) use lines::{Appending, End};
 
 /// The folder with a folder for each project.
 const ROOT: &str = ".ringfence";
-const EVENTS: &str = "events.jsonl";
+pub(crate) const EVENTS: &str = "events.jsonl";
 /// How often a lock is tried, with a pause between: for five seconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);

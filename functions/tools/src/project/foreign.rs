@@ -70,10 +70,7 @@ impl Foreign {
     /// The first of these members that the line or its `data` has.
     pub(crate) fn member(&self, names: &[&str]) -> Option<&Value> {
         let data = self.members.get("data").and_then(Value::as_object);
-        let has = |name: &&str| {
-            let member = self.members.get(*name).or_else(|| data?.get(*name));
-            member.filter(|value| !value.is_null())
-        };
+        let has = |name: &&str| of(&self.members, name).or_else(|| of(data?, name));
         names.iter().find_map(has)
     }
 
@@ -123,6 +120,10 @@ impl Foreign {
             _ => None,
         }
     }
+}
+
+fn of<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    members.get(name).filter(|value| !value.is_null())
 }
 
 /// The SHA-256 of a text.
