@@ -269,7 +269,13 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
         ..envelope(new_key().as_str(), Clock::system().now_ms(), None, None)
     };
     Ok(match slices.decide(&log, &draft.slice, data, &envelope).await?.outcome {
-        Outcome::Rejected { refusal, .. } => Settled::refused(refusal),
+        Outcome::Rejected { refusal, events } => {
+            let mut settled = Settled::refused(refusal);
+            if !events.is_empty() {
+                settled.document["events"] = json!(events);
+            }
+            settled
+        }
         Outcome::Accepted(events) => Settled {
             document: draft.shown(json!({ "accepted": true, "events": events })),
             code: ExitCode::SUCCESS,

@@ -78,6 +78,39 @@ async fn an_append_of_several_events_says_how_many_follow() {
     assert_eq!(primary.lines("events.jsonl").len(), 6);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_at_once_get_an_edge_each() {
+    let world = World::start().await;
+    let primary = local(&world);
+    let claimed: Vec<Ran> = std::thread::scope(|scope| {
+        let claim = |_| scope.spawn(|| primary.runs(&["claim", "--next"]));
+        let claims: Vec<_> = (0..6).map(claim).collect();
+        claims.into_iter().map(|claim| claim.join().unwrap()).collect()
+    });
+    let (granted, left): (Vec<_>, Vec<_>) = claimed.iter().partition(|ran| ran.status == 0);
+    let mut edges: Vec<_> = granted.iter().map(|ran| ran.ends(0)["edge"].clone()).collect();
+    edges.sort_by_key(Value::to_string);
+    assert_eq!(edges, [edge("AUTH", "design_code"), edge("SEARCH", "design_code")]);
+    assert!(left.iter().all(|ran| ran.ends(1)["code"] == "NothingReady"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_does_not_get_an_edge_of_a_local_project_is_told_so_once() {
+    let world = World::start().await;
+    let config = json!({
+        "mode": "multi", "edges": [{ "edge": "design_code" }], "roles": { "eve": "human" },
+    });
+    let eve = begins(&world, "eve", config);
+    eve.creates("AUTH");
+    let of = edge("AUTH", "design_code");
+    let claim = |agent: &str, status| eve.runs(&["claim", &of, "--agent", agent]).ends(status);
+    let held = claim("ada", 0)["claim"].clone();
+    let refused = claim("bob", 1);
+    assert_eq!([&refused["code"], &refused["claim"]], [&json!("EdgeHeld"), &held]);
+    assert_eq!(refused["events"][0]["type"], "ClaimRejected");
+    assert_eq!(claim("bob", 1)["events"], Value::Null);
+}
+
 #[track_caller]
 pub(crate) fn fails(ran: &Ran, with: &str) {
     ran.ends(2);

@@ -87,7 +87,8 @@ impl Reading<'_> {
     pub(crate) fn is_local(&self) -> Result<bool> {
         let Some(file) = self.open()? else { return Ok(false) };
         for text in file.split(b'\n') {
-            if let Some(line) = text.ok().as_deref().and_then(parse) {
+            let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
+            if let Some(line) = parse(&text) {
                 return Ok(line.rest.is_some());
             }
         }
