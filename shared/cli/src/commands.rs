@@ -33,7 +33,7 @@ pub(crate) struct CommandLine {
     /// When it began: RFC 3339.
     pub(crate) timestamp: String,
     pub(crate) slice: String,
-    pub(crate) command_id: Option<String>,
+    pub(crate) correlation_id: Option<String>,
     /// `accepted`, `rejected`, or the name of another problem.
     pub(crate) outcome: String,
     pub(crate) attempts: u32,

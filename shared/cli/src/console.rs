@@ -4,13 +4,17 @@
 //! Architecture invariant: every page is written by the server, by `maud`, which escapes what is shown. Only `guard`
 //! says who may ask, and whether a request may change anything.
 
+mod boundary;
+mod command;
 mod event;
 mod events;
+mod explanation;
 mod filter;
 mod flow;
 mod frame;
 mod guard;
 mod site;
+mod slices;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -91,6 +95,9 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
         .route("/events/{event}", get(event::page))
         .route("/events/{event}/payload", get(event::payload))
         .route("/events/{event}/{slot}", get(event::find))
+        .route("/boundary", get(boundary::page))
+        .route("/slices", get(slices::all))
+        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
         .with_state(Arc::new(site));
     let files = Router::new()
         .route("/style.css", file("text/css; charset=utf-8", include_str!("console/style.css")))

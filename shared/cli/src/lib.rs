@@ -11,6 +11,7 @@ mod console;
 mod documents;
 pub mod explain;
 mod fences;
+mod fields;
 mod import;
 mod index;
 mod kept;

@@ -216,7 +216,7 @@ mod tests {
         CommandLine {
             timestamp: timestamp.to_owned(),
             slice: "place-order".to_owned(),
-            command_id: None,
+            correlation_id: None,
             outcome: outcome.to_owned(),
             attempts,
             conflicts: conflicts.iter().map(|text| (*text).to_owned()).collect(),

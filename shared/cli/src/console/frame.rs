@@ -10,12 +10,21 @@ use ringfence_feed::FeedError;
 use crate::console::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 1] = [("/events", "Events")];
+const PAGES: [(&str, &str); 3] =
+    [("/events", "Events"), ("/slices", "Slices"), ("/boundary", "Boundary")];
 const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
 /// A page below `here`, one of the navigation.
 pub(crate) fn page(site: &Site, here: &str, title: &str, meter: &Meter, main: &Markup) -> Markup {
-    let cost = cost(meter);
+    framed(site, here, title, &cost(meter), main)
+}
+
+/// A page that does not say what it took.
+pub(crate) fn page_without_cost(site: &Site, here: &str, title: &str, main: &Markup) -> Markup {
+    framed(site, here, title, "", main)
+}
+
+fn framed(site: &Site, here: &str, title: &str, cost: &str, main: &Markup) -> Markup {
     let trouble = site.has_trouble.then_some(&TROUBLE);
     let nav = html! {
         nav aria-label="Pages" {
@@ -80,9 +89,19 @@ pub(crate) fn url<'a>(
     if given.is_empty() { path.to_owned() } else { format!("{path}?{}", given.join("&")) }
 }
 
-/// The events that have a tag.
+/// The boundary of a tag.
 pub(crate) fn tag_url(tag: &ringfence::Tag) -> String {
-    url("/events", [("tag", &*format!("{}:{}", tag.key, tag.value))])
+    boundary_url(&format!("{}:{}", tag.key, tag.value))
+}
+
+/// The page of a boundary, by its tags or by its id.
+pub(crate) fn boundary_url(boundary: &str) -> String {
+    url("/boundary", [("tag", boundary)])
+}
+
+/// The page of a slice, `<context>/<slice>`.
+pub(crate) fn slice_url(slice: &str) -> String {
+    format!("/slices/{slice}")
 }
 
 /// Why a page can't be shown.

@@ -1,15 +1,18 @@
 //! What the pages read from.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use ringfence_feed::Index;
 use ringfence_stack::Stack;
 
-use crate::tables::{Dynamo, IndexTable};
+use crate::api;
+use crate::commands::CommandLines;
+use crate::tables::{Dynamo, IndexTable, LogTables, StackLogs};
 
 /// Where the stack is.
 #[derive(Args)]
@@ -17,7 +20,17 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) index: IndexTable,
     #[command(flatten)]
+    pub(crate) tables: LogTables,
+    #[command(flatten)]
+    pub(crate) commands: CommandLines,
+    #[command(flatten)]
     pub(crate) dynamo: Dynamo,
+    /// The URL of the HTTP API, to which commands are sent.
+    #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
+    api: Option<String>,
+    /// The folder with the samples of the functions, with which forms are filled.
+    #[arg(long, value_name = "FOLDER", default_value = "events")]
+    samples: PathBuf,
 }
 
 impl Flags {
@@ -42,6 +55,13 @@ pub(crate) struct Site {
     pub(crate) stack: &'static Stack,
     client: Client,
     index_table: String,
+    /// Its logs.
+    pub(crate) logs: StackLogs,
+    /// Where the lines are that its functions write for each command.
+    pub(crate) commands: CommandLines,
+    /// The folder with the samples of its functions.
+    pub(crate) samples: PathBuf,
+    api: Option<String>,
     /// Whether a page may change anything; if not, the guard refuses it, and no page offers it.
     pub(crate) may_write: bool,
     /// Whether there is a page `/trouble`.
@@ -55,8 +75,23 @@ impl Site {
         client: Client,
         may_write: bool,
     ) -> Self {
-        let index_table = flags.index.index_table.clone();
-        Self { stack, client, index_table, may_write, has_trouble: false }
+        Self {
+            stack,
+            index_table: flags.index.index_table.clone(),
+            logs: StackLogs { client: client.clone(), tables: flags.tables.clone() },
+            commands: flags.commands.clone(),
+            samples: flags.samples.clone(),
+            api: flags.api.clone(),
+            client,
+            may_write,
+            has_trouble: false,
+        }
+    }
+
+    /// The URL of the HTTP API.
+    pub(crate) fn api(&self) -> Result<&str> {
+        let unnamed = "commands are sent to the HTTP API: name it with --api or --stack";
+        self.api.as_deref().context(unnamed)
     }
 
     /// The index, with a meter of its own: each page says what it cost.

@@ -1,13 +1,14 @@
 //! The slices of the stack, each with the code that rehearses its commands.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{
-    Access, Boundary, BoundaryId, Context, Counts, DcbContext, DcbSlice, Decisions, Envelope,
-    EventRef, Extent, Outcome, Slice, Tag,
+    Access, Boundary, BoundaryId, Consistency, Context, Counts, DcbContext, DcbSlice, Decisions,
+    Envelope, EventRef, Extent, Outcome, Read, Slice, Tag,
 };
 use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent};
 use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DocumentSlice};
@@ -16,7 +17,12 @@ use ringfence_stack::{List, Members, Visitor};
 use serde_json::Value;
 
 use super::explanation::{Answer, Explanation, Reading, Seen, Written};
+use crate::fields;
 use crate::tables::StackLogs;
+
+/// How streams are read.
+const BY_EVENTS: &str = "its events, strongly consistent";
+const BY_TIP: &str = "its Tip, and the calves that the state needs";
 
 type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
 
@@ -24,13 +30,15 @@ type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Ex
 #[derive(Default)]
 pub(crate) struct Slices(Vec<OfSlice>);
 
-struct OfSlice {
+/// A slice, with its code.
+pub(crate) struct OfSlice {
     /// `<context>/<slice>`.
-    name: String,
+    pub(crate) name: String,
     explain: Explain,
-    /// The shapes of the boundaries on which its decisions can depend; of a slice of a log of single streams, its
-    /// context.
-    depends_on: BTreeSet<Shape>,
+    /// What its command's JSON is.
+    pub(crate) command: fn() -> fields::Value,
+    /// The kinds of boundaries on which its decisions can depend, and how each is read.
+    pub(crate) depends_on: BTreeMap<Shape, String>,
 }
 
 /// What boundaries have in common that differ in the values of their tags alone.
@@ -41,6 +49,16 @@ pub(crate) enum Shape {
     Boundary(String),
     /// A stream of this context.
     Stream(String),
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boundary(keys) if keys.starts_with('$') || keys == "dcb" => f.write_str(keys),
+            Self::Boundary(keys) => write!(f, "{keys}:…"),
+            Self::Stream(context) => write!(f, "a stream of {context}"),
+        }
+    }
 }
 
 impl Shape {
@@ -77,24 +95,29 @@ impl Slices {
         slice: &str,
         payload: &str,
     ) -> Result<Vec<Explanation>> {
-        let found = self.0.iter().find(|of| of.name == slice);
-        let of = found.with_context(|| format!("no context has the slice {slice}"))?;
+        let of = self.get(slice).with_context(|| format!("no context has the slice {slice}"))?;
         (of.explain)(logs, payload).await
     }
 
     /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
     pub(crate) fn that_depend_on(&self, shape: &Shape) -> impl Iterator<Item = &str> {
-        let depends = move |of: &&OfSlice| of.depends_on.contains(shape);
+        let depends = move |of: &&OfSlice| of.depends_on.contains_key(shape);
         self.0.iter().filter(depends).map(|of| &*of.name)
     }
 
-    fn add<S: Slice>(&mut self, explain: Explain, depends_on: BTreeSet<Shape>) {
-        self.0.push(OfSlice { name: name::<S>(), explain, depends_on });
+    /// The slice of this name, `<context>/<slice>`.
+    pub(crate) fn get(&self, name: &str) -> Option<&OfSlice> {
+        self.0.iter().find(|of| of.name == name)
     }
 
-    fn add_of_stream<S: Slice>(&mut self, explain: Explain) {
+    fn add<S: Slice>(&mut self, explain: Explain, depends_on: BTreeMap<Shape, String>) {
+        let command = fields::value::<S>;
+        self.0.push(OfSlice { name: name::<S>(), explain, command, depends_on });
+    }
+
+    fn add_of_stream<S: Slice>(&mut self, explain: Explain, by: &str) {
         let stream = Shape::Stream(S::Context::NAME.to_owned());
-        self.add::<S>(explain, BTreeSet::from([stream]));
+        self.add::<S>(explain, BTreeMap::from([(stream, by.to_owned())]));
     }
 }
 
@@ -106,16 +129,21 @@ impl Visitor for Slices {
     fn dcb_slice<S: DcbSlice>(&mut self) {
         let plans = S::Context::catalog().ok().and_then(|catalog| S::plans(&catalog).ok());
         let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
-        let shapes = reads.filter_map(|read| Shape::of(&read.boundary)).collect();
+        let strong = S::CONSISTENCY == Consistency::Strong;
+        let shape = |read: &Read| Some((Shape::of(&read.boundary)?, by(&read.access, strong)));
+        let shapes = reads.filter_map(shape).collect();
         self.add::<S>(|logs, payload| of_events::<S>(logs, payload).boxed(), shapes);
     }
 
     fn aggregate_slice<S: AggregateSlice>(&mut self) {
-        self.add_of_stream::<S>(|logs, payload| of_aggregates::<S>(logs, payload).boxed());
+        self.add_of_stream::<S>(
+            |logs, payload| of_aggregates::<S>(logs, payload).boxed(),
+            BY_EVENTS,
+        );
     }
 
     fn document_slice<S: DocumentSlice>(&mut self) {
-        self.add_of_stream::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed());
+        self.add_of_stream::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed(), BY_TIP);
     }
 }
 
@@ -258,7 +286,7 @@ async fn of_aggregates<S: AggregateSlice>(
                 let newest = newest.map(|event| event.version.number()).max();
                 Reading {
                     boundary: key.to_string(),
-                    by: "its events, strongly consistent".to_owned(),
+                    by: BY_EVENTS.to_owned(),
                     types: Vec::new(),
                     seen: newest
                         .map_or_else(|| "nothing".to_owned(), |newest| format!("version {newest}")),
@@ -311,7 +339,7 @@ async fn of_documents<S: DocumentSlice>(
         let version = end.version;
         explained.reads.push(Reading {
             boundary: stream.to_string(),
-            by: "its Tip, and the calves that the state needs".to_owned(),
+            by: BY_TIP.to_owned(),
             types: Vec::new(),
             seen: version.map_or_else(|| "nothing".to_owned(), |n| format!("version {n}")),
         });

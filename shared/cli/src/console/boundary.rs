@@ -1,0 +1,96 @@
+//! The page of a boundary: how far it is, who depends on it, its latest events, and the conflicts on it.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use maud::{Markup, html};
+use ringfence::SequencedEvent;
+
+use crate::boundary::{Look, Met, Reach, look};
+use crate::console::events::time;
+use crate::console::frame::{self, Problem, encoded, slice_url};
+use crate::console::site::Site;
+
+/// The latest events that the page shows.
+const EVENTS_MAX: u32 = 100;
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Markup, Problem> {
+    let names = parameters.iter().filter(|(name, _)| name == "tag");
+    let names: Vec<_> = names.flat_map(|(_, value)| value.split_whitespace()).collect();
+    let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
+    let found = match &names[..] {
+        [] => None,
+        names => Some(look(&site.logs, &site.commands, names, EVENTS_MAX).await),
+    };
+    let found = found.transpose().map_err(|error| Problem::bad(format!("{error:#}.")))?;
+    let title = if names.is_empty() { "Boundary".to_owned() } else { names.join(" and ") };
+    let main = html! {
+        form.filter method="get" action="/boundary" role="search" aria-label="Boundary" {
+            label { "Tags, or the name of a partition"
+                input name="tag" value=(names.join(" ")) placeholder="orderId:ord-1 productId:p-1" size="40";
+            }
+            button { "Look" }
+        }
+        @match &found {
+            None => {
+                p {
+                    "A boundary is what a decision depends on: a tag, a set of tags, or a stream. Write one tag, or "
+                    "several with spaces between them for the events that have all of them. "
+                    code { "customers#ada" } " is a stream of the aggregate log, " code { "carts-1" }
+                    " one of the document log, " code { "$type:InvoiceCreated" } " a type that is read alone."
+                }
+            }
+            Some(look) => { (shown(look)) }
+        }
+    };
+    Ok(frame::page_without_cost(&site, "/boundary", &title, &main))
+}
+
+fn shown(look: &Look) -> Markup {
+    html! {
+        dl {
+            @for (boundary, Reach { next_slot, counts }) in &look.boundaries {
+                dt { code { (boundary) } }
+                dd {
+                    @if let Some(slot) = next_slot { p { "Its next slot is " strong { (slot) } "." } }
+                    @if !counts.is_empty() {
+                        p { "Its fence counts" }
+                        ul { @for (name, count) in counts { li { (count) " " (name) } } }
+                    }
+                }
+            }
+        }
+        h2 { "Decisions that depend on it" }
+        @if look.slices.is_empty() { p { "No slice of this build reads it." } }
+        ul.tags { @for slice in &look.slices { li { a href=(slice_url(slice)) { (slice) } } } }
+        h2 { "Conflicts of the last day" }
+        @match look.conflicts.as_deref() {
+            None => {
+                p { "Name the functions' logs to see them: --log-group, --logs or --stack." }
+            }
+            Some([]) => { p { "None." } }
+            Some(conflicts) => {
+                ul.list {
+                    @for Met { at, slice, boundary, outcome, attempts } in conflicts {
+                        li { time datetime=(at) { (at) } " " (slice) " on " code { (boundary) } ": " (outcome)
+                            " after " (attempts) " attempts" }
+                    }
+                }
+            }
+        }
+        h2 { "Its latest events" }
+        @if look.events.is_empty() { p { "It has no events." } }
+        ol.list { @for event in &look.events { li { (row(event)) } } }
+    }
+}
+
+fn row(event: &SequencedEvent) -> Markup {
+    let url = format!("/events/{}/{}", encoded(event.partition.as_str()), event.slot);
+    html! {
+        a href=(url) { (event.event_type) } " " code { (event.id()) } " " (time(event))
+        pre.small { code { (event.data) } }
+    }
+}

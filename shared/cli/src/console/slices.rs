@@ -1,0 +1,259 @@
+//! The slices: what each reads and writes, a form of its command, what the command would do, and its answer.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Form, Path, Query, State};
+use maud::{Markup, html};
+use ringfence_dynamo::Clock;
+use ringfence_stack::{ContextInfo, SliceInfo};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::api::{Answer, Api, IDEMPOTENCY_KEY};
+use crate::commands::CommandLine;
+use crate::console::command;
+use crate::console::explanation;
+use crate::console::frame::{self, Problem, slice_url};
+use crate::console::site::Site;
+use crate::explain::{Explanation, OfSlice};
+
+/// The header that names the flow of a command, by which its line is found.
+const CORRELATION_ID: &str = "x-correlation-id";
+/// How long the page waits for the line of a command that was sent.
+const LINE_TIME: Duration = Duration::from_secs(3);
+/// How long it waits between two looks.
+const LINE_PAUSE: Duration = Duration::from_millis(100);
+/// The parameter that asks for an explanation.
+const EXPLAIN: &str = "explain";
+/// The parameter with the idempotency key.
+const KEY: &str = "key";
+
+type Parameters = Vec<(String, String)>;
+
+/// The page of all slices.
+pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
+    let main = html! {
+        @for context in &site.stack.contexts {
+            h2 { (context.name) }
+            ul.list {
+                @for slice in &context.slices {
+                    li {
+                        a href=(slice_url(&format!("{}/{}", context.name, slice.name))) { (slice.name) }
+                        @if let Some(cause) = slice.reacts_to.first() {
+                            span.note { " reacts to " (cause.event_type) " of " (cause.context) }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    frame::page_without_cost(&site, "/slices", "Slices", &main)
+}
+
+/// What the page of a slice shows below its form.
+enum Below {
+    Nothing,
+    Explained(Vec<Explanation>),
+    Sent(Answer, Option<CommandLine>),
+    Failed(String),
+}
+
+/// The page of a slice. With the fields of a command it explains the command.
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Path((context, slice)): Path<(String, String)>,
+    Query(parameters): Query<Parameters>,
+) -> Result<Markup, Problem> {
+    let of = Of::find(&site, &context, &slice)?;
+    if !command::has_command(&parameters) {
+        let sample = of.sample(&site);
+        return Ok(of.markup(&site, &sample, "", &Below::Nothing));
+    }
+    let value = (of.of.command)();
+    let key = parameter(&parameters, KEY);
+    let (command, below) = match command::json(&value, &parameters) {
+        Err(wrong) => (Value::Null, Below::Failed(wrong)),
+        Ok(command) => {
+            let payload = payload(&command, key).to_string();
+            let name = &of.of.name;
+            let explained = crate::slices().explain(&site.logs, name, &payload).await;
+            let below = explained
+                .map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained);
+            (command, below)
+        }
+    };
+    Ok(of.markup(&site, &command, key, &below))
+}
+
+/// Sends the command of a form. The guard asks whether this console may.
+pub(crate) async fn send(
+    State(site): State<Arc<Site>>,
+    Path((context, slice)): Path<(String, String)>,
+    Form(parameters): Form<Parameters>,
+) -> Result<Markup, Problem> {
+    let of = Of::find(&site, &context, &slice)?;
+    let key = parameter(&parameters, KEY);
+    let command = command::json(&(of.of.command)(), &parameters);
+    let (command, below) = match command {
+        Err(wrong) => (Value::Null, Below::Failed(wrong)),
+        Ok(command) => {
+            let below = match post(&site, &of.of.name, &command, key).await {
+                Ok((answer, line)) => Below::Sent(answer, line),
+                Err(error) => Below::Failed(format!("{error:#}")),
+            };
+            (command, below)
+        }
+    };
+    Ok(of.markup(&site, &command, key, &below))
+}
+
+fn parameter<'a>(parameters: &'a Parameters, name: &str) -> &'a str {
+    parameters.iter().find(|(it, _)| it == name).map_or("", |(_, value)| value.trim())
+}
+
+/// A command as its function takes it.
+fn payload(command: &Value, key: &str) -> Value {
+    let mut payload = json!({ "command": command });
+    if !key.is_empty() {
+        payload["commandId"] = key.into();
+    }
+    payload
+}
+
+async fn post(
+    site: &Site,
+    slice: &str,
+    command: &Value,
+    key: &str,
+) -> anyhow::Result<(Answer, Option<CommandLine>)> {
+    let clock = Clock::system();
+    let (began_ms, correlation) = (clock.now_ms(), clock.uuid().to_string());
+    let mut headers = vec![(CORRELATION_ID, &*correlation)];
+    headers.extend((!key.is_empty()).then_some((IDEMPOTENCY_KEY, key)));
+    let api = Api::at(site.api()?).await?;
+    let answer = api.post(slice, &command.to_string(), &headers).await?;
+    Ok((answer, line(site, began_ms, &correlation).await?))
+}
+
+/// The line that the function has written for a command; `None` if there is none in time.
+async fn line(
+    site: &Site,
+    began_ms: u64,
+    correlation: &str,
+) -> anyhow::Result<Option<CommandLine>> {
+    let until = Instant::now() + LINE_TIME;
+    // The clock of the function may be behind.
+    let since = began_ms.saturating_sub(60_000);
+    while site.commands.are_known() && Instant::now() < until {
+        let lines = site.commands.since(since).await?;
+        let is_it = |line: &CommandLine| line.correlation_id.as_deref() == Some(correlation);
+        if let Some(line) = lines.into_iter().find(is_it) {
+            return Ok(Some(line));
+        }
+        sleep(LINE_PAUSE).await;
+    }
+    Ok(None)
+}
+
+/// A slice of the stack, with its code.
+struct Of<'a> {
+    context: &'a ContextInfo,
+    slice: &'a SliceInfo,
+    of: &'static OfSlice,
+}
+
+impl<'a> Of<'a> {
+    fn find(site: &'a Site, context: &str, slice: &str) -> Result<Self, Problem> {
+        let name = format!("{context}/{slice}");
+        let is_it = |(of, it): &(&ContextInfo, &SliceInfo)| of.name == context && it.name == slice;
+        let found = site.stack.slices().find(is_it).zip(crate::slices().get(&name));
+        let ((context, slice), of) =
+            found.ok_or_else(|| Problem::nothing(format!("No context has the slice {name}.")))?;
+        Ok(Self { context, slice, of })
+    }
+
+    /// The command of the slice's sample, if there is one.
+    fn sample(&self, site: &Site) -> Value {
+        let file = site.samples.join(self.slice.name).join("direct.json");
+        let sample = fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let mut sample: Value = sample.unwrap_or_default();
+        if sample.get("command").is_some() { sample["command"].take() } else { sample }
+    }
+
+    fn markup(&self, site: &Site, command: &Value, key: &str, below: &Below) -> Markup {
+        let url = slice_url(&self.of.name);
+        let main = html! {
+            (self.picture())
+            h2 { "Command" }
+            form.command method="get" action=(url) {
+                (command::inputs(&(self.of.command)(), command))
+                label { "Idempotency key (may be empty)" input name=(KEY) value=(key) size="40"; }
+                div.buttons {
+                    button name=(EXPLAIN) value="yes" { "Explain" }
+                    @if site.may_write { button formmethod="post" { "Send" } }
+                    @else { span.note { "To send commands, start the console with --write." } }
+                }
+            }
+            div aria-live="polite" {
+                @match below {
+                    Below::Nothing => {}
+                    Below::Failed(message) => { h2 { "Not carried out" } p role="alert" { (message) } }
+                    Below::Explained(all) => { @for one in all { (explanation::markup(one)) } }
+                    Below::Sent(answer, line) => { (sent(answer, line.as_ref())) }
+                }
+            }
+        };
+        frame::page_without_cost(site, "/slices", &self.of.name, &main)
+    }
+
+    /// What the slice reads, decides and writes. It is text in boxes.
+    fn picture(&self) -> Markup {
+        let SliceInfo { name, reads, writes, reacts_to } = self.slice;
+        html! {
+            div.picture role="group" aria-label="What the slice reads and writes" {
+                div {
+                    h2 { "Reads" }
+                    @for (shape, by) in &self.of.depends_on {
+                        p.box { strong { (shape) } br; span.note { "by " (by) } }
+                    }
+                    ul { @for name in reads { li { (name) } } }
+                }
+                div {
+                    h2 { "Decides" }
+                    p.box { strong { (self.context.name) "/" (name) } }
+                    @if !reacts_to.is_empty() {
+                        p.note { "It reacts to" }
+                        ul { @for cause in *reacts_to { li { (cause.event_type) " of " (cause.context) } } }
+                    }
+                }
+                div {
+                    h2 { "Writes" }
+                    ul { @for name in writes { li { a href={ "/events?type=" (name) } { (name) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn sent(answer: &Answer, line: Option<&CommandLine>) -> Markup {
+    let document = serde_json::to_string_pretty(&answer.document).unwrap_or_default();
+    html! {
+        h2 { @if answer.status == 200 { "Accepted" } @else { "Answer " (answer.status) } }
+        pre tabindex="0" { code { (document) } }
+        @match line {
+            None => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
+            Some(line) => {
+                p {
+                    "It was decided " (line.attempts) (if line.attempts == 1 { " time" } else { " times" }) ", in "
+                    (line.duration_ms) " ms, with " (line.requests) " requests, " (line.read_units) " read units and "
+                    (line.write_units) " write units."
+                }
+                @if !line.conflicts.is_empty() {
+                    p { "It met conflicts on " (line.conflicts.join(", ")) "." }
+                }
+            }
+        }
+    }
+}
