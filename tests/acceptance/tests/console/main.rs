@@ -1,0 +1,26 @@
+//! The console in a real browser, on the stack of the template.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod browser;
+mod pages;
+mod shop;
+
+use crate::browser::Browser;
+use crate::shop::Shop;
+
+/// One test, because a stack and a browser take long to start. Each part says in its name what holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_works_in_a_browser() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Shop::start().await;
+    pages::a_new_event_appears_within_a_second(&browser, &shop).await;
+    pages::only_events_that_the_filter_wants_appear(&browser, &shop).await;
+    pages::the_flow_leads_from_each_event_to_each_other(&browser, &shop).await;
+    pages::a_payload_of_html_is_shown_as_text(&browser, &shop).await;
+    pages::the_page_of_trouble_shows_what_is_kept_and_the_routes(&browser, &shop).await;
+    pages::every_page_fits_a_narrow_and_a_wide_screen(&browser, &shop).await;
+    pages::every_page_is_dark_where_the_browser_asks_for_it(&browser, &shop).await;
+    pages::the_keyboard_reaches_the_content_and_the_first_event(&browser, &shop).await;
+    pages::print_leaves_out_what_is_for_the_screen(&browser, &shop).await;
+    pages::ten_thousand_events_are_quick(&browser, &shop).await;
+}

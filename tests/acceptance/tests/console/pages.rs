@@ -1,0 +1,198 @@
+//! What holds of the pages.
+
+use std::time::{Duration, Instant};
+
+use crate::browser::Browser;
+use crate::shop::Shop;
+
+/// From the answer to a command until its event is on the page.
+const LIVE_MAX: Duration = Duration::from_secs(1);
+/// Until a page of 10,000 events is loaded, and until its layout is done anew. Far more than is measured, because the
+/// tests of a machine run at once.
+const LOADED_MAX_MS: f64 = 10_000.0;
+const LAID_OUT_MAX_MS: f64 = 1_000.0;
+
+const PAGES: [&str; 3] = ["/events", "/events/1", "/trouble"];
+
+/// True once a row has this text.
+fn has_row(text: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('tbody tr')].some(row => row.textContent.includes('{text}'))"
+    )
+}
+
+pub(crate) async fn a_new_event_appears_within_a_second(browser: &Browser, shop: &Shop) {
+    browser.open(shop.api()).await;
+    assert_eq!(browser.text("h1").await, "Events", "the root of the API leads to the console");
+    shop.define_course("warm").await;
+    browser.until(&has_row("warm")).await;
+    shop.define_course("hot").await;
+    let answered = Instant::now();
+    browser.until(&has_row("hot")).await;
+    let after = answered.elapsed();
+    assert!(after < LIVE_MAX, "it appeared {after:?} after the answer");
+    let first = browser.text("tbody tr:first-child").await;
+    assert!(first.contains("hot"), "the newest is first: {first}");
+    assert_eq!(browser.text("[role=status]").await, "2 new events.");
+    eprintln!("a new event appeared {after:?} after the answer");
+}
+
+pub(crate) async fn only_events_that_the_filter_wants_appear(browser: &Browser, shop: &Shop) {
+    browser.open(&shop.url("/events")).await;
+    let tag = browser.find("input[name=tag]").await;
+    tag.send_keys("courseId:mine").await.unwrap();
+    browser.find("form.filter button").await.click().await.unwrap();
+    browser.find("form.filter a").await;
+    browser.until("document.querySelectorAll('tbody tr').length === 0").await;
+    shop.define_course("other").await;
+    shop.define_course("mine").await;
+    browser.until(&has_row("mine")).await;
+    assert_eq!(browser.value::<usize>("document.querySelectorAll('tbody tr').length").await, 1);
+}
+
+pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Browser, shop: &Shop) {
+    shop.add_product("mug", "Mug").await;
+    browser.open(&shop.url("/events?type=CatalogProductSynced")).await;
+    browser.until(&has_row("Mug")).await;
+    browser.follow("CatalogProductSynced").await;
+    browser.find(".flow").await;
+    let flow = browser.text(".flow").await;
+    let parts = [
+        "Command catalog/add-product",
+        "Event ProductAdded",
+        "Command ordering/sync-catalog-product",
+        "Event CatalogProductSynced",
+    ];
+    let places = parts.map(|part| flow.find(part).unwrap_or_else(|| panic!("no {part}: {flow}")));
+    assert!(places.is_sorted(), "causes come first: {flow}");
+    assert_eq!(browser.text(".flow a[aria-current]").await, "CatalogProductSynced");
+    browser.follow("ProductAdded").await;
+    browser.until("document.querySelector('h1').innerText === 'ProductAdded'").await;
+    assert_eq!(browser.text(".flow a[aria-current]").await, "ProductAdded");
+    assert_eq!(browser.text(".flow").await, flow, "the flow is the same from each of its events");
+}
+
+pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, shop: &Shop) {
+    let hostile =
+        "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>";
+    browser.open(&shop.url("/events?type=ProductAdded")).await;
+    shop.add_product("hostile", hostile).await;
+    browser.until(&has_row("onerror")).await;
+    browser.open(&shop.url("/events?type=ProductAdded")).await;
+    browser.follow("ProductAdded").await;
+    browser.find("pre").await;
+    assert!(browser.text("pre").await.contains(hostile), "{}", browser.text("pre").await);
+    assert_eq!(browser.client.title().await.unwrap(), "ProductAdded · Ringfence");
+    assert_eq!(browser.value::<usize>("document.images.length").await, 0);
+}
+
+pub(crate) async fn the_page_of_trouble_shows_what_is_kept_and_the_routes(
+    browser: &Browser,
+    shop: &Shop,
+) {
+    browser.open(&shop.url("/events")).await;
+    browser.follow("Trouble").await;
+    browser.until("document.querySelectorAll('#routes li').length > 0").await;
+    let routes = browser.text("#routes").await;
+    assert!(routes.contains("/courses/define-course"), "{routes}");
+    browser.until("document.querySelector('#kept').innerText === 'Nothing, as expected.'").await;
+    browser.follow("Events").await;
+    browser.until("document.querySelector('h1').innerText === 'Events'").await;
+}
+
+pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(browser: &Browser, shop: &Shop) {
+    for (width, height) in [(375, 740), (1440, 900)] {
+        browser.resize(width, height).await;
+        for page in PAGES {
+            browser.open(&shop.url(page)).await;
+            let needed: u32 = browser.value("document.documentElement.scrollWidth").await;
+            let wide = format!(
+                "[...document.body.querySelectorAll('*')].filter(element => \
+                 element.getBoundingClientRect().right > {width}).map(element => element.outerHTML.slice(0, 80))"
+            );
+            let wide: Vec<String> = browser.value(&wide).await;
+            assert!(needed <= width, "{page} needs {needed} of {width} pixels: {wide:#?}");
+        }
+    }
+    browser.open(&shop.url("/events")).await;
+    let columns = "getComputedStyle(document.querySelector('tbody tr')).gridTemplateColumns.split(' ').length";
+    assert_eq!(browser.value::<usize>(columns).await, 5, "a wide row has columns");
+    browser.resize(375, 740).await;
+    assert_eq!(browser.value::<usize>(columns).await, 1, "a narrow row is stacked");
+    browser.resize(1440, 900).await;
+}
+
+pub(crate) async fn every_page_is_dark_where_the_browser_asks_for_it(
+    browser: &Browser,
+    shop: &Shop,
+) {
+    let bright = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)\
+                  .reduce((sum, part) => sum + Number(part), 0)";
+    for (scheme, is_dark) in [("dark", true), ("light", false)] {
+        browser.media("screen", "prefers-color-scheme", scheme).await;
+        for page in PAGES {
+            browser.open(&shop.url(page)).await;
+            let bright: u32 = browser.value(bright).await;
+            assert_eq!(bright < 3 * 64, is_dark, "{page} where {scheme} is asked for: {bright}");
+        }
+    }
+}
+
+pub(crate) async fn the_keyboard_reaches_the_content_and_the_first_event(
+    browser: &Browser,
+    shop: &Shop,
+) {
+    browser.open(&shop.url("/events")).await;
+    let focused = "document.activeElement.innerText";
+    browser.press("Tab", 9).await;
+    assert_eq!(browser.value::<String>(focused).await, "Skip to the content");
+    browser.press("Enter", 13).await;
+    assert!(browser.value::<bool>("location.hash === '#main'").await);
+    let is_event = "/^\\/events\\/\\d+$/.test(document.activeElement.getAttribute('href'))";
+    // A field of a time has a stop for each of its parts.
+    for _ in 0..40 {
+        browser.press("Tab", 9).await;
+        if browser.value(is_event).await {
+            browser.press("Enter", 13).await;
+            return browser.until("document.querySelector('.flow') !== null").await;
+        }
+    }
+    panic!("forty tabs lead to no event");
+}
+
+pub(crate) async fn print_leaves_out_what_is_for_the_screen(browser: &Browser, shop: &Shop) {
+    browser.open(&shop.url("/events")).await;
+    browser.media("print", "prefers-color-scheme", "light").await;
+    for (selector, is_printed) in
+        [("body > header", false), ("form.filter", false), ("table", true)]
+    {
+        let shown =
+            format!("getComputedStyle(document.querySelector('{selector}')).display !== 'none'");
+        assert_eq!(browser.value::<bool>(&shown).await, is_printed, "{selector}");
+    }
+    browser.media("screen", "prefers-color-scheme", "light").await;
+}
+
+pub(crate) async fn ten_thousand_events_are_quick(browser: &Browser, shop: &Shop) {
+    shop.fill(10_000).await;
+    browser.open(&shop.url("/events?limit=10000")).await;
+    let rows = "document.querySelectorAll('tbody tr').length";
+    assert_eq!(browser.value::<usize>(rows).await, 10_000);
+    let loaded = "performance.getEntriesByType('navigation')[0].duration";
+    let loaded: f64 = browser.value(loaded).await;
+    let anew = "(() => {
+        const begin = performance.now();
+        document.body.style.width = '900px';
+        document.body.getBoundingClientRect();
+        document.body.style.width = '';
+        document.body.getBoundingClientRect();
+        return performance.now() - begin;
+    })()";
+    let anew: f64 = browser.value(anew).await;
+    eprintln!("10,000 events: loaded in {loaded:.0} ms, laid out anew twice in {anew:.0} ms");
+    assert!(loaded < LOADED_MAX_MS, "loaded in {loaded} ms");
+    assert!(anew < LAID_OUT_MAX_MS, "laid out anew in {anew} ms");
+    shop.define_course("last").await;
+    browser.until(&has_row("last")).await;
+    assert_eq!(browser.value::<usize>(rows).await, 10_000, "no more rows stay");
+}

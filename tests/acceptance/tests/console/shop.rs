@@ -1,0 +1,104 @@
+//! The stack of the template with its console.
+
+use std::time::Duration;
+
+use courses::CourseDefined;
+use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, events, kit::id};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{Clock, wire::Wire};
+use ringfence_feed::{Checkpoint, Index};
+use ringfence_local::stack::{Options, Stack};
+use ringfence_local::template::Template;
+use ringfence_local::workspace_root;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longest wait for the index.
+const INDEXED_MAX: Duration = Duration::from_secs(120);
+/// Events of one append.
+const TOGETHER: usize = 99;
+
+pub(crate) struct Shop {
+    stack: Stack,
+    console: String,
+    http: reqwest::Client,
+    _folder: TempDir,
+}
+
+impl Shop {
+    pub(crate) async fn start() -> Self {
+        let root = workspace_root();
+        let template = Template::of_workspace().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().to_owned();
+        let options = Options { root, template, data, port: 0 };
+        let mut stack = Stack::start(&options).await.unwrap();
+        let console = stack.serve_console(ringfence_cli::console::<stack::Shop>).await.unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { stack, console, http, _folder: folder }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.console)
+    }
+
+    /// The URL of the HTTP API, at whose root the console is found.
+    pub(crate) fn api(&self) -> &str {
+        self.stack.api()
+    }
+
+    /// Gives a command over HTTP, which is accepted.
+    pub(crate) async fn send(&self, slice: &str, command: Value) {
+        let url = format!("{}/{slice}", self.stack.api());
+        let answer = self.http.post(url).body(command.to_string()).send().await.unwrap();
+        let status = answer.status();
+        assert_eq!(status, 200, "{slice}: {}", answer.text().await.unwrap());
+    }
+
+    pub(crate) async fn define_course(&self, course: &str) {
+        self.send("courses/define-course", json!({ "courseId": course, "capacity": 3 })).await;
+    }
+
+    pub(crate) async fn add_product(&self, product: &str, name: &str) {
+        let price = json!({ "amount": 1, "currency": "EUR" });
+        let command =
+            json!({ "productId": product, "name": name, "description": "", "price": price });
+        self.send("catalog/add-product", command).await;
+    }
+
+    fn table(&self, id: &str) -> &str {
+        &self.stack.tables().iter().find(|table| table.id == id).unwrap().name
+    }
+
+    /// Appends so many events, and waits until they are in the index.
+    pub(crate) async fn fill(&self, count: usize) {
+        let client = Wire::default().client(self.stack.dynamo());
+        let index = Index::new(client.clone(), self.table("IndexTable"));
+        let before = index.end().await.unwrap();
+        let catalog = stack::stack().catalog;
+        let log = DcbLog::new(client, self.table("EventTable"), catalog, Clock::system());
+        let courses: Vec<usize> = (0..count).collect();
+        let envelope = Envelope::default();
+        for some in courses.chunks(TOGETHER) {
+            let events = some.iter().flat_map(|n| defined(*n)).collect();
+            let append = Append { events, seen: None, record: None, envelope: &envelope };
+            let appended = log.append(append).await.unwrap();
+            assert!(matches!(appended, Appended::Committed(_)));
+        }
+        let indexed = async {
+            let count = u64::try_from(count).unwrap();
+            while index.count(before, end(&index).await).await.unwrap() < count {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(INDEXED_MAX, indexed).await.expect("all are in the index");
+    }
+}
+
+async fn end(index: &Index) -> Checkpoint {
+    index.end().await.unwrap()
+}
+
+fn defined(n: usize) -> Vec<NewEvent> {
+    events![CourseDefined { course_id: id(&format!("course-{n}")), capacity: 1 }]
+}
