@@ -15,6 +15,7 @@ mod frame;
 mod guard;
 mod site;
 mod slices;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,7 +68,7 @@ pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The console of the stack on this machine that `M` lists. It is served at `address`, may change the stack, and
 /// asks for no token, since the HTTP API beside it is as open. `variables` are those that the stack gives to a
-/// shell, with the names of its tables. `trouble` serves the stack's own page `/trouble`.
+/// shell, with the names of its tables. `trouble` answers what the page `/trouble` asks for.
 ///
 /// # Errors
 /// Two contexts contradict each other, or a variable is missing.
@@ -88,7 +89,7 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
     let file = |content_type: &'static str, text: &'static str| {
         get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
     };
-    let pages = Router::new()
+    let mut pages = Router::new()
         .route("/", get(async || Redirect::to("/events")))
         .route("/events", get(events::page))
         .route("/events/live", get(events::live))
@@ -97,13 +98,16 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
         .route("/events/{event}/{slot}", get(event::find))
         .route("/boundary", get(boundary::page))
         .route("/slices", get(slices::all))
-        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
-        .with_state(Arc::new(site));
+        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send));
+    if site.has_trouble {
+        pages = pages.route(frame::TROUBLE.0, get(trouble::page));
+    }
     let files = Router::new()
         .route("/style.css", file("text/css; charset=utf-8", include_str!("console/style.css")))
         .route(
             "/script.js",
             file("text/javascript; charset=utf-8", include_str!("console/script.js")),
         );
+    let pages = pages.with_state(Arc::new(site));
     guard.over(pages.merge(files).merge(others).fallback(frame::nothing))
 }

@@ -250,7 +250,7 @@ impl Stack {
     }
 
     /// Serves the console that `make` makes from the variables of a shell, the address at which it is served, and
-    /// the page of trouble; its URL. The API's path `/` leads there, unless the template has a route of that path.
+    /// what its page of trouble asks for, below `/trouble/`; its URL. The API's path `/` leads there, unless the template has a route of that path.
     ///
     /// # Errors
     /// The console can't be made, or there is one already.

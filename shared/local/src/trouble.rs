@@ -1,14 +1,13 @@
-//! The page of trouble: failures of which no caller learns, what is kept in queues and buckets, and the routes. It is
-//! a page of the console, and has its look.
+//! What the console's page of trouble asks for: failures of which no caller learns, what is kept in queues and buckets,
+//! and the routes.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use axum::{
     Json, Router,
     extract::State,
-    http::header::CONTENT_TYPE,
     response::{
-        Html, Sse,
+        Sse,
         sse::{Event, KeepAlive},
     },
     routing::get,
@@ -23,9 +22,6 @@ use crate::{
     queues::Queues,
     template::Route,
 };
-
-const PAGE: &str = include_str!("trouble.html");
-const SCRIPT: &str = include_str!("trouble.js");
 
 /// What the page shows.
 pub(crate) struct Trouble {
@@ -43,11 +39,9 @@ pub(crate) struct Trouble {
     pub(crate) services: String,
 }
 
-/// The page at `/trouble`, and below it what its script asks for.
+/// The paths below `/trouble`.
 pub(crate) fn router(trouble: Trouble) -> Router {
     Router::new()
-        .route("/trouble", get(async || Html(PAGE)))
-        .route("/trouble/script.js", get(async || ([(CONTENT_TYPE, "text/javascript")], SCRIPT)))
         .route("/trouble/kept", get(kept))
         .route("/trouble/routes", get(routes))
         .route("/trouble/notices", get(notices))

@@ -46,7 +46,7 @@ pub(crate) async fn page(
             Some(look) => { (shown(look)) }
         }
     };
-    Ok(frame::page_without_cost(&site, "/boundary", &title, &main))
+    Ok(frame::page(&site, "/boundary", &title, None, &main))
 }
 
 fn shown(look: &Look) -> Markup {

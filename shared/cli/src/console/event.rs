@@ -75,7 +75,7 @@ pub(crate) async fn page(
             @if let Some(older) = older { a href=(event_url(older)) rel="prev" { "The event before" } }
         }
     };
-    Ok(frame::page(&site, "/events", &event.event_type, index.meter(), &main))
+    Ok(frame::page(&site, "/events", &event.event_type, Some(index.meter()), &main))
 }
 
 /// The whole payload as a file of JSON.

@@ -67,7 +67,7 @@ pub(crate) async fn page(
     let live = is_newest.then(|| form.url("/events/live", &[("after", &*end)]));
     let main = html! {
         (form.markup(site.stack, limit))
-        @if is_newest { p.status role="status" data-status { "New events appear by themselves." } }
+        @if is_newest { p.status role="status" { "New events appear by themselves." } }
         table.events role="table" {
             thead role="rowgroup" {
                 tr role="row" {
@@ -87,7 +87,7 @@ pub(crate) async fn page(
             span { (looked(&found, form.is_empty(), has_older)) }
         }
     };
-    Ok(frame::page(&site, "/events", "Events", index.meter(), &main))
+    Ok(frame::page(&site, "/events", "Events", Some(index.meter()), &main))
 }
 
 fn looked(found: &Found, is_all: bool, has_older: bool) -> String {

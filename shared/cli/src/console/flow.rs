@@ -13,13 +13,15 @@ use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::Stack;
 
 use crate::console::event::writers;
-use crate::console::events::{event_url, time};
+use crate::console::events::{cut, event_url, time};
 use crate::console::frame::{Problem, url};
 
 /// How many events before and after an event are looked at, if the URL does not say.
 const AROUND: usize = 500;
 /// The most that a URL can ask for.
 const AROUND_MAX: usize = 10_000;
+/// The most characters of a command's id in the tree: a UUID fits.
+const ID_CHARS_MAX: usize = 36;
 /// Commands below each other that are shown.
 const LEVELS_MAX: usize = 50;
 
@@ -161,7 +163,7 @@ impl Tree<'_> {
         html! {
             li.command {
                 span.kind { "Command" } " " strong { (command.context) "/" (slices) } " "
-                @if let Some(id) = &command.id { code { (id) } }
+                @if let Some(id) = &command.id { code title=(id) { (cut(id, ID_CHARS_MAX)) } }
                 @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which was not looked at" } }
                 ul { @for entry in &command.events { (self.event(entry, levels)) } }
             }

@@ -12,19 +12,17 @@ use crate::console::site::Site;
 /// The pages of the navigation, and their titles.
 const PAGES: [(&str, &str); 3] =
     [("/events", "Events"), ("/slices", "Slices"), ("/boundary", "Boundary")];
-const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
+pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
-/// A page below `here`, one of the navigation.
-pub(crate) fn page(site: &Site, here: &str, title: &str, meter: &Meter, main: &Markup) -> Markup {
-    framed(site, here, title, &cost(meter), main)
-}
-
-/// A page that does not say what it took.
-pub(crate) fn page_without_cost(site: &Site, here: &str, title: &str, main: &Markup) -> Markup {
-    framed(site, here, title, "", main)
-}
-
-fn framed(site: &Site, here: &str, title: &str, cost: &str, main: &Markup) -> Markup {
+/// A page below `here`, one of the navigation. `meter` knows what it cost, if it read anything.
+pub(crate) fn page(
+    site: &Site,
+    here: &str,
+    title: &str,
+    meter: Option<&Meter>,
+    main: &Markup,
+) -> Markup {
+    let cost = meter.map(cost).unwrap_or_default();
     let trouble = site.has_trouble.then_some(&TROUBLE);
     let nav = html! {
         nav aria-label="Pages" {

@@ -1,7 +1,15 @@
-// Puts new events on top of the page as the server sends them. The server has escaped what is in them.
-const rows = document.querySelector("[data-live]");
-if (rows) {
-  const status = document.querySelector("[data-status]");
+// The server writes the pages. This puts new events on top of the page of events, and fills the page of trouble.
+const of = id => document.getElementById(id);
+const json = path => fetch(path).then(answer => answer.json());
+const add = (parent, tag, text) => {
+  const child = document.createElement(tag);
+  child.textContent = text ?? "";
+  parent.append(child);
+  return child;
+};
+
+const live = rows => {
+  const status = document.querySelector("[role=status]");
   const max = Number(rows.dataset.rowsMax);
   const source = new EventSource(rows.dataset.live);
   let count = 0;
@@ -10,6 +18,7 @@ if (rows) {
   source.onopen = () => { status.textContent = "New events appear by themselves." };
   source.onmessage = ({ data }) => {
     const before = rows.rows.length;
+    // The server has escaped what is in the rows.
     rows.insertAdjacentHTML("afterbegin", data);
     const added = rows.rows.length - before;
     for (const row of [...rows.rows].slice(0, added)) row.classList.add("new");
@@ -17,4 +26,35 @@ if (rows) {
     count += added;
     if (added) status.textContent = `${count} new ${count === 1 ? "event" : "events"}.`;
   };
-}
+};
+
+const trouble = list => {
+  json("/trouble/routes").then(routes => {
+    for (const route of routes) add(add(of("routes"), "li"), "code", route);
+  });
+  const kept = async () => {
+    const { queues, buckets } = await json("/trouble/kept");
+    const found = document.createElement("ul");
+    for (const [queue, messages] of Object.entries(queues))
+      for (const { Body, MessageAttributes } of messages)
+        add(add(found, "li", `${queue}: ${MessageAttributes?.TARGET_ARN?.StringValue ?? ""} `), "code", Body);
+    for (const urls of Object.values(buckets))
+      for (const url of urls) add(add(found, "li"), "a", url).href = url;
+    if (!found.children.length) add(found, "li", "Nothing, as expected.");
+    of("kept").replaceChildren(...found.children);
+  };
+  const keep = () => kept().catch(() => {}).finally(() => setTimeout(keep, 2000));
+  keep();
+  const notices = new EventSource("/trouble/notices");
+  // After a broken connection the latest notices come again.
+  notices.onopen = () => list.replaceChildren();
+  notices.onmessage = ({ data }) => {
+    const item = document.createElement("li");
+    item.textContent = JSON.parse(data);
+    list.prepend(item);
+  };
+};
+
+const rows = document.querySelector("[data-live]");
+if (rows) live(rows);
+if (of("trouble")) trouble(of("trouble"));

@@ -49,7 +49,7 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
             }
         }
     };
-    frame::page_without_cost(&site, "/slices", "Slices", &main)
+    frame::page(&site, "/slices", "Slices", None, &main)
 }
 
 /// What the page of a slice shows below its form.
@@ -205,7 +205,7 @@ impl<'a> Of<'a> {
                 }
             }
         };
-        frame::page_without_cost(site, "/slices", &self.of.name, &main)
+        frame::page(site, "/slices", &self.of.name, None, &main)
     }
 
     /// What the slice reads, decides and writes. It is text in boxes.

@@ -118,7 +118,7 @@ pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(browser: &Browser
     let columns = "getComputedStyle(document.querySelector('tbody tr')).gridTemplateColumns.split(' ').length";
     assert_eq!(browser.value::<usize>(columns).await, 5, "a wide row has columns");
     browser.resize(375, 740).await;
-    assert_eq!(browser.value::<usize>(columns).await, 1, "a narrow row is stacked");
+    assert_eq!(browser.value::<usize>(columns).await, 2, "a narrow row is stacked");
     browser.resize(1440, 900).await;
 }
 
