@@ -16,6 +16,10 @@ pub(crate) const LINES_MAX: usize = 100_000;
 /// What tells the line of a command from other lines.
 const PATTERN: &str = "{ $.slice = * && $.attempts >= 0 }";
 
+/// How to name the lines if it is not known where they are.
+pub(crate) const UNKNOWN: &str = "the functions' command lines are in their logs: name the log group with --log-group or \
+                                  --stack, or the folder of a stack on this machine with --logs";
+
 /// Where the lines are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommandLines {

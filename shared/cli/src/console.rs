@@ -13,9 +13,13 @@ mod filter;
 mod flow;
 mod frame;
 mod guard;
+mod health;
+mod jobs;
+mod letters;
 mod site;
 mod slices;
 mod trouble;
+mod views;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,9 +30,9 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
-use axum::routing::get;
+use axum::routing::{get, post};
 use clap::Args;
-use ringfence_dynamo::{Clock, client_of, sdk_config_of};
+use ringfence_dynamo::{Clock, sdk_config, sdk_config_of};
 use ringfence_stack::Members;
 use tokio::net::TcpListener;
 
@@ -58,7 +62,7 @@ pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
     let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
     let listener = TcpListener::bind(address).await.with_context(listening)?;
     let address = listener.local_addr()?;
-    let site = Site::new(crate::members(), flags, flags.dynamo.client().await, *write);
+    let site = Site::new(crate::members(), flags, sdk_config().await, *write);
     let token = Clock::system().uuid().simple().to_string();
     println!("http://{address}/?token={token}");
     let guard = Guard::new(address.port(), Some(token), *write);
@@ -68,18 +72,19 @@ pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The console of the stack on this machine that `M` lists. It is served at `address`, may change the stack, and
 /// asks for no token, since the HTTP API beside it is as open. `variables` are those that the stack gives to a
-/// shell, with the names of its tables. `trouble` answers what the page `/trouble` asks for.
+/// shell, with the names of its tables; its `outputs` name queues and buckets. `trouble` answers what the page
+/// `/trouble` asks for.
 ///
 /// # Errors
 /// Two contexts contradict each other, or a variable is missing.
 pub fn console<M: Members>(
     variables: BTreeMap<String, String>,
+    outputs: BTreeMap<String, String>,
     address: SocketAddr,
     trouble: Router,
 ) -> Result<Router> {
-    let flags = Flags::of_variables(&variables)?;
-    let client = client_of(&sdk_config_of(variables), None);
-    let mut site = Site::new(crate::know::<M>()?, &flags, client, true);
+    let flags = Flags::of_stack(&variables, outputs)?;
+    let mut site = Site::new(crate::know::<M>()?, &flags, sdk_config_of(variables), true);
     site.has_trouble = true;
     Ok(router(site, trouble, Guard::new(address.port(), None, true)))
 }
@@ -98,7 +103,16 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
         .route("/events/{event}/{slot}", get(event::find))
         .route("/boundary", get(boundary::page))
         .route("/slices", get(slices::all))
-        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send));
+        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
+        .route("/views", get(views::page))
+        .route("/views/{view}", get(views::rows))
+        .route("/views/{view}/row", get(views::row))
+        .route("/views/{view}/row/whole", get(views::whole))
+        .route("/views/{view}/rebuild", post(views::rebuild))
+        .route("/health", get(health::page))
+        .route("/health/{kind}/{store}/letter", get(letters::whole))
+        .route("/health/{kind}/{store}/redrive", post(letters::redrive))
+        .route("/jobs/{number}", get(jobs::page));
     if site.has_trouble {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
     }

@@ -2,42 +2,67 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use anyhow::{Context, Result};
-use ringfence_dynamo::sdk_config;
+use anyhow::{Context, Result, anyhow};
+use aws_config::SdkConfig;
 
 use crate::letter::{Letter, To};
 
 /// Most messages of one call: the limit of SQS.
 const MESSAGES_MAX: i32 = 10;
-/// Seconds for which a received message is hidden from others, the next redrive among them.
-const HIDDEN_SECONDS: i32 = 30;
-/// Seconds that a call waits for messages. A call that does not wait may miss some.
-const WAIT_SECONDS: i32 = 2;
+
+/// What messages are received for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receive {
+    /// For their work: meanwhile they are hidden from others, the next redrive among them.
+    Work,
+    /// For a look: they stay visible.
+    Look,
+}
+
+impl Receive {
+    fn hidden_seconds(self) -> i32 {
+        match self {
+            Self::Work => 30,
+            Self::Look => 0,
+        }
+    }
+
+    /// How long a call waits for messages. A call that does not wait may miss some.
+    fn wait_seconds(self) -> i32 {
+        match self {
+            Self::Work => 2,
+            Self::Look => 1,
+        }
+    }
+}
 
 /// One message or object.
 pub(crate) struct Kept {
     /// The message's id or the object's key.
     pub(crate) name: String,
     /// What deletes it.
-    handle: String,
+    pub(crate) handle: String,
+    /// As it was kept.
+    pub(crate) body: String,
     /// The work that it asks for; an error if it can't be understood.
     pub(crate) letter: Result<Letter>,
 }
 
 pub(crate) enum Store {
-    Queue { client: aws_sdk_sqs::Client, url: String, seen: BTreeSet<String> },
-    Bucket { client: aws_sdk_s3::Client, name: String, to: To, keys: VecDeque<String> },
+    Queue { client: aws_sdk_sqs::Client, url: String, receive: Receive, seen: BTreeSet<String> },
+    Bucket { client: aws_sdk_s3::Client, name: String, to: Option<To>, keys: VecDeque<String> },
 }
 
 impl Store {
-    pub(crate) async fn queue(url: &str) -> Self {
-        let client = aws_sdk_sqs::Client::new(&sdk_config().await);
-        Self::Queue { client, url: url.to_owned(), seen: BTreeSet::new() }
+    pub(crate) fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
+        let client = aws_sdk_sqs::Client::new(config);
+        Self::Queue { client, url: url.to_owned(), receive, seen: BTreeSet::new() }
     }
 
-    /// The bucket with the objects that it has now, in the order of their keys, which is the order of time.
-    pub(crate) async fn bucket(name: &str, to: To) -> Result<Self> {
-        let client = aws_sdk_s3::Client::new(&sdk_config().await);
+    /// The bucket with the objects that it has now, in the order of their keys, which is the order of time. Without
+    /// `to` its objects ask for no work.
+    pub(crate) async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
+        let client = aws_sdk_s3::Client::new(config);
         let mut pages = client.list_objects_v2().bucket(name).into_paginator().send();
         let mut keys = VecDeque::new();
         while let Some(page) = pages.next().await {
@@ -47,10 +72,12 @@ impl Store {
         Ok(Self::Bucket { client, name: name.to_owned(), to, keys })
     }
 
-    /// Some that this command has not seen yet; empty when it has seen all.
+    /// Some that it has not returned yet; empty when it has returned all.
     pub(crate) async fn next(&mut self) -> Result<Vec<Kept>> {
         match self {
-            Self::Queue { client, url, seen } => messages(client, url, seen).await,
+            Self::Queue { client, url, receive, seen } => {
+                messages(client, url, *receive, seen).await
+            }
             Self::Bucket { client, name, to, keys } => match keys.pop_front() {
                 Some(key) => Ok(vec![object(client, name, *to, key).await?]),
                 None => Ok(Vec::new()),
@@ -58,17 +85,34 @@ impl Store {
         }
     }
 
-    pub(crate) async fn delete(&self, kept: &Kept) -> Result<()> {
+    /// The message or object of this name; `None` if it is not there, or a receiver has it.
+    pub(crate) async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
+        if let Self::Bucket { keys, .. } = self {
+            keys.retain(|key| key == wanted);
+        }
+        loop {
+            let mut some = self.next().await?.into_iter().peekable();
+            if some.peek().is_none() {
+                return Ok(None);
+            }
+            if let Some(found) = some.find(|kept| kept.name == wanted) {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    /// Deletes the message or object of this handle.
+    pub(crate) async fn delete(&self, handle: &str) -> Result<()> {
         match self {
             Self::Queue { client, url, .. } => {
-                let delete = client.delete_message().queue_url(url).receipt_handle(&kept.handle);
+                let delete = client.delete_message().queue_url(url).receipt_handle(handle);
                 delete
                     .send()
                     .await
                     .context("the work is done, but the message can't be deleted")?;
             }
             Self::Bucket { client, name, .. } => {
-                let delete = client.delete_object().bucket(name).key(&kept.handle);
+                let delete = client.delete_object().bucket(name).key(handle);
                 delete.send().await.context("the work is done, but the object can't be deleted")?;
             }
         }
@@ -81,16 +125,17 @@ impl Store {
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,
+    receive: Receive,
     seen: &mut BTreeSet<String>,
 ) -> Result<Vec<Kept>> {
-    let receive = client
+    let request = client
         .receive_message()
         .queue_url(url)
         .max_number_of_messages(MESSAGES_MAX)
-        .visibility_timeout(HIDDEN_SECONDS)
+        .visibility_timeout(receive.hidden_seconds())
         .message_attribute_names("All")
-        .wait_time_seconds(WAIT_SECONDS);
-    let received = receive.send().await.with_context(|| format!("receiving from {url}"))?;
+        .wait_time_seconds(receive.wait_seconds());
+    let received = request.send().await.with_context(|| format!("receiving from {url}"))?;
     let mut all = Vec::new();
     for message in received.messages.unwrap_or_default() {
         let name = message.message_id.unwrap_or_default();
@@ -98,20 +143,29 @@ async fn messages(
             let attributes = message.message_attributes.unwrap_or_default().into_iter();
             let attributes =
                 attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
-            let letter =
-                Letter::of_message(&message.body.unwrap_or_default(), &attributes.collect());
+            let body = message.body.unwrap_or_default();
+            let letter = Letter::of_message(&body, &attributes.collect());
             let handle = message.receipt_handle.unwrap_or_default();
-            all.push(Kept { name, handle, letter });
+            all.push(Kept { name, handle, body, letter });
         }
     }
     Ok(all)
 }
 
 /// Reads one object. Objects are read one at a time, because a batch can have megabytes.
-async fn object(client: &aws_sdk_s3::Client, bucket: &str, to: To, key: String) -> Result<Kept> {
+async fn object(
+    client: &aws_sdk_s3::Client,
+    bucket: &str,
+    to: Option<To>,
+    key: String,
+) -> Result<Kept> {
     let reading = || format!("reading object {key}");
     let object = client.get_object().bucket(bucket).key(&key).send().await;
     let body = object.with_context(reading)?.body.collect().await.with_context(reading)?;
-    let letter = Letter::of_object(&String::from_utf8_lossy(&body.into_bytes()), to);
-    Ok(Kept { name: key.clone(), handle: key, letter })
+    let body = String::from_utf8_lossy(&body.into_bytes()).into_owned();
+    let letter = match to {
+        Some(to) => Letter::of_object(&body, to),
+        None => Err(anyhow!("the next event brings what it holds: delete it")),
+    };
+    Ok(Kept { name: key.clone(), handle: key, body, letter })
 }

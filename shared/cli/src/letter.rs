@@ -21,6 +21,18 @@ pub(crate) enum To {
     Index,
 }
 
+impl To {
+    /// Where the records go that a function has given up; `None` if they need to go nowhere.
+    pub(crate) fn of_function(name: &str) -> Option<Self> {
+        let name = name.replace('-', "").to_lowercase();
+        match &*name {
+            "publishevents" => Some(Self::Bus),
+            "indexevents" => Some(Self::Index),
+            _ => None,
+        }
+    }
+}
+
 /// What is to be done again.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Work {

@@ -106,8 +106,8 @@ enum Command<O: Own> {
     Documents(Documents),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
-    /// Serves the console on this machine: its pages show the events, one by one and what caused what. Ctrl-C ends
-    /// it.
+    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
+    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
     Console(console::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]

@@ -4,21 +4,23 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{Direction, Recorded, StreamName};
-use ringfence_dynamo::{Item, Retry, Table};
+use ringfence_dynamo::{Item, Retry, Table, sdk_config};
 use ringfence_feed::{Indexer, Log, Partition};
 use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
-use crate::kept::{Kept, Store};
+use crate::kept::{Kept, Receive, Store};
 use crate::letter::{Letter, Stored, To, Whose, Work};
 use crate::progress;
 use crate::stack;
-use crate::tables::{self, Dynamo, StreamTables};
+use crate::tables::{self, Dynamo, LogTables};
 use crate::topic::{send, topic};
 
 #[derive(Args)]
@@ -56,11 +58,8 @@ pub(crate) struct Arguments {
     /// The bus, for events that go there.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: Option<String>,
-    /// The table of the DCB log, to read events from.
-    #[arg(long, env = "EVENT_TABLE", value_parser = stack::name)]
-    table: Option<String>,
     #[command(flatten)]
-    streams: StreamTables,
+    tables: LogTables,
     /// The table of the index, for events that go there.
     #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
@@ -74,54 +73,93 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What stays where it is kept.
-struct Stays {
-    name: String,
-    whose: Whose,
+/// A letter that was looked at, or tried again.
+pub(crate) struct Tried {
+    pub(crate) name: String,
+    pub(crate) whose: Whose,
     /// Why it was kept.
-    kept: Option<String>,
-    /// Why it stays; absent in a dry run.
-    cause: Option<String>,
+    pub(crate) kept: Option<String>,
+    pub(crate) fate: Fate,
 }
 
-pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
-    let mut store = match (&arguments.queue, &arguments.bucket, arguments.to) {
-        (Some(url), ..) => Store::queue(url).await,
-        (None, Some(bucket), Some(to)) => Store::bucket(bucket, to).await?,
-        _ => bail!("name a queue, or a bucket and where its records go"),
-    };
-    let does = Does::new(arguments).await?;
-    let (mut done, mut left) = (0_u64, Vec::new());
+/// What became of a letter.
+pub(crate) enum Fate {
+    /// Its work is done, and it is deleted.
+    Done,
+    /// It was only looked at.
+    Left,
+    /// It stays, and why.
+    Stays(String),
+}
+
+/// Says what a letter is, and leaves it where it is.
+pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
+    match letter {
+        Ok(Letter { whose, cause, .. }) => Tried { name, whose, kept: cause, fate: Fate::Left },
+        Err(error) => {
+            let fate = Fate::Stays(format!("{error:#}"));
+            Tried { name, whose: Whose::default(), kept: None, fate }
+        }
+    }
+}
+
+/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at.
+pub(crate) async fn each(
+    store: &mut Store,
+    does: Option<&Does>,
+    mut told: impl FnMut(Tried),
+) -> Result<()> {
     loop {
         let some = store.next().await?;
         if some.is_empty() {
-            break;
+            return Ok(());
         }
         for kept in some {
-            match does.redrive(&store, kept).await {
-                None => done += 1,
-                Some(stays) => left.push(stays),
-            }
-            progress::show(format_args!("{done} done, {} stay", left.len()));
+            told(match does {
+                Some(does) => does.redrive(store, kept).await,
+                None => look(kept.letter, kept.name),
+            });
         }
     }
+}
+
+pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, json } =
+        arguments;
+    let config = sdk_config().await;
+    let mut store = match (queue, bucket) {
+        (Some(url), _) => Store::queue(&config, url, Receive::Work),
+        (None, Some(bucket)) => Store::bucket(&config, bucket, *to).await?,
+        (None, None) => bail!("name a queue, or a bucket and where its records go"),
+    };
+    let client = dynamo.client_of(&config);
+    let does = Does::new(&config, client, tables, bus.as_deref(), index_table.as_deref())?;
+    let (mut done, mut left) = (0_u64, Vec::new());
+    let told = |tried: Tried| {
+        match tried.fate {
+            Fate::Done => done += 1,
+            Fate::Left | Fate::Stays(_) => left.push(tried),
+        }
+        progress::show(format_args!("{done} done, {} stay", left.len()));
+    };
+    each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
-    print(arguments, done, &left);
-    let ended = left.is_empty() || arguments.dry_run;
+    print(*json, done, &left);
+    let ended = left.is_empty() || *dry_run;
     Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
-    if arguments.json {
-        let left = left.iter().map(|Stays { name, whose: Whose { function, rule }, kept, cause }| {
-            json!({ "name": name, "function": function, "rule": rule, "kept": kept, "cause": cause })
+fn print(json: bool, done: u64, left: &[Tried]) {
+    if json {
+        let left = left.iter().map(|Tried { name, whose: Whose { function, rule }, kept, fate }| {
+            json!({ "name": name, "function": function, "rule": rule, "kept": kept, "cause": fate.cause() })
         });
         println!("{}", json!({ "done": done, "left": left.collect::<Value>() }));
         return;
     }
-    for Stays { name, whose, kept, cause } in left {
+    for Tried { name, whose, kept, fate } in left {
         let kept = kept.as_deref().unwrap_or("it does not say why");
-        match cause {
+        match fate.cause() {
             Some(cause) => println!("stays  {name}{whose}: {cause} (kept: {kept})"),
             None => println!("kept   {name}{whose}: {kept}"),
         }
@@ -129,48 +167,60 @@ fn print(arguments: &Arguments, done: u64, left: &[Stays]) {
     println!("{done} done, {} left", left.len());
 }
 
-/// Does the work, as far as the flags name what it needs.
-struct Does<'a> {
-    arguments: &'a Arguments,
-    client: aws_sdk_dynamodb::Client,
+impl Fate {
+    /// Why the letter stays.
+    fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Done | Self::Left => None,
+            Self::Stays(cause) => Some(cause),
+        }
+    }
+}
+
+/// Does the work of letters, as far as what it needs is named.
+pub(crate) struct Does {
+    client: Client,
+    tables: LogTables,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
 }
 
-impl<'a> Does<'a> {
-    async fn new(arguments: &'a Arguments) -> Result<Self> {
-        let client = arguments.dynamo.client().await;
-        let topic = match &arguments.bus {
-            Some(bus) => Some(topic(bus).await),
-            None => None,
-        };
-        let indexer = match (&arguments.table, &arguments.index_table) {
+impl Does {
+    pub(crate) fn new(
+        config: &SdkConfig,
+        client: Client,
+        tables: &LogTables,
+        bus: Option<&str>,
+        index_table: Option<&str>,
+    ) -> Result<Self> {
+        let indexer = match (&tables.table, index_table) {
             (Some(table), Some(index)) => {
                 let log = tables::log(client.clone(), table)?;
-                let logs = arguments.streams.logs(client.clone(), log);
+                let logs = tables.streams.logs(client.clone(), log);
                 Some(Indexer::new(logs, client.clone(), index))
             }
             _ => None,
         };
-        Ok(Self { arguments, client, topic, indexer })
+        let topic = bus.map(|bus| topic(config, bus));
+        Ok(Self { client, tables: tables.clone(), topic, indexer })
     }
 
-    /// Does the work of a letter and deletes the letter. Returns a letter that stays: its work failed, or this is a
-    /// dry run.
-    async fn redrive(&self, store: &Store, mut kept: Kept) -> Option<Stays> {
-        let dry_run = self.arguments.dry_run;
-        let letter = std::mem::replace(&mut kept.letter, Err(anyhow!("it is under way")));
+    /// Does the work of a letter and deletes the letter.
+    pub(crate) async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
+        let Kept { name, handle, letter, .. } = kept;
         let (whose, why, done) = match letter {
-            Ok(Letter { whose, cause, .. }) if dry_run => (whose, cause, Ok(())),
             Ok(Letter { whose, cause, work }) => (whose, cause, self.work(work).await),
             Err(error) => (Whose::default(), None, Err(error)),
         };
         let done = match done {
-            Ok(()) if !dry_run => store.delete(&kept).await,
-            done => done,
+            Ok(()) => store.delete(&handle).await,
+            failed => failed,
         };
-        let cause = done.err().map(|error| format!("{error:#}"));
-        (dry_run || cause.is_some()).then_some(Stays { name: kept.name, whose, kept: why, cause })
+        let fate = match done {
+            Ok(()) => Fate::Done,
+            Err(error) => Fate::Stays(format!("{error:#}")),
+        };
+        Tried { name, whose, kept: why, fate }
     }
 
     async fn work(&self, work: Work) -> Result<()> {
@@ -223,9 +273,9 @@ impl<'a> Does<'a> {
     /// The image of the event with this key.
     async fn item(&self, log: Log, key: Value) -> Result<Value> {
         let table = match log {
-            Log::Dcb => self.arguments.table.as_ref(),
-            Log::Aggregates => self.arguments.streams.aggregate_table.as_ref(),
-            Log::Documents => self.arguments.streams.document_table.as_ref(),
+            Log::Dcb => self.tables.table.as_ref(),
+            Log::Aggregates => self.tables.streams.aggregate_table.as_ref(),
+            Log::Documents => self.tables.streams.document_table.as_ref(),
         };
         let table = table.context(
             "the event has to be read from its log: name the log's table, or give --stack",
@@ -246,7 +296,7 @@ impl<'a> Does<'a> {
         stream: &StreamName,
         events: Range<u64>,
     ) -> Result<Vec<Result<Entry, EntryError>>> {
-        let log = self.arguments.streams.documents(&self.client);
+        let log = self.tables.streams.documents(&self.client);
         let log = log.context(
             "the events have to be read from their document: give --document-table or --stack",
         )?;

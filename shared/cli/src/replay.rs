@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
+use ringfence_dynamo::sdk_config;
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
 use ringfence_topic::{Entry, Topic};
 use serde_json::{Value, json};
@@ -109,7 +110,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     arguments.wanted.warn()?;
     let mut replay = Replay {
         arguments,
-        topic: topic(&arguments.bus).await,
+        topic: topic(&sdk_config().await, &arguments.bus),
         filter: arguments.wanted.filter(),
         done: Done::default(),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -63,6 +64,11 @@ impl Outputs {
         Ok(Self { stack, values })
     }
 
+    /// These outputs of the stack on this machine.
+    pub(crate) fn here(values: BTreeMap<String, String>) -> Self {
+        Self { stack: "on this machine".to_owned(), values }
+    }
+
     /// The command with the outputs as defaults of its flags. The environment is ignored, because it may be that
     /// of another stack.
     pub(crate) fn fill(self: &Arc<Self>, command: Command) -> Command {
@@ -75,6 +81,8 @@ impl Outputs {
         match flag.get_id().as_str() {
             "queue" => return flag.value_parser(move |text: &str| outputs.queue(text)),
             "bucket" => return flag.value_parser(move |text: &str| outputs.bucket(text)),
+            "queues" => return flag.default_values(self.named(QUEUE)),
+            "buckets" => return flag.default_values(self.named(BUCKET)),
             _ => {}
         }
         let is_of = |(variable, _): &&(&str, &str)| flag.get_env() == Some(OsStr::new(variable));
@@ -85,6 +93,14 @@ impl Outputs {
             Some(value) => flag.required(false).default_value(&*value.clone().leak()),
             None => flag,
         }
+    }
+
+    /// All queues or buckets, as [`Named`] has them.
+    fn named(&self, what: &str) -> Vec<&'static str> {
+        let all = self.values.iter();
+        let all = all.filter_map(|(output, value)| Some((output.strip_suffix(what)?, value)));
+        // A command is made once and lives as long as the program.
+        all.map(|(name, value)| &*format!("{name}={value}").leak()).collect()
     }
 
     fn queue(&self, text: &str) -> Result<String, String> {
@@ -109,6 +125,24 @@ impl Outputs {
                 Err(format!("stack {stack} has these: {}", names.join(", ")))
             }
         }
+    }
+}
+
+/// A queue or a bucket with a name for people: `NAME=URL` or `FUNCTION=BUCKET`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    /// The URL of the queue, or the bucket.
+    pub(crate) at: String,
+}
+
+impl FromStr for Named {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let both = text.split_once('=').filter(|(name, at)| !name.is_empty() && !at.is_empty());
+        let (name, at) = both.ok_or("write a name, =, and the queue's URL or the bucket's name")?;
+        Ok(Self { name: name.to_owned(), at: at.to_owned() })
     }
 }
 

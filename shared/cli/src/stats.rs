@@ -11,7 +11,7 @@ use ringfence::rfc3339;
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 
-use crate::commands::{CommandLine, CommandLines, LINES_MAX};
+use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
 
 /// Parts into which the time is cut for the heat map.
 const PARTS: usize = 24;
@@ -133,6 +133,13 @@ impl Stats {
     }
 }
 
+impl OfSlice {
+    /// So many of all commands, for each of them.
+    pub(crate) fn each(&self, of_all: f64) -> f64 {
+        of_all / self.commands.max(1) as f64
+    }
+}
+
 impl OfBoundary {
     /// Its row of the heat map.
     pub(crate) fn row(&self) -> String {
@@ -153,7 +160,6 @@ impl fmt::Display for Stats {
             writeln!(f, "There were more; these are the first {LINES_MAX} that were read.")?;
         }
         for (slice, of) in &self.slices {
-            let each = |units: f64| units / of.commands.max(1) as f64;
             writeln!(
                 f,
                 "{slice}: {} commands, {} rejected, {} failed, {} conflicts, {:.2} read and {:.2} write units each, \
@@ -162,8 +168,8 @@ impl fmt::Display for Stats {
                 of.rejected,
                 of.failed,
                 of.conflicts,
-                each(of.read_units),
-                each(of.write_units),
+                of.each(of.read_units),
+                of.each(of.write_units),
                 of.longest_ms,
             )?;
         }
@@ -180,11 +186,7 @@ impl fmt::Display for Stats {
 
 pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { since, commands, json } = arguments;
-    ensure!(
-        commands.are_known(),
-        "the functions' command lines are in their logs: name the log group with --log-group or --stack, or the folder \
-         of a stack on this machine with --logs"
-    );
+    ensure!(commands.are_known(), UNKNOWN);
     let stats = Stats::read(commands, *since).await?;
     match json {
         true => println!("{}", serde_json::to_string(&stats)?),
@@ -193,7 +195,8 @@ pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn since(text: &str) -> Result<Duration, String> {
+/// A time such as 15m.
+pub(crate) fn since(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: give a number and s, m, h or d, such as 15m");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {

@@ -1,13 +1,14 @@
 //! Flags that say where the logs, the index and the views are.
 
 use anyhow::{Context, Result};
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence::Catalog;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_dynamo::{Clock, client_at};
+use ringfence_dynamo::{Clock, client_at, client_of};
 use ringfence_feed::{Index, Log, Logs};
 
 use crate::layout::Layout;
@@ -25,6 +26,11 @@ impl Dynamo {
     /// A client for it, with the Region and the credentials of the environment.
     pub async fn client(&self) -> Client {
         client_at(self.endpoint_url.as_deref()).await
+    }
+
+    /// A client for it, with the Region and the credentials of a configuration.
+    pub(crate) fn client_of(&self, config: &SdkConfig) -> Client {
+        client_of(config, self.endpoint_url.as_deref())
     }
 }
 
@@ -65,9 +71,9 @@ pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
 pub(crate) struct LogTables {
     /// The table of the DCB log, if the stack has one.
     #[arg(long, env = "EVENT_TABLE", value_parser = name)]
-    table: Option<String>,
+    pub(crate) table: Option<String>,
     #[command(flatten)]
-    streams: StreamTables,
+    pub(crate) streams: StreamTables,
 }
 
 /// The logs of a stack, to be read, as far as their tables are named.

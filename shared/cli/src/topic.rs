@@ -6,16 +6,17 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use aws_config::SdkConfig;
 use futures::future::join;
-use ringfence_dynamo::{Retry, sdk_config};
+use ringfence_dynamo::Retry;
 use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
 
 /// How often a call is sent at most: half a minute in all, after which a person should look.
 const SENDS_MAX: u32 = 30;
 
 /// The bus of this name.
-pub(crate) async fn topic(bus: &str) -> Topic {
-    Topic::new(aws_sdk_eventbridge::Client::new(&sdk_config().await), bus.to_owned())
+pub(crate) fn topic(config: &SdkConfig, bus: &str) -> Topic {
+    Topic::new(aws_sdk_eventbridge::Client::new(config), bus.to_owned())
 }
 
 /// Entries that the bus refuses for good, by their place among those sent, and why.

@@ -1,12 +1,14 @@
 //! `ringfence replay view`.
 
+use std::fmt::{self, Formatter};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use ringfence_dynamo::Clock;
-use ringfence_views::{Definition, Projector, Step};
+use ringfence_feed::Checkpoint;
+use ringfence_views::{Definition, Generation, Projector, Step};
 use serde_json::json;
 
 use crate::progress;
@@ -47,58 +49,89 @@ pub(crate) fn definition(name: &str) -> Result<Definition, String> {
     found.ok_or_else(|| format!("the views are {}", names.join(", ")))
 }
 
-pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
-    let index = arguments.index.index(client.clone());
-    let end = index.end().await?;
-    let table = &arguments.views.view_table;
-    let projector = Projector::new(client, index, table, Clock::system());
-    let view = &arguments.view;
+/// The end of a rebuild.
+pub(crate) struct Rebuilt {
+    view: &'static str,
+    /// The generation that is served.
+    live: Generation,
+    /// Whether it is the one that was built; if not, an earlier rebuild was only finished.
+    is_new: bool,
+    /// How many of its rows are parked.
+    pub(crate) parked: u64,
+}
+
+impl fmt::Display for Rebuilt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { view, live, is_new, .. } = self;
+        match is_new {
+            true => write!(f, "{view}: generation {live} is served"),
+            false => write!(
+                f,
+                "{view}: an earlier rebuild is finished, and its generation {live} is served; to build the view \
+                 anew, run this again"
+            ),
+        }
+    }
+}
+
+/// Rebuilds a view; with `anew` it first gives up the rows of an unfinished rebuild. It tells in words how far it is
+/// on its way to `end`, the end of the index.
+pub(crate) async fn run(
+    projector: &Projector,
+    end: Checkpoint,
+    view: &Definition,
+    anew: bool,
+    told: &(dyn Fn(String) + Send + Sync),
+) -> Result<Rebuilt> {
+    let name = view.name;
     let flipped = AtomicBool::new(false);
     let told = |step| match step {
-        Step::Built(generation, at) => progress::show(format_args!(
-            "{} generation {generation}: at checkpoint {at} of about {end}",
-            view.name
-        )),
+        Step::Built(generation, at) => {
+            told(format!("{name} generation {generation}: at checkpoint {at} of about {end}"));
+        }
         Step::Flipped(generation) => {
             flipped.store(true, Relaxed);
-            progress::show(format_args!("{} generation {generation} is served", view.name));
+            told(format!("{name} generation {generation} is served"));
         }
-        Step::Deleted(generation, rows) => progress::show(format_args!(
-            "{} generation {generation}: {rows} old rows deleted",
-            view.name
-        )),
+        Step::Deleted(generation, rows) => {
+            told(format!("{name} generation {generation}: {rows} old rows deleted"));
+        }
     };
-    if arguments.anew {
+    if anew {
         projector.abandon(view, &told).await?;
     }
     let rebuild = || async {
         let rebuilt = projector.rebuild(view, &told).await;
-        rebuilt.context("run the same command without --anew to go on from there")
+        rebuilt.context("to go on from there, rebuild the view again, and not anew")
     };
-    let mut generation = rebuild().await?;
-    if arguments.anew && !flipped.load(Relaxed) {
+    let mut live = rebuild().await?;
+    if anew && !flipped.load(Relaxed) {
         // This only finished an earlier rebuild.
-        generation = rebuild().await?;
+        live = rebuild().await?;
     }
-    progress::clear();
     let parked = projector.register(view).await?.parked;
-    if arguments.json {
-        let (view, live, rebuilt) = (view.name, generation.0, flipped.into_inner());
-        let document = json!({ "view": view, "live": live, "rebuilt": rebuilt, "parked": parked });
-        println!("{document}");
-    } else if !flipped.into_inner() {
-        println!(
-            "{}: an earlier rebuild is finished, and its generation {generation} is served; \
-             to build the view anew, run this again",
-            view.name
-        );
-    } else {
-        println!("{}: generation {generation} is served", view.name);
+    Ok(Rebuilt { view: name, live, is_new: flipped.into_inner(), parked })
+}
+
+pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { index, views, dynamo, view, anew, json } = arguments;
+    let client = dynamo.client().await;
+    let index = index.index(client.clone());
+    let end = index.end().await?;
+    let projector = Projector::new(client, index, &views.view_table, Clock::system());
+    let rebuilt = run(&projector, end, view, *anew, &|told| progress::show(told)).await?;
+    progress::clear();
+    let Rebuilt { view, live, is_new, parked } = &rebuilt;
+    match json {
+        true => println!(
+            "{}",
+            json!({ "view": view, "live": live.0, "rebuilt": is_new, "parked": parked })
+        ),
+        false => println!("{rebuilt}"),
     }
-    if parked == 0 {
+    if *parked == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{parked} rows are parked: see `ringfence parked show {}`", view.name);
+    eprintln!("{parked} rows are parked: see `ringfence parked show {view}`");
     Ok(ExitCode::FAILURE)
 }

@@ -1,6 +1,6 @@
 //! The command: `demo` walks through the stack and ends, `up` stays.
 
-use std::{env, fs, net::SocketAddr, path::Path, process::ExitCode};
+use std::{collections::BTreeMap, env, fs, net::SocketAddr, path::Path, process::ExitCode};
 
 use anyhow::Result;
 use axum::Router;
@@ -40,7 +40,7 @@ enum Command {
 }
 
 /// Makes the console of a stack, as [`Stack::serve_console`] has it.
-type Console = fn(Variables, SocketAddr, Router) -> Result<Router>;
+type Console = fn(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.
@@ -115,7 +115,9 @@ async fn carry_out(
 }
 
 fn describe(stack: &Stack, console: &str, files: &Files) {
-    println!("\nConsole     {console} (pages for a browser: events, what caused what, trouble)");
+    println!(
+        "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
+    );
     println!("HTTP API    {}", stack.api());
     let mut routes: Vec<_> = stack.routes().iter().map(|r| (&r.path, &r.method)).collect();
     routes.sort();

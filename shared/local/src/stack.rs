@@ -249,14 +249,15 @@ impl Stack {
         self.functions.invoke(function, payload).await
     }
 
-    /// Serves the console that `make` makes from the variables of a shell, the address at which it is served, and
-    /// what its page of trouble asks for, below `/trouble/`; its URL. The API's path `/` leads there, unless the template has a route of that path.
+    /// Serves the console that `make` makes from the variables of a shell, the stack's outputs, the address at which
+    /// it is served, and what its page of trouble asks for, below `/trouble/`; its URL. The API's path `/` leads
+    /// there, unless the template has a route of that path.
     ///
     /// # Errors
     /// The console can't be made, or there is one already.
     pub async fn serve_console(
         &mut self,
-        make: impl FnOnce(Variables, SocketAddr, Router) -> Result<Router>,
+        make: impl FnOnce(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>,
     ) -> Result<String> {
         let listener = port::listen(0).await?;
         let address = listener.local_addr()?;
@@ -265,16 +266,17 @@ impl Stack {
         set.ok().context("this stack has a console already")?;
         let trouble = trouble::router(Trouble {
             notices: self.notices.clone(),
-            queues: self.queues.clone(),
-            buckets: self.buckets.clone(),
             routes: self.model.routes.clone(),
             api: self.api.clone(),
-            services: self.services.clone(),
         });
         let common = common_environment(self.dynamo.endpoint(), &self.services);
         let variables =
             environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
-        serve(&mut self.tasks, listener, make(variables, address, trouble)?);
+        serve(
+            &mut self.tasks,
+            listener,
+            make(variables, self.model.outputs.clone(), address, trouble)?,
+        );
         Ok(url)
     }
 

@@ -1,7 +1,6 @@
-//! What the console's page of trouble asks for: failures of which no caller learns, what is kept in queues and buckets,
-//! and the routes.
+//! What the console's page of trouble asks for: failures of which no caller learns, and the routes.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -17,9 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
-    buckets::Buckets,
     notices::{Notice, Notices},
-    queues::Queues,
     template::Route,
 };
 
@@ -27,37 +24,18 @@ use crate::{
 pub(crate) struct Trouble {
     /// The notices of what happens.
     pub(crate) notices: Notices,
-    /// The queues.
-    pub(crate) queues: Queues,
-    /// The buckets.
-    pub(crate) buckets: Buckets,
     /// The API's routes.
     pub(crate) routes: Vec<Route>,
     /// The API's URL.
     pub(crate) api: String,
-    /// The URL at which objects of buckets can be read.
-    pub(crate) services: String,
 }
 
 /// The paths below `/trouble`.
 pub(crate) fn router(trouble: Trouble) -> Router {
     Router::new()
-        .route("/trouble/kept", get(kept))
         .route("/trouble/routes", get(routes))
         .route("/trouble/notices", get(notices))
         .with_state(Arc::new(trouble))
-}
-
-/// The messages of every queue, and the URLs of the objects of every bucket that can be read.
-async fn kept(State(trouble): State<Arc<Trouble>>) -> Json<Value> {
-    let Trouble { queues, buckets, services, .. } = &*trouble;
-    let urls = |bucket: &String| {
-        let objects = buckets.list(bucket).unwrap_or_default().into_iter();
-        let urls = objects.map(|object| format!("{services}/{bucket}/{}", object.key));
-        (bucket.clone(), urls.collect::<Vec<_>>())
-    };
-    let buckets: BTreeMap<_, _> = buckets.names().iter().map(urls).collect();
-    Json(json!({ "queues": queues.messages(), "buckets": buckets }))
 }
 
 async fn routes(State(trouble): State<Arc<Trouble>>) -> Json<Value> {

@@ -29,6 +29,7 @@ mod read;
 mod rebuild;
 mod registry;
 mod row;
+mod standing;
 mod view;
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
@@ -40,4 +41,5 @@ pub use read::{LIST_DEFAULT, LIST_MAX, ListPage, Listed, Order, Read, Shown, Vie
 pub use rebuild::Step;
 pub use registry::{Generation, Registered};
 pub use row::{Content, ID_BYTES_MAX, ROW_BYTES_MAX};
+pub use standing::Standing;
 pub use view::{Definition, View, fold};

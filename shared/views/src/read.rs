@@ -27,9 +27,9 @@ const WAITS_GROWING: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct ViewReader {
     views: Vec<&'static str>,
-    index: Index,
-    checkpoints: Checkpoints,
-    table: ViewTable,
+    pub(crate) index: Index,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) table: ViewTable,
 }
 
 /// An event that an answer has to show, and how long to wait for it.

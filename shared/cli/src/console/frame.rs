@@ -1,28 +1,74 @@
 //! What all pages have: head, navigation, what the page cost, links, and the page of an error.
 
+use std::iter::Sum;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ringfence_dynamo::Meter;
+use ringfence_dynamo::{Meter, Units};
 use ringfence_feed::FeedError;
+use ringfence_views::ViewError;
 
 use crate::console::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 3] =
-    [("/events", "Events"), ("/slices", "Slices"), ("/boundary", "Boundary")];
+const PAGES: [(&str, &str); 5] = [
+    ("/events", "Events"),
+    ("/slices", "Slices"),
+    ("/boundary", "Boundary"),
+    ("/views", "Views"),
+    ("/health", "Health"),
+];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
-/// A page below `here`, one of the navigation. `meter` knows what it cost, if it read anything.
+/// What a page has asked of DynamoDB, as far as it is known.
+#[derive(Default)]
+pub(crate) struct Cost {
+    requests: u32,
+    units: Units,
+}
+
+impl From<&Meter> for Cost {
+    fn from(meter: &Meter) -> Self {
+        let usage = meter.snapshot();
+        Self { requests: usage.reads + usage.writes, units: usage.total() }
+    }
+}
+
+impl From<Option<&Meter>> for Cost {
+    fn from(meter: Option<&Meter>) -> Self {
+        meter.map(Self::from).unwrap_or_default()
+    }
+}
+
+impl<'a, const N: usize> From<[&'a Meter; N]> for Cost {
+    fn from(meters: [&'a Meter; N]) -> Self {
+        meters.into_iter().map(Self::from).sum()
+    }
+}
+
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, cost| Self {
+            requests: sum.requests + cost.requests,
+            units: Units {
+                read: sum.units.read + cost.units.read,
+                write: sum.units.write + cost.units.write,
+            },
+        })
+    }
+}
+
+/// A page below `here`, one of the navigation.
 pub(crate) fn page(
     site: &Site,
     here: &str,
     title: &str,
-    meter: Option<&Meter>,
+    cost: impl Into<Cost>,
     main: &Markup,
 ) -> Markup {
-    let cost = meter.map(cost).unwrap_or_default();
+    let cost = said(&cost.into());
     let trouble = site.has_trouble.then_some(&TROUBLE);
     let nav = html! {
         nav aria-label="Pages" {
@@ -57,11 +103,8 @@ fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
     }
 }
 
-fn cost(meter: &Meter) -> String {
-    let usage = meter.snapshot();
-    let requests = usage.reads + usage.writes;
-    let plural = if requests == 1 { "" } else { "s" };
-    let units = usage.total();
+fn said(Cost { requests, units }: &Cost) -> String {
+    let plural = if *requests == 1 { "" } else { "s" };
     let written = match units.write > 0.0 {
         true => format!(" and {} write units", units.write),
         false => String::new(),
@@ -85,6 +128,12 @@ pub(crate) fn url<'a>(
     let given = parameters.into_iter().filter(|(_, value)| !value.is_empty());
     let given: Vec<_> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     if given.is_empty() { path.to_owned() } else { format!("{path}?{}", given.join("&")) }
+}
+
+/// The value of a parameter or a field, unless it is empty.
+pub(crate) fn given<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = parameters.iter().find(|(parameter, _)| parameter == name);
+    found.map(|(_, value)| &**value).filter(|value| !value.is_empty())
 }
 
 /// The boundary of a tag.
@@ -122,8 +171,26 @@ impl Problem {
 
 impl From<FeedError> for Problem {
     fn from(error: FeedError) -> Self {
-        let message = format!("The index can't be read: {:#}", anyhow::Error::from(error));
-        Self { status: StatusCode::BAD_GATEWAY, message }
+        anyhow::Error::from(error).context("The index can't be read").into()
+    }
+}
+
+impl From<ViewError> for Problem {
+    fn from(error: ViewError) -> Self {
+        anyhow::Error::from(error).context("The view can't be read").into()
+    }
+}
+
+/// What the page reads from does not answer as it should.
+impl From<anyhow::Error> for Problem {
+    fn from(error: anyhow::Error) -> Self {
+        Self { status: StatusCode::BAD_GATEWAY, message: format!("{error:#}") }
+    }
+}
+
+impl Render for Problem {
+    fn render(&self) -> Markup {
+        self.message.render()
     }
 }
 

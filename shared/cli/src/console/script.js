@@ -32,19 +32,6 @@ const trouble = list => {
   json("/trouble/routes").then(routes => {
     for (const route of routes) add(add(of("routes"), "li"), "code", route);
   });
-  const kept = async () => {
-    const { queues, buckets } = await json("/trouble/kept");
-    const found = document.createElement("ul");
-    for (const [queue, messages] of Object.entries(queues))
-      for (const { Body, MessageAttributes } of messages)
-        add(add(found, "li", `${queue}: ${MessageAttributes?.TARGET_ARN?.StringValue ?? ""} `), "code", Body);
-    for (const urls of Object.values(buckets))
-      for (const url of urls) add(add(found, "li"), "a", url).href = url;
-    if (!found.children.length) add(found, "li", "Nothing, as expected.");
-    of("kept").replaceChildren(...found.children);
-  };
-  const keep = () => kept().catch(() => {}).finally(() => setTimeout(keep, 2000));
-  keep();
   const notices = new EventSource("/trouble/notices");
   // After a broken connection the latest notices come again.
   notices.onopen = () => list.replaceChildren();

@@ -11,10 +11,11 @@ use crate::console::site::Site;
 
 pub(crate) async fn page(State(site): State<Arc<Site>>) -> Markup {
     let main = html! {
-        p { "Failures of which no caller learns: functions that fail or give no answer. Their logs say why." }
+        p {
+            "Failures of which no caller learns: functions that fail or give no answer. Their logs say why. "
+            a href="/health" { "Health" } " has the letters of them."
+        }
         ul #trouble role="log" {}
-        h2 { "Kept: dead letters and failed batches" }
-        ul #kept {}
         h2 { "Routes of the HTTP API" }
         ul #routes {}
     };

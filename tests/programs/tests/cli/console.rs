@@ -1,5 +1,5 @@
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
@@ -10,7 +10,7 @@ use ringfence_programs::shop::ProductAdded;
 use crate::world::{World, demand};
 
 /// The command's console, and a browser that has its cookie.
-struct Console {
+pub(crate) struct Console {
     process: Child,
     client: Client,
     origin: String,
@@ -25,8 +25,18 @@ impl Drop for Console {
 }
 
 impl Console {
-    async fn start(world: &World, more: &[&str]) -> Self {
+    pub(crate) async fn start(world: &World, more: &[&str]) -> Self {
+        Self::start_with(world, more, |_| {}).await
+    }
+
+    /// With an environment that is changed first.
+    pub(crate) async fn start_with(
+        world: &World,
+        more: &[&str],
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut command = world.command(&[&["console"], more].concat());
+        change(&mut command);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
@@ -39,13 +49,13 @@ impl Console {
         Self { process, client, origin, cookie }
     }
 
-    async fn get(&self, path: &str) -> Response {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         let request = self.client.get(format!("{}{path}", self.origin));
         request.header(COOKIE, &self.cookie).send().await.unwrap()
     }
 
     /// The page at this path.
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;
         let status = answer.status();
         let page = answer.text().await.unwrap();
@@ -53,8 +63,15 @@ impl Console {
         page
     }
 
+    /// The answer to a form with these fields.
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+        let request = self.client.post(format!("{}{path}", self.origin));
+        let request = request.header(COOKIE, &self.cookie).header("origin", &self.origin);
+        request.form(fields).send().await.unwrap()
+    }
+
     /// The page that refuses this path, and its status.
-    async fn refused(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn refused(&self, path: &str) -> (u16, String) {
         let answer = self.get(path).await;
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
@@ -67,7 +84,7 @@ fn listed(page: &str) -> Vec<u64> {
 }
 
 /// The link with this text.
-fn link(page: &str, text: &str) -> Option<String> {
+pub(crate) fn link(page: &str, text: &str) -> Option<String> {
     let (before, _) = page.split_once(&format!(">{text}</a>"))?;
     let (_, tag) = before.rsplit_once("<a ")?;
     let (_, rest) = tag.split_once("href=\"")?;

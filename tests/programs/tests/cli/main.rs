@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod console;
+mod console_health;
+mod console_views;
 mod feed;
 mod fences;
 mod flags;

@@ -1,0 +1,47 @@
+//! How far a view is, for people.
+
+use ringfence_dynamo::Meter;
+use ringfence_feed::Reader;
+
+use crate::read::ViewReader;
+use crate::row::partition;
+use crate::{Generation, Registered, ViewError};
+
+/// The generations of a view, and the readers that fold them.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The generations.
+    pub registered: Registered,
+    /// The reader of the generation that is served; `None` before its first checkpoint.
+    pub served: Option<Reader>,
+    /// The reader of the generation that is being built.
+    pub built: Option<Reader>,
+}
+
+impl ViewReader {
+    /// How far a view is; `None` if no projector has run it yet. Its reads are strong.
+    ///
+    /// # Errors
+    /// As [`ViewReader::row`].
+    pub async fn standing(&self, view: &str) -> Result<Option<Standing>, ViewError> {
+        let Some(registered) = self.table.registered(view, true).await? else { return Ok(None) };
+        let served = self.reader(view, Some(registered.live)).await?;
+        let built = self.reader(view, registered.building).await?;
+        Ok(Some(Standing { registered, served, built }))
+    }
+
+    async fn reader(
+        &self,
+        view: &str,
+        generation: Option<Generation>,
+    ) -> Result<Option<Reader>, ViewError> {
+        let Some(generation) = generation else { return Ok(None) };
+        Ok(self.checkpoints.reader(&partition(view, generation)).await?)
+    }
+
+    /// What its requests cost so far: of the index, of the checkpoints, and of rows and generations.
+    #[must_use]
+    pub fn meters(&self) -> [&Meter; 3] {
+        [self.index.meter(), self.checkpoints.meter(), self.table.0.meter()]
+    }
+}
