@@ -49,7 +49,7 @@ pub(crate) async fn page(
 ) -> Result<Markup, Problem> {
     let filter = Filter::of(Form::of(&parameters))?;
     let given = |name: &str| Some(&*parameters.iter().find(|(it, _)| it == name)?.1);
-    let limit = given("limit").map_or(Ok(LIMIT), |text| limit(text))?;
+    let limit = given("limit").map_or(Ok(LIMIT), limit)?;
     let index = site.index();
     let end = index.end().await?;
     let before = match given("before") {
@@ -96,9 +96,10 @@ fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
         true => format!("back to checkpoint {}", found.reached),
         false => "back to the first".to_owned(),
     };
+    let plural = if looked_at == 1 { "" } else { "s" };
     match is_all {
-        true => format!("{shown} events, {to}."),
-        false => format!("{shown} of {looked_at} events, {to}."),
+        true => format!("{shown} event{plural}, {to}."),
+        false => format!("{shown} of {looked_at} event{plural}, {to}."),
     }
 }
 

@@ -155,23 +155,39 @@ pub(crate) fn slice_url(slice: &str) -> String {
 pub(crate) struct Problem {
     status: StatusCode,
     message: String,
+    /// Where to go on, with its text.
+    further: (String, &'static str),
 }
 
 impl Problem {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let further = ("/events".to_owned(), "The newest events");
+        Self { status, message: message.into(), further }
+    }
+
     /// The request can't be understood; the message names the parameter and what it takes.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
+        Self::new(StatusCode::BAD_REQUEST, message)
     }
 
     /// There is no such thing.
     pub(crate) fn nothing(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into() }
+        Self::new(StatusCode::NOT_FOUND, message)
     }
 }
 
 impl From<FeedError> for Problem {
     fn from(error: FeedError) -> Self {
-        anyhow::Error::from(error).context("The index can't be read").into()
+        let unreadable = match &error {
+            FeedError::Undecodable { before, .. } => Some(before.to_string()),
+            _ => None,
+        };
+        let message = format!("The index can't be read: {:#}.", anyhow::Error::from(error));
+        let mut problem = Self::new(StatusCode::BAD_GATEWAY, message);
+        if let Some(before) = unreadable {
+            problem.further = (url("/events", [("before", &*before)]), "The events before it");
+        }
+        problem
     }
 }
 
@@ -184,7 +200,7 @@ impl From<ViewError> for Problem {
 /// What the page reads from does not answer as it should.
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Self {
-        Self { status: StatusCode::BAD_GATEWAY, message: format!("{error:#}") }
+        Self::new(StatusCode::BAD_GATEWAY, format!("{error:#}."))
     }
 }
 
@@ -199,7 +215,7 @@ impl IntoResponse for Problem {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let main = html! {
             p role="alert" { (self.message) }
-            p { a href="/events" { "The newest events" } }
+            p { a href=(self.further.0) { (self.further.1) } }
         };
         (self.status, document(title, &html! {}, &main, &html! {})).into_response()
     }

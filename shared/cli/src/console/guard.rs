@@ -32,6 +32,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 const WRONG_TOKEN: &str = "This request has no token, or a wrong one. Open the address that `ringfence console` has \
                            printed; it has the token.\n";
+const NOT_A_PAGE: &str = "Only pages of this console can change the stack.\n";
 const READS_ONLY: &str = "This console only reads. To change the stack, start it with --write.\n";
 
 /// What each request is compared with.
@@ -53,37 +54,30 @@ impl Guard {
     }
 
     /// The answer in place of the page's, if there is one.
-    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Response> {
+    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let host = text(HOST).unwrap_or_default();
         let port = self.port;
         if host != format!("127.0.0.1:{port}") && host != format!("localhost:{port}") {
             let why =
                 format!("This console is at http://127.0.0.1:{port}/, and not at {host:?}.\n");
-            return Err((StatusCode::MISDIRECTED_REQUEST, why).into_response());
+            return Some((StatusCode::MISDIRECTED_REQUEST, why).into_response());
         }
-        if let Some(token) = &self.token {
-            self.check_token(token, host, uri, headers)?;
+        let unknown = self.token.as_ref().and_then(|token| self.ask(token, host, uri, headers));
+        if unknown.is_some() || [Method::GET, Method::HEAD].contains(method) {
+            return unknown;
         }
-        let reads = [Method::GET, Method::HEAD].contains(method);
-        if !reads && text(ORIGIN) != Some(&*format!("http://{host}")) {
-            let why = "Only pages of this console can change the stack.\n";
-            return Err((StatusCode::FORBIDDEN, why).into_response());
-        }
-        if !reads && !self.may_write {
-            return Err((StatusCode::FORBIDDEN, READS_ONLY).into_response());
-        }
-        Ok(())
+        let why = match text(ORIGIN) == Some(&*format!("http://{host}")) {
+            false => NOT_A_PAGE,
+            true if !self.may_write => READS_ONLY,
+            true => return None,
+        };
+        Some((StatusCode::FORBIDDEN, why).into_response())
     }
 
-    /// A request with the token in its URL is sent on to the same URL without it, with a cookie that has the token.
-    fn check_token(
-        &self,
-        token: &str,
-        host: &str,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<(), Response> {
+    /// The answer to who has no cookie with the token. A request with the token in its URL is sent on to the same URL
+    /// without it, with such a cookie.
+    fn ask(&self, token: &str, host: &str, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         // Cookies of a host go to all its ports.
         let name = format!("ringfence-{}", self.port);
         let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
@@ -91,20 +85,20 @@ impl Guard {
         let of_cookie =
             |cookie: &str| Some(cookie.strip_prefix(&name)?.strip_prefix('=')?.to_owned());
         if cookies.any(|cookie| of_cookie(cookie).is_some_and(|given| same(&given, token))) {
-            return Ok(());
+            return None;
         }
         let parameters = uri.query().unwrap_or_default().split('&');
         let (given, others): (Vec<_>, Vec<_>) =
             parameters.partition(|parameter| parameter.starts_with("token="));
         let given = given.first().and_then(|given| given.strip_prefix("token="));
         if !given.is_some_and(|given| same(given, token)) {
-            return Err((StatusCode::UNAUTHORIZED, WRONG_TOKEN).into_response());
+            return Some((StatusCode::UNAUTHORIZED, WRONG_TOKEN).into_response());
         }
         let query = others.join("&");
         let query = if query.is_empty() { query } else { format!("?{query}") };
         let location = format!("http://{host}{}{query}", uri.path());
         let cookie = format!("{name}={token}; HttpOnly; SameSite=Strict; Path=/");
-        Err((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, location)]).into_response())
+        Some((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, location)]).into_response())
     }
 }
 
@@ -117,8 +111,8 @@ fn same(given: &str, token: &str) -> bool {
 async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let answer = guard.answer(request.method(), request.uri(), request.headers());
     let mut response = match answer {
-        Ok(()) => next.run(request).await,
-        Err(response) => response,
+        None => next.run(request).await,
+        Some(answer) => answer,
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

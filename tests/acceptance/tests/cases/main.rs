@@ -20,6 +20,27 @@ async fn the_cases_of_every_slice_hold_and_a_role_allows_what_its_slices_need_an
 }
 
 #[test]
+fn the_list_says_which_types_each_slice_reads_and_writes() {
+    let stack = stack::stack();
+    let known = stack.event_types();
+    for (context, slice) in stack.slices() {
+        let types = || slice.reads.iter().chain(&slice.writes);
+        assert!(types().all(|name| known.contains(&**name)), "{}/{}", context.name, slice.name);
+        assert!(!slice.writes.is_empty(), "{}/{} writes nothing", context.name, slice.name);
+    }
+    let of = |name| stack.slices().find(|(_, slice)| slice.name == name).unwrap();
+    let (_, subscribe) = of("subscribe-student");
+    let course = ["CourseCapacityChanged", "CourseDefined"];
+    let student = ["StudentSubscribed", "StudentUnsubscribed"];
+    let mut reads = subscribe.reads.clone();
+    reads.sort();
+    assert_eq!(reads, [course, student].concat());
+    assert_eq!(subscribe.writes, ["StudentSubscribed"]);
+    let (carts, check_out) = of("check-out");
+    assert_eq!(check_out.writes, carts.event_types, "any of its stream");
+}
+
+#[test]
 fn every_slice_names_the_field_and_its_limit() {
     check_bad_input::<Shop>();
 }

@@ -237,7 +237,7 @@ async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
         assert!(flow.contains(&format!("/events/{here}\" aria-current")), "{flow}");
     }
     let page = console.page("/events/3?around=1").await;
-    assert!(page.contains("caused by productId:p1/1, which was not looked at"), "{page}");
+    assert!(page.contains("caused by productId:p1/1, which is not shown above it"), "{page}");
     assert!(page.contains("1 events before and after this one were looked at"), "{page}");
     assert_eq!(link(&page, "Look further").unwrap(), "/events/3?around=10000");
 }
