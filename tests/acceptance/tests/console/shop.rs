@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest wait for the index.
-const INDEXED_MAX: Duration = Duration::from_secs(120);
+const INDEXED_MAX: Duration = Duration::from_secs(600);
 /// Events of one append.
 const TOGETHER: usize = 99;
 
