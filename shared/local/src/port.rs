@@ -15,6 +15,7 @@ use axum::{
     middleware::map_response,
     response::Response,
 };
+use reqwest::redirect::Policy;
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 
@@ -74,7 +75,9 @@ pub(crate) fn named(api: Router, root: &Path) -> Router {
 }
 
 async fn occupant(address: SocketAddr) -> String {
-    let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build();
+    // The path `/` of a stack leads to its console, which is not at this port.
+    let client = reqwest::Client::builder().no_proxy().redirect(Policy::none());
+    let client = client.timeout(ANSWER_WAIT_MAX).build();
     let answer = match client {
         Ok(client) => client.get(format!("http://{address}/")).send().await.ok(),
         Err(_) => None,
@@ -92,6 +95,8 @@ async fn occupant(address: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::{response::Redirect, routing::get};
+
     use super::*;
 
     async fn taken() -> (TcpListener, u16) {
@@ -113,7 +118,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_names_the_process_and_the_workspace_of_its_stack() {
-        let refusal = refusal_beside(named(Router::new(), Path::new("/srv/shop"))).await;
+        let elsewhere = get(async || Redirect::to("http://127.0.0.1:9/"));
+        let api = Router::new().route("/", elsewhere);
+        let refusal = refusal_beside(named(api, Path::new("/srv/shop"))).await;
         let name = format!("ringfence-local (process {}, /srv/shop)", process::id());
         assert!(refusal.contains(&name), "{refusal}");
         assert!(refusal.contains("cargo local --port 0"), "{refusal}");

@@ -320,7 +320,7 @@ fn to_console(console: Arc<OnceLock<String>>) -> Router {
         Some(url) => Redirect::to(url).into_response(),
         None => api::not_found().await,
     };
-    Router::new().route("/", get(lead))
+    Router::new().route("/", get(lead).fallback(api::not_found))
 }
 
 /// Region, endpoints and credentials, the same for every function.
