@@ -117,6 +117,23 @@ async fn read(
     limit: usize,
     now_ms: u64,
 ) -> Result<Result<Value, Problem>, ViewError> {
+    let standing = standing(reader, project).await?;
+    Ok(standing.map(|(exists, features)| {
+        let status = crate::status(exists, &features, now_ms);
+        let mut items = ready(&features, now_ms);
+        items.truncate(limit);
+        json!({ "status": status, "items": items })
+    }))
+}
+
+/// Whether a project has begun, and the rows of its features.
+///
+/// # Errors
+/// The views can't be read. The inner error is the caller's answer if a view is being built.
+pub async fn standing(
+    reader: &ViewReader,
+    project: &ProjectId,
+) -> Result<Result<(bool, Features), Problem>, ViewError> {
     let known = reader.row(ProjectStatus::NAME, &project.to_string(), None).await?;
     let known = match found(ProjectStatus::NAME, None, known) {
         Ok(known) => known.and_then(|shown| row::<StatusRow>(shown.content)),
@@ -139,10 +156,7 @@ async fn read(
             break;
         }
     }
-    let status = crate::status(exists, &features, now_ms);
-    let mut items = ready(&features, now_ms);
-    items.truncate(limit);
-    Ok(Ok(json!({ "status": status, "items": items })))
+    Ok(Ok((exists, features)))
 }
 
 /// The row, unless it is parked or of another version of the view: what depends on it is not ready then.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -22,7 +21,7 @@ use crate::explain::Shape;
 use crate::tables::{Dynamo, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
-const CONFLICTS_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+const CONFLICTS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
 /// Most conflicts that are shown.
 const CONFLICTS_MAX: usize = 20;
 
@@ -218,8 +217,8 @@ async fn conflicts(
     commands: &CommandLines,
     boundaries: &BTreeMap<String, Reach>,
 ) -> Result<Vec<Met>> {
-    let within = CONFLICTS_WITHIN.as_millis() as u64;
-    let lines = commands.since(Clock::system().now_ms().saturating_sub(within)).await?;
+    let since_ms = Clock::system().now_ms().saturating_sub(CONFLICTS_WITHIN_MS);
+    let lines = commands.since(since_ms).await?;
     let mut met = Vec::new();
     for line in lines.iter().rev() {
         let of_these = line.conflicts.iter().filter(|conflict| boundaries.contains_key(*conflict));

@@ -16,6 +16,7 @@ mod guard;
 mod health;
 mod jobs;
 mod letters;
+mod own;
 mod site;
 mod slices;
 mod trouble;
@@ -36,8 +37,11 @@ use ringfence_dynamo::{Clock, sdk_config, sdk_config_of};
 use ringfence_stack::Members;
 use tokio::net::TcpListener;
 
+use crate::Own;
 use crate::console::guard::Guard;
 use crate::console::site::{Flags, Site};
+
+pub use own::{Asked, Page};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -56,13 +60,14 @@ pub(crate) struct Arguments {
 }
 
 /// Serves the console to those who know its token, until the program ends.
-pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn serve(arguments: &Arguments, own: &'static [Page]) -> Result<ExitCode> {
     let Arguments { flags, port, write } = arguments;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
     let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
     let listener = TcpListener::bind(address).await.with_context(listening)?;
     let address = listener.local_addr()?;
-    let site = Site::new(crate::members(), flags, sdk_config().await, *write);
+    let mut site = Site::new(crate::members(), flags, sdk_config().await, *write);
+    site.own = own;
     let token = Clock::system().uuid().simple().to_string();
     println!("http://{address}/?token={token}");
     let guard = Guard::new(address.port(), Some(token), *write);
@@ -70,14 +75,14 @@ pub(crate) async fn serve(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The console of the stack on this machine that `M` lists. It is served at `address`, may change the stack, and
+/// The console of the stack on this machine that `M` lists, with the pages of `O`. It is served at `address`, may change the stack, and
 /// asks for no token, since the HTTP API beside it is as open. `variables` are those that the stack gives to a
 /// shell, with the names of its tables; its `outputs` name queues and buckets. `trouble` answers what the page
 /// `/trouble` asks for.
 ///
 /// # Errors
 /// Two contexts contradict each other, or a variable is missing.
-pub fn console<M: Members>(
+pub fn console<M: Members, O: Own>(
     variables: BTreeMap<String, String>,
     outputs: BTreeMap<String, String>,
     address: SocketAddr,
@@ -86,6 +91,7 @@ pub fn console<M: Members>(
     let flags = Flags::of_stack(&variables, outputs)?;
     let mut site = Site::new(crate::know::<M>()?, &flags, sdk_config_of(variables), true);
     site.has_trouble = true;
+    site.own = O::PAGES;
     Ok(router(site, trouble, Guard::new(address.port(), None, true)))
 }
 
@@ -112,7 +118,8 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
         .route("/health", get(health::page))
         .route("/health/{kind}/{store}/letter", get(letters::whole))
         .route("/health/{kind}/{store}/redrive", post(letters::redrive))
-        .route("/jobs/{number}", get(jobs::page));
+        .route("/jobs/{number}", get(jobs::page))
+        .merge(own::router(site.own));
     if site.has_trouble {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
     }

@@ -46,7 +46,7 @@ use crate::explain::Slices;
 use crate::readers::Readers;
 
 pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
-pub use console::console;
+pub use console::{Asked, Page, console};
 pub use import::{Imports, Recorded};
 pub use send::text;
 pub use tables::{Dynamo, EventTable, IndexTable};
@@ -128,8 +128,11 @@ enum Command<O: Own> {
     Own(O),
 }
 
-/// Commands of an application, beside those for every stack.
+/// Commands of an application, and its pages in the console, beside those for every stack.
 pub trait Own: Subcommand {
+    /// Its pages in the console.
+    const PAGES: &'static [Page] = &[];
+
     /// Does what a command line asks for; the status of the program.
     fn run(&self) -> impl Future<Output = anyhow::Result<ExitCode>>;
 }
@@ -274,7 +277,7 @@ async fn carry_out<O: Own>() -> ExitCode {
             documents::verify(arguments).boxed_local()
         }
         Command::Tail(arguments) => tail::tail(arguments).boxed_local(),
-        Command::Console(arguments) => console::serve(arguments).boxed_local(),
+        Command::Console(arguments) => console::serve(arguments, O::PAGES).boxed_local(),
         Command::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
         Command::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
         Command::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),

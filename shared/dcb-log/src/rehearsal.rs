@@ -15,9 +15,10 @@ use ringfence_dynamo::{Intent, Usage};
 
 use crate::append::rehearse;
 use crate::item::{key_of, read_type};
+use crate::layout::table_layout;
 use crate::log::DcbLog;
 use crate::transaction::{Action, Transaction};
-use crate::{record, table_layout, unchanged};
+use crate::{record, unchanged};
 
 /// A log that reads and does not write. An append is compared with the log as it is at that moment: it conflicts as
 /// it would, and otherwise counts as committed. It holds what one command is about to do.

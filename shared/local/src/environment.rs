@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::template::Function;
+use crate::workspace_root;
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";
@@ -66,7 +67,10 @@ pub(crate) fn of_shell(
     functions: &[Function],
 ) -> Variables {
     let logs = folder.join(LOGS).display().to_string();
-    let tools = [("API_URL".to_owned(), api.to_owned()), ("FUNCTION_LOGS".to_owned(), logs)];
+    let samples = workspace_root().join("events").display().to_string();
+    let tools =
+        [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
+    let tools = tools.map(|(name, value)| (name.to_owned(), value));
     let agreed = agreed(functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
     agreed.chain(tools).collect()
 }

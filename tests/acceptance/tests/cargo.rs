@@ -64,7 +64,7 @@ fn no_page_script_or_alias_selects_a_package() {
     let mut pages = vec![root.join("README.md")];
     for folder in [".cargo", ".ci", "docs", "scripts"] {
         let entries = fs::read_dir(root.join(folder)).unwrap();
-        pages.extend(entries.map(|entry| entry.unwrap().path()));
+        pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }
     for page in pages {
         for line in fs::read_to_string(&page).unwrap().lines() {

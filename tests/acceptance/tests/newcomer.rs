@@ -115,8 +115,8 @@ async fn the_template_for_sam_local_uses_the_stacks_tables_and_is_deleted_with_t
     let common = &written["Globals"]["Function"];
     assert_ne!(variable(common, "AWS_ENDPOINT_URL_SQS"), stack.services());
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let page = client.get(variable(common, "AWS_ENDPOINT_URL_SQS")).send().await.unwrap();
-    assert_eq!(page.status(), 200);
+    let got = client.get(variable(common, "AWS_ENDPOINT_URL_SQS")).send().await.unwrap();
+    assert_eq!(got.status(), 405, "the services answer, to POST alone");
     assert_ne!(variable(common, "AWS_ENDPOINT_URL_DYNAMODB"), stack.dynamo());
     let dynamo = Wire::default().client(&variable(common, "AWS_ENDPOINT_URL_DYNAMODB"));
     let tables = dynamo.list_tables().send().await.unwrap().table_names.unwrap();

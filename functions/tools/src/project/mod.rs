@@ -14,6 +14,7 @@ mod import;
 mod importer;
 mod line;
 mod outbox;
+mod page;
 mod publish;
 mod pull;
 mod push;
@@ -90,6 +91,8 @@ enum Command {
 }
 
 impl ringfence_cli::Own for Own {
+    const PAGES: &'static [ringfence_cli::Page] = &[page::PAGE];
+
     async fn run(&self) -> Result<ExitCode> {
         let Self::Project(Arguments { project, command }) = self;
         let folder = || Folder::find(project.as_ref());

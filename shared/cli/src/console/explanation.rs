@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::console::frame::{boundary_url, encoded};
-use crate::explain::{Explanation, Reading, Writing, Written};
+use crate::explain::{Explanation, Reading, Writing, Written, counted};
 
 /// Most events that a page names.
 const EVENTS_MAX: usize = 50;
@@ -62,15 +62,16 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
                     code { (item) } " " (does.as_deref().unwrap_or("is checked"))
                     @if let Some(requires) = requires { ", if " strong { (requires) } }
                     @if *bytes > 0 { ", " (bytes) " bytes" }
-                    ": " (units) (if *units == 1.0 { " unit" } else { " units" })
+                    ": " (counted(*units, "unit"))
                 }
             }
-            @for (index, units) in indexes { li { "the index " code { (index) } ": " (units) " units" } }
+            @for (index, units) in indexes { li { "the index " code { (index) } ": " (counted(*units, "unit")) } }
         }
         h2 { "Cost" }
         p {
-            (cost.read_units) " read units in " (cost.read_requests) " requests, " (cost.write_units)
-            " write units in " (cost.write_requests) " requests, by a function that has just started."
+            (counted(cost.read_units, "read unit")) " in " (counted(cost.read_requests.into(), "request")) ", "
+            (counted(cost.write_units, "write unit")) " in " (counted(cost.write_requests.into(), "request"))
+            ", by a function that has just started."
         }
     }
 }

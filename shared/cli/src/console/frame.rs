@@ -69,11 +69,13 @@ pub(crate) fn page(
     main: &Markup,
 ) -> Markup {
     let cost = said(&cost.into());
-    let trouble = site.has_trouble.then_some(&TROUBLE);
+    let own = site.own.iter().map(|page| (page.path, page.title));
+    let trouble = site.has_trouble.then_some(TROUBLE);
+    let pages = PAGES.into_iter().chain(own).chain(trouble);
     let nav = html! {
         nav aria-label="Pages" {
-            @for (path, name) in PAGES.iter().chain(trouble) {
-                a href=(path) aria-current=[(*path == here).then_some("page")] { (name) }
+            @for (path, name) in pages {
+                a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
             }
         }
     };

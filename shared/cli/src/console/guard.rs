@@ -25,7 +25,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "no-referrer"),
+    // With `no-referrer`, a form of the console would be sent with the origin `null`.
+    (REFERRER_POLICY, "same-origin"),
     (CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];

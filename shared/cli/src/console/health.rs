@@ -199,7 +199,7 @@ fn heat_map(stats: &Stats) -> Markup {
                         tr {
                             th scope="row" { a href=(boundary_url(boundary)) { (boundary) } }
                             td.number { (conflicts) }
-                            @for count in parts { td.number class={ "heat-" (heat(*count, most)) } { (count) } }
+                            @for count in parts { td class={ "number heat-" (heat(*count, most)) } { (count) } }
                         }
                     }
                 }

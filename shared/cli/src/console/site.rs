@@ -17,6 +17,7 @@ use ringfence_views::{Projector, ViewReader};
 use crate::api;
 use crate::commands::CommandLines;
 use crate::console::jobs::Jobs;
+use crate::console::own::Page;
 use crate::redrive::Does;
 use crate::stack::{Named, Outputs, name};
 use crate::tables::{Dynamo, IndexTable, LogTables, StackLogs};
@@ -49,7 +50,7 @@ pub(crate) struct Flags {
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
     /// The folder with the samples of the functions, with which forms are filled.
-    #[arg(long, value_name = "FOLDER", default_value = "events")]
+    #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]
     samples: PathBuf,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Site {
     pub(crate) config: SdkConfig,
     client: Client,
     index_table: String,
-    view_table: Option<String>,
+    pub(crate) view_table: Option<String>,
     bus: Option<String>,
     /// Its dead-letter queues, each with its URL.
     pub(crate) queues: Vec<Named>,
@@ -101,6 +102,9 @@ pub(crate) struct Site {
     pub(crate) may_write: bool,
     /// Whether there is a page `/trouble`.
     pub(crate) has_trouble: bool,
+    /// The table of its views.
+    /// The pages of the application.
+    pub(crate) own: &'static [Page],
 }
 
 impl Site {
@@ -127,6 +131,7 @@ impl Site {
             jobs: Jobs::default(),
             may_write,
             has_trouble: false,
+            own: &[],
         }
     }
 

@@ -17,7 +17,7 @@ use crate::console::command;
 use crate::console::explanation;
 use crate::console::frame::{self, Problem, slice_url};
 use crate::console::site::Site;
-use crate::explain::{Explanation, OfSlice};
+use crate::explain::{Explanation, OfSlice, counted};
 
 /// The header that names the flow of a command, by which its line is found.
 const CORRELATION_ID: &str = "x-correlation-id";
@@ -246,9 +246,9 @@ fn sent(answer: &Answer, line: Option<&CommandLine>) -> Markup {
             None => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
             Some(line) => {
                 p {
-                    "It was decided " (line.attempts) (if line.attempts == 1 { " time" } else { " times" }) ", in "
-                    (line.duration_ms) " ms, with " (line.requests) " requests, " (line.read_units) " read units and "
-                    (line.write_units) " write units."
+                    "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
+                    (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "
+                    (counted(line.write_units, "write unit")) "."
                 }
                 @if !line.conflicts.is_empty() {
                     p { "It met conflicts on " (line.conflicts.join(", ")) "." }

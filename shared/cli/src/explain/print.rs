@@ -97,6 +97,7 @@ impl Text<'_> {
     }
 }
 
-fn counted(count: f64, what: &str) -> String {
+/// A number of things.
+pub(crate) fn counted(count: f64, what: &str) -> String {
     if count == 1.0 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -1,29 +1,42 @@
-//! Chromium by WebDriver, if the machine has it.
+//! Chromium by WebDriver, if the machine has it: <https://www.w3.org/TR/webdriver2/>.
+//!
+//! The protocol is JSON over HTTP, of which these tests need a dozen requests. The libraries for it would change the
+//! features of the compiler's own dependencies, so that `cargo test` would build everything again after `cargo demo`.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Duration;
 
-use fantoccini::elements::Element;
-use fantoccini::error::NewSessionError;
-use fantoccini::{Client, ClientBuilder, Locator};
-use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// If this variable is `1`, the tests fail on a machine without Chromium.
 const REQUIRED: &str = "RINGFENCE_REQUIRE_BROWSER";
 /// Longest wait for something that a page shows by itself.
 const WAIT_MAX: Duration = Duration::from_secs(20);
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The name under which WebDriver gives an element's id.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 pub(crate) struct Browser {
-    pub(crate) client: Client,
+    http: reqwest::Client,
+    /// Host and port of the driver.
     driver: String,
+    /// The path of the session.
     session: String,
     _process: Child,
+}
+
+/// An element of the page, by the path of its requests.
+pub(crate) struct Element<'a> {
+    browser: &'a Browser,
+    path: String,
 }
 
 impl Browser {
@@ -56,23 +69,49 @@ impl Browser {
                 break port.trim_end_matches('.').to_owned();
             }
         };
-        let driver = format!("http://127.0.0.1:{port}");
-        let client = session(&driver).await.unwrap();
-        let session = client.session_id().await.unwrap().unwrap();
-        Some(Self { client, driver, session, _process: process })
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let driver = format!("127.0.0.1:{port}");
+        let mut browser = Self { http, driver, session: String::new(), _process: process };
+        // Root may not use the sandbox, and a container's /dev/shm can be small.
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
+        let options = json!({ "goog:chromeOptions": { "args": arguments } });
+        let session = json!({ "capabilities": { "alwaysMatch": options } });
+        let session = browser.call(Method::POST, "/session", session).await.unwrap();
+        browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        Some(browser)
+    }
+
+    /// One request of the protocol: its value, or its error.
+    async fn call(&self, method: Method, path: &str, body: Value) -> Result<Value, Value> {
+        let url = format!("http://{}{}{path}", self.driver, self.session);
+        let request = self.http.request(method.clone(), url);
+        let request = if method == Method::GET { request } else { request.json(&body) };
+        let answer = request.send().await.unwrap();
+        let is_success = answer.status().is_success();
+        let value = answer.json::<Value>().await.unwrap()["value"].take();
+        if is_success { Ok(value) } else { Err(value) }
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.call(Method::GET, path, Value::Null).await.unwrap()
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.call(Method::POST, path, body).await.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// A command of Chromium's own protocol.
     pub(crate) async fn chromium(&self, command: &str, parameters: Value) {
-        let url = format!("{}/session/{}/goog/cdp/execute", self.driver, self.session);
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let body = json!({ "cmd": command, "params": parameters });
-        let answer = http.post(url).json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{command}: {}", answer.text().await.unwrap());
+        self.post("/goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await;
     }
 
     pub(crate) async fn open(&self, url: &str) {
-        self.client.goto(url).await.unwrap();
+        self.post("/url", json!({ "url": url })).await;
+    }
+
+    pub(crate) async fn title(&self) -> String {
+        self.get("/title").await.as_str().unwrap().to_owned()
     }
 
     /// The size of the screen in CSS pixels.
@@ -102,42 +141,107 @@ impl Browser {
 
     /// The value of an expression on the page.
     pub(crate) async fn value<T: DeserializeOwned>(&self, expression: &str) -> T {
-        let value = self.client.execute(&format!("return {expression}"), Vec::new()).await;
-        serde_json::from_value(value.unwrap()).unwrap()
+        let script = json!({ "script": format!("return {expression}"), "args": [] });
+        serde_json::from_value(self.post("/execute/sync", script).await).unwrap()
+    }
+
+    /// The element, if the page has it now.
+    async fn now(&self, using: &str, value: &str) -> Option<Element<'_>> {
+        let by = json!({ "using": using, "value": value });
+        let found = self.call(Method::POST, "/element", by).await.ok()?;
+        let path = format!("/element/{}", found[ELEMENT].as_str().unwrap());
+        Some(Element { browser: self, path })
+    }
+
+    /// The element, as soon as the page has it.
+    async fn wait(&self, using: &str, value: &str) -> Element<'_> {
+        let found = async {
+            loop {
+                match self.now(using, value).await {
+                    Some(element) => return element,
+                    None => sleep(PAUSE).await,
+                }
+            }
+        };
+        timeout(WAIT_MAX, found).await.unwrap_or_else(|_| panic!("the page has no {value}"))
+    }
+
+    /// The element of this selector, as soon as the page has it.
+    pub(crate) async fn find(&self, selector: &str) -> Element<'_> {
+        self.wait("css selector", selector).await
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
-        self.client.find(Locator::Css(selector)).await.unwrap().text().await.unwrap()
+        self.find(selector).await.text().await
     }
 
     /// Clicks the link with this text.
     pub(crate) async fn follow(&self, text: &str) {
-        let link = self.client.find(Locator::LinkText(text)).await.expect(text);
-        link.click().await.unwrap();
+        self.wait("link text", text).await.click().await;
     }
 
-    /// The element, as soon as the page has it.
-    pub(crate) async fn find(&self, selector: &str) -> Element {
-        let found = self.client.wait().at_most(WAIT_MAX).for_element(Locator::Css(selector)).await;
-        found.unwrap_or_else(|error| panic!("{selector}: {error}"))
+    /// Clicks the button with this text.
+    pub(crate) async fn push(&self, button: &str) {
+        let path = format!("//button[normalize-space()='{button}']");
+        self.wait("xpath", &path).await.click().await;
     }
 
-    /// Waits until an expression on the page is true.
+    /// Waits until an expression on the page is true. It fails for as long as a page is loading.
     pub(crate) async fn until(&self, expression: &str) {
+        let tried = format!(
+            "(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
+        );
         let is_true = async {
-            while !self.value::<bool>(expression).await {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+            while !self.value::<bool>(&tried).await {
+                sleep(PAUSE).await;
             }
         };
-        timeout(WAIT_MAX, is_true).await.unwrap_or_else(|_| panic!("never true: {expression}"));
+        if timeout(WAIT_MAX, is_true).await.is_err() {
+            panic!("never true: {expression}: {}", self.text("body").await);
+        }
     }
 }
 
-async fn session(driver: &str) -> Result<Client, NewSessionError> {
-    // Root may not use the sandbox, and a container's /dev/shm can be small.
-    let arguments =
-        ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
-    let capabilities = json!({ "goog:chromeOptions": { "args": arguments } });
-    let capabilities = capabilities.as_object().unwrap().clone();
-    ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(driver).await
+impl Drop for Browser {
+    /// Ends the session, and with it Chromium, which would go on without its driver.
+    fn drop(&mut self) {
+        if let Ok(mut stream) = TcpStream::connect(&self.driver) {
+            let Self { driver, session, .. } = self;
+            let request =
+                format!("DELETE {session} HTTP/1.1\r\nHost: {driver}\r\nConnection: close\r\n\r\n");
+            let _ = stream.set_read_timeout(Some(WAIT_MAX));
+            let _ = stream.write_all(request.as_bytes());
+            // The answer comes when Chromium has ended; the driver leaves the connection open.
+            let _ = stream.read(&mut [0; 1_024]);
+        }
+    }
+}
+
+impl Element<'_> {
+    async fn ask(&self, what: &str) -> Value {
+        self.browser.get(&format!("{}/{what}", self.path)).await
+    }
+
+    async fn tell(&self, what: &str, body: Value) {
+        self.browser.post(&format!("{}/{what}", self.path), body).await;
+    }
+
+    pub(crate) async fn text(&self) -> String {
+        self.ask("text").await.as_str().unwrap().to_owned()
+    }
+
+    /// What an input has.
+    pub(crate) async fn filled(&self) -> String {
+        self.ask("property/value").await.as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn click(&self) {
+        self.tell("click", json!({})).await;
+    }
+
+    /// Writes a text in place of what an input has.
+    pub(crate) async fn fill(&self, text: &str) {
+        self.tell("clear", json!({})).await;
+        self.tell("value", json!({ "text": text })).await;
+    }
 }

@@ -33,7 +33,10 @@ impl Shop {
         let data = folder.path().to_owned();
         let options = Options { root, template, data, port: 0 };
         let mut stack = Stack::start(&options).await.unwrap();
-        let console = stack.serve_console(ringfence_cli::console::<stack::Shop>).await.unwrap();
+        let console = stack
+            .serve_console(ringfence_cli::console::<stack::Shop, tools::project::Own>)
+            .await
+            .unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { stack, console, http, _folder: folder }
     }
@@ -55,6 +58,15 @@ impl Shop {
         assert_eq!(status, 200, "{slice}: {}", answer.text().await.unwrap());
     }
 
+    /// Gives the command of a slice's sample, which is accepted.
+    pub(crate) async fn send_sample(&self, context: &str, slice: &str) {
+        let sample = workspace_root().join("events").join(slice).join("direct.json");
+        let mut sample: Value = serde_json::from_slice(&std::fs::read(sample).unwrap()).unwrap();
+        let command =
+            if sample.get("command").is_some() { sample["command"].take() } else { sample };
+        self.send(&format!("{context}/{slice}"), command).await;
+    }
+
     pub(crate) async fn define_course(&self, course: &str) {
         self.send("courses/define-course", json!({ "courseId": course, "capacity": 3 })).await;
     }
@@ -68,6 +80,15 @@ impl Shop {
 
     fn table(&self, id: &str) -> &str {
         &self.stack.tables().iter().find(|table| table.id == id).unwrap().name
+    }
+
+    /// How many events of a type a course has.
+    pub(crate) async fn count(&self, event_type: &str, course: &str) -> usize {
+        let items = self.stack.items("EventTable").unwrap();
+        let is_one = |item: &&Value| {
+            item["id"]["S"] == format!("courseId:{course}") && item["event"]["S"] == event_type
+        };
+        items.iter().filter(is_one).count()
     }
 
     /// Appends so many events, and waits until they are in the index.

@@ -1,9 +1,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
+use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Url};
 use ringfence::{Metadata, SequencedEvent, kit::id};
 use ringfence_programs::shop::ProductAdded;
 
@@ -67,7 +67,10 @@ impl Console {
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
         let request = self.client.post(format!("{}{path}", self.origin));
         let request = request.header(COOKIE, &self.cookie).header("origin", &self.origin);
-        request.form(fields).send().await.unwrap()
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let form = Url::parse_with_params(&self.origin, fields).unwrap();
+        let form = form.query().unwrap_or_default().to_owned();
+        request.body(form).send().await.unwrap()
     }
 
     /// The page that refuses this path, and its status.
