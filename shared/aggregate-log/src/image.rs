@@ -2,7 +2,7 @@
 //! the EventTopic.
 
 use futures::stream::Stream;
-use ringfence::{BoundaryId, Metadata, SequencedEvent};
+use ringfence::{BoundaryId, EventRef, Metadata, SequencedEvent};
 use ringfence_dynamo::{Item, ms_of_rfc3339};
 
 use crate::item::decode;
@@ -14,6 +14,14 @@ use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table
 /// The image is not an event.
 pub fn event_of_image(image: Item) -> Result<StoredEvent, DecodeError> {
     decode(image)
+}
+
+/// As an answer names it.
+impl From<&StoredEvent> for EventRef {
+    fn from(StoredEvent { key, version, event_type, .. }: &StoredEvent) -> Self {
+        let (event_type, partition) = (event_type.clone(), key.to_string());
+        Self { event_type, partition, slot: version.number() }
+    }
 }
 
 impl From<StoredEvent> for SequencedEvent {

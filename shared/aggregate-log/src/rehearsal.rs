@@ -33,7 +33,7 @@ pub struct Rehearsed {
     pub intent: Option<Intent>,
     /// What was pushed while it was decided, once for each attempt that would have failed.
     pub conflicts: Vec<Conflict>,
-    /// What the looks cost that only the rehearsal needs.
+    /// What the looks of all attempts cost that only the rehearsal needs.
     pub looks: Usage,
 }
 
@@ -103,7 +103,8 @@ impl PushEventGroup for Rehearsal<'_> {
         let before = self.table.meter().snapshot();
         let taken = self.taken(&prepared.entries).await?;
         let mut notes = self.notes();
-        notes.looks = self.table.meter().snapshot().since(&before);
+        let looks = self.table.meter().snapshot().since(&before);
+        notes.looks = std::mem::take(&mut notes.looks).and(&looks);
         if let Some(conflict) = taken {
             if let AggregateError::Conflict(conflict) = &conflict {
                 notes.conflicts.push(conflict.clone());

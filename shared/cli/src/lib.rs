@@ -9,7 +9,7 @@ mod checkpoint;
 mod commands;
 mod console;
 mod documents;
-pub mod explain;
+mod explain;
 mod fences;
 mod fields;
 mod import;

@@ -44,7 +44,7 @@ pub struct Rehearsed {
     pub intent: Option<Intent>,
     /// What was added while it was decided, once for each attempt that would have failed.
     pub conflicts: Vec<Conflict>,
-    /// What the looks cost that only the rehearsal needs.
+    /// What the looks of all attempts cost that only the rehearsal needs.
     pub looks: Usage,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Rehearsal<'a> {
         };
         let looks = self.log.meter().snapshot().since(&before);
         let mut notes = self.notes();
-        notes.looks = looks;
+        notes.looks = std::mem::take(&mut notes.looks).and(&looks);
         notes.seen = seen.cloned();
         if let Some(events) = found {
             return Ok(Appended::Repeated(events));

@@ -30,7 +30,7 @@ pub struct Rehearsed {
     pub intent: Option<Intent>,
     /// The versions that the stream had, once for each attempt that would have failed.
     pub conflicts: Vec<u64>,
-    /// What the looks cost that only the rehearsal needs.
+    /// What the looks of all attempts cost that only the rehearsal needs.
     pub looks: Usage,
 }
 
@@ -68,7 +68,8 @@ impl Rehearsal {
         let before = self.store.meter().snapshot();
         let found = self.store.tip(&write.tip.stream, Consistency::Strong).await?;
         let mut notes = self.notes();
-        notes.rehearsed.looks = self.store.meter().snapshot().since(&before);
+        let looks = self.store.meter().snapshot().since(&before);
+        notes.rehearsed.looks = std::mem::take(&mut notes.rehearsed.looks).and(&looks);
         if !write.fits(found.as_ref()) {
             notes.rehearsed.conflicts.extend(found.as_ref().map(|tip| tip.version));
             return Err(Failure::Condition(found.map(|tip| tip.to_item())));

@@ -68,6 +68,22 @@ impl Usage {
         }
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        let plus = |sum: &mut Units, added: Units| {
+            sum.read += added.read;
+            sum.write += added.write;
+        };
+        self.reads += other.reads;
+        self.writes += other.writes;
+        plus(&mut self.tables, other.tables);
+        for (name, added) in &other.indexes {
+            plus(self.indexes.entry(name.clone()).or_default(), *added);
+        }
+        self
+    }
+
     fn add(&mut self, kind: Kind, consumed: &ConsumedCapacity) {
         let table = match &consumed.table {
             Some(table) => units(kind, table),
@@ -165,6 +181,7 @@ mod tests {
         assert_eq!(all.indexes["events/tag_a"], Units { read: 0.0, write: 1.0 });
         assert_eq!(all.total(), Units { read: 1.0, write: 9.0 });
 
+        assert_eq!(before.clone().and(&all.since(&before)), all);
         let since = all.since(&before);
         assert_eq!((since.reads, since.writes), (1, 0));
         assert_eq!(since.tables, Units { read: 0.5, write: 0.0 });

@@ -4,8 +4,7 @@ use std::{marker::PhantomData, process::ExitCode};
 
 use ringfence::{BoundaryId, Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateSlice, Aggregates, CommandError, Executed, StoredEvent,
-    Table, handle,
+    AggregateError, AggregateKey, AggregateSlice, Aggregates, CommandError, Executed, Table, handle,
 };
 use ringfence_dynamo::{Clock, Retry};
 use serde_json::json;
@@ -63,7 +62,7 @@ impl<S: AggregateSlice> Handler for OnAggregates<S> {
             handle(&log, command, envelope, retry).await;
         let conflicts = conflicts.iter().map(partition).collect();
         let outcome = match outcome {
-            Ok(events) => Outcome::Accepted(events.into_iter().map(named).collect()),
+            Ok(events) => Outcome::Accepted(events.iter().map(EventRef::from).collect()),
             Err(CommandError::Rejected(rejection)) => {
                 Outcome::of(Some(Refusal::of(&rejection)), Vec::new())
             }
@@ -75,11 +74,6 @@ impl<S: AggregateSlice> Handler for OnAggregates<S> {
 
 fn partition(key: &AggregateKey) -> BoundaryId {
     BoundaryId::stored(key.to_string())
-}
-
-fn named(event: StoredEvent) -> EventRef {
-    let StoredEvent { key, version, event_type, .. } = event;
-    EventRef { event_type, partition: key.to_string(), slot: version.number() }
 }
 
 /// Why a command was not carried out, and how often it was decided.

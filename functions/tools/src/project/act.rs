@@ -1,5 +1,5 @@
-//! `ringfence project do` and `claim`. They give commands to the stack, or, if there is no network, put them into the
-//! outbox. In a local project the file is the log, and they are carried out there.
+//! `ringfence project do` and `claim`. They give commands to the stack. Without a network they put them into the outbox.
+//! In a local project the file is the log, and commands are carried out there.
 
 use std::process::ExitCode;
 
@@ -151,7 +151,8 @@ impl Caller {
         Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
-    /// Gives a command to the stack. With `--offline`, or if there is no answer, the command goes to the outbox.
+    /// Gives a command to the stack. With `--offline` the command goes to the outbox, and also if the stack gives no
+    /// answer.
     /// Where the project is local, it is settled here.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         if folder.read()?.is_local()? {

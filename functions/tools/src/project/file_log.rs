@@ -87,7 +87,8 @@ fn lines(
         let checkpoint = Checkpoint::try_from(number).expect("a file has fewer lines");
         let line = Line::of(Entry { checkpoint, event: event.clone() });
         let line = line.filter(|line| line.project == *project).ok_or_else(|| {
-            let source = format!("{} is no event of the project {project}", event.id()).into();
+            let source =
+                format!("event {} does not belong to the project {project}", event.id()).into();
             StoreError::Failed { operation: "appending to the file", source }
         })?;
         let line = Line { rest: Some(rest), ..line };
@@ -281,7 +282,10 @@ mod tests {
         let append = Append { events, seen: None, record: None, envelope: &envelope };
         let error = block_on(log.append(append)).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert_eq!(cause, "feature:other%2FREQ-F-AUTH-001/1 is no event of the project shop");
+        assert_eq!(
+            cause,
+            "event feature:other%2FREQ-F-AUTH-001/1 does not belong to the project shop"
+        );
         assert_eq!((log.events(), kept(&folder)), (vec![], vec![]));
     }
 }

@@ -36,10 +36,10 @@ pub(crate) enum Work {
 }
 
 impl Foreign {
-    /// The lines of a file. Blank lines are none.
+    /// The lines of a file, without blank ones.
     ///
     /// # Errors
-    /// A line is no JSON object.
+    /// A line is not a JSON object.
     pub(crate) fn read(text: &str) -> Result<Vec<Self>> {
         let (mut lines, mut occurrences) = (Vec::new(), BTreeMap::new());
         for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -78,7 +78,7 @@ impl Foreign {
         self.member(names)?.as_str()
     }
 
-    /// A list of texts. What is no text is taken as its JSON.
+    /// A list of texts. A value that is not a text becomes its JSON.
     pub(crate) fn texts(&self, names: &[&str]) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         self.member(names).and_then(Value::as_array).into_iter().flatten().map(text).collect()

@@ -142,8 +142,8 @@ impl<'a> Importer<'a> {
         true
     }
 
-    /// The current claim on an edge. If there is none, the work begins here, after the feature itself. An edge that was
-    /// done is opened again.
+    /// The current claim on an edge. If nobody holds the edge, its work begins here, and the feature begins before it. An
+    /// edge that was done is opened again.
     fn claim(&mut self, of: &EdgeRef) -> ClaimId {
         if !self.known.has(&of.feature) {
             self.create(of.feature.clone(), None, None);
@@ -201,7 +201,7 @@ impl<'a> Importer<'a> {
             source_findings: line.texts(&["source_findings", "sourceFindings"]),
             process_gaps: line.texts(&["process_gaps", "processGaps"]),
             artifact: None,
-            // What is no hash is a text.
+            // The other program may write a text here. Then its hash is kept.
             context_hash: context.parse().unwrap_or_else(|_| sha256(context)),
             req_keys: req_keys.iter().filter_map(|key| key.parse().ok()).collect(),
         });
@@ -312,7 +312,7 @@ fn primary() -> AgentId {
 /// says so.
 ///
 /// # Errors
-/// There are none, or too many.
+/// The lines have no edge, or more edges than a graph may have.
 fn graph(project: &ProjectId, lines: &[Foreign]) -> Result<Config> {
     let mut edges = Vec::new();
     for (EdgeRef { name, .. }, _) in lines.iter().filter_map(|line| line.work(project)) {

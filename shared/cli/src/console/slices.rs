@@ -15,7 +15,7 @@ use crate::api::{Answer, Api, IDEMPOTENCY_KEY};
 use crate::commands::CommandLine;
 use crate::console::command;
 use crate::console::explanation;
-use crate::console::frame::{self, Problem, slice_url};
+use crate::console::frame::{self, Problem, given, slice_url};
 use crate::console::site::Site;
 use crate::explain::{Explanation, OfSlice, counted};
 
@@ -72,7 +72,7 @@ pub(crate) async fn page(
         return Ok(of.markup(&site, &sample, "", &Below::Nothing));
     }
     let value = (of.of.command)();
-    let key = parameter(&parameters, KEY);
+    let key = given(&parameters, KEY).unwrap_or_default().trim();
     let (command, below) = match command::json(&value, &parameters) {
         Err(wrong) => (Value::Null, Below::Failed(wrong)),
         Ok(command) => {
@@ -94,7 +94,7 @@ pub(crate) async fn send(
     Form(parameters): Form<Parameters>,
 ) -> Result<Markup, Problem> {
     let of = Of::find(&site, &context, &slice)?;
-    let key = parameter(&parameters, KEY);
+    let key = given(&parameters, KEY).unwrap_or_default().trim();
     let command = command::json(&(of.of.command)(), &parameters);
     let (command, below) = match command {
         Err(wrong) => (Value::Null, Below::Failed(wrong)),
@@ -107,10 +107,6 @@ pub(crate) async fn send(
         }
     };
     Ok(of.markup(&site, &command, key, &below))
-}
-
-fn parameter<'a>(parameters: &'a Parameters, name: &str) -> &'a str {
-    parameters.iter().find(|(it, _)| it == name).map_or("", |(_, value)| value.trim())
 }
 
 /// A command as its function takes it.

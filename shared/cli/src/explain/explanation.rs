@@ -9,120 +9,120 @@ use serde_json::Value;
 /// What a command would do now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Explanation {
+pub(crate) struct Explanation {
     /// The slice, as `<context>/<slice>`.
-    pub slice: String,
+    pub(crate) slice: String,
     /// The log that it is on: `DCB`, `aggregate` or `document`.
-    pub log: &'static str,
+    pub(crate) log: &'static str,
     /// The command.
-    pub command: Value,
+    pub(crate) command: Value,
     /// The boundaries on which the decision rests.
-    pub reads: Vec<Reading>,
+    pub(crate) reads: Vec<Reading>,
     /// The events that were read for it, in fold order.
-    pub events: Vec<Seen>,
+    pub(crate) events: Vec<Seen>,
     /// What it would be answered.
-    pub answer: Answer,
+    pub(crate) answer: Answer,
     /// What would be written: one request.
-    pub writes: Vec<Writing>,
+    pub(crate) writes: Vec<Writing>,
     /// The write units of each index, by its name.
-    pub indexes: BTreeMap<String, f64>,
+    pub(crate) indexes: BTreeMap<String, f64>,
     /// What it would cost a function that has just started.
-    pub cost: Cost,
+    pub(crate) cost: Cost,
     /// What was added while it was decided. After each, the command was decided again.
-    pub conflicts: Vec<String>,
+    pub(crate) conflicts: Vec<String>,
     /// How often it was decided.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
 }
 
 /// A boundary that is read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
-    pub boundary: String,
+    pub(crate) boundary: String,
     /// How it is read.
-    pub by: String,
+    pub(crate) by: String,
     /// The types on which the decision depends; of a stream all.
-    pub types: Vec<String>,
+    pub(crate) types: Vec<String>,
     /// What was seen of it.
-    pub seen: String,
+    pub(crate) seen: String,
 }
 
 /// An event that was read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Its id, `<partition>/<slot>`.
-    pub id: String,
+    pub(crate) id: String,
     /// Its type.
     #[serde(rename = "type")]
-    pub event_type: String,
+    pub(crate) event_type: String,
 }
 
 /// The answer to the command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Whether it is accepted.
-    pub accepted: bool,
+    pub(crate) accepted: bool,
     /// Why it is refused, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Why it is refused, for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rejection: Option<Value>,
+    pub(crate) rejection: Option<Value>,
     /// Whether it took effect before, under the same key.
-    pub repeated: bool,
+    pub(crate) repeated: bool,
     /// Its events.
-    pub events: Vec<Written>,
+    pub(crate) events: Vec<Written>,
 }
 
 /// An event of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Written {
+pub(crate) struct Written {
     /// Its type.
     #[serde(rename = "type")]
-    pub event_type: String,
+    pub(crate) event_type: String,
     /// The partition that stores it.
-    pub partition: String,
+    pub(crate) partition: String,
     /// Its number in the partition.
-    pub slot: u64,
+    pub(crate) slot: u64,
     /// The payload; absent from an event that was there before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
+    pub(crate) data: Option<Value>,
 }
 
 /// An action of the request that writes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Writing {
+pub(crate) struct Writing {
     /// The item: its keys.
-    pub item: String,
+    pub(crate) item: String,
     /// What is done; absent if only the condition is checked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub does: Option<String>,
+    pub(crate) does: Option<String>,
     /// The condition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub requires: Option<String>,
+    pub(crate) requires: Option<String>,
     /// The size of the item in bytes; 0 if it is only known to be small.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Write units.
-    pub units: f64,
+    pub(crate) units: f64,
 }
 
 /// Requests and units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Requests that read.
-    pub read_requests: u32,
+    pub(crate) read_requests: u32,
     /// Read units.
-    pub read_units: f64,
+    pub(crate) read_units: f64,
     /// Requests that write.
-    pub write_requests: u32,
+    pub(crate) write_requests: u32,
     /// Write units, those of indexes included.
-    pub write_units: f64,
+    pub(crate) write_units: f64,
 }
 
 impl Explanation {

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::send::{check, text};
 use crate::tables::{Dynamo, LogTables, StackLogs};
 
-pub use explanation::{Answer, Cost, Explanation, Reading, Seen, Writing, Written};
+pub(crate) use explanation::{Explanation, Reading, Writing, Written};
 pub(crate) use print::counted;
 pub(crate) use slices::{OfSlice, Shape, Slices};
 

@@ -301,14 +301,7 @@ async fn of_aggregates<S: AggregateSlice>(
             .collect();
         let payloads = end.pushes.into_iter().map(|event| event.payload).collect();
         let outcome = match executed.outcome {
-            Ok(events) => {
-                let named = |StoredEvent { key, version, event_type, .. }| EventRef {
-                    event_type,
-                    partition: key.to_string(),
-                    slot: version.number(),
-                };
-                Outcome::Accepted(events.into_iter().map(named).collect())
-            }
+            Ok(events) => Outcome::Accepted(events.iter().map(EventRef::from).collect()),
             Err(CommandError::Rejected(rejection)) => {
                 Outcome::of(Some(ringfence::Refusal::of(&rejection)), Vec::new())
             }

@@ -80,6 +80,36 @@ async fn a_rehearsal_meets_the_conflict_and_names_the_event() {
     assert_eq!(stack.count("ProductAdded").await, 1);
 }
 
+/// A stale read lacks that the pair was recorded and revoked, so the first of two appends conflicts.
+#[tokio::test]
+async fn a_rehearsal_that_meets_a_conflict_costs_what_the_command_costs() {
+    let stack = shop().await;
+    let (product_id, order_id) = (id("p1"), id("o1"));
+    let command = RecordDemand::Record { product_id, order_id };
+    stack.accept(command.clone()).await;
+    let (product_id, order_id) = (id("p1"), id("o1"));
+    stack.accept(RecordDemand::Revoke { product_id, order_id }).await;
+    let (log, envelope, none) = (stack.log(), envelope(), Decisions::new(0));
+
+    stack.wire.inject("Query", 0, stale());
+    let before = log.meter().snapshot();
+    let rehearsal = Rehearsal::of(&log);
+    let rehearsed = handle(&rehearsal, &stack.catalog, &none, &command, &envelope).await;
+    let usage = log.meter().snapshot().since(&before);
+    let Rehearsed { looks, conflicts, intent, .. } = rehearsal.end();
+    assert_eq!((looks.reads, conflicts.len()), (2, 1), "each append was looked at");
+
+    stack.wire.inject("Query", 0, stale());
+    let before = log.meter().snapshot();
+    let real = handle(&log, &stack.catalog, &none, &command, &envelope).await;
+    let spent = log.meter().snapshot().since(&before);
+    let [rehearsed, real] = [rehearsed, real].map(|handled| handled.expect("it is accepted"));
+    assert_eq!((rehearsed.attempts, &rehearsed), (2, &real));
+    assert_eq!(usage.reads - looks.reads, spent.reads);
+    assert!((usage.total().read - looks.total().read - spent.total().read).abs() < f64::EPSILON);
+    assert!((intent.expect("it appends").units() - spent.total().write).abs() < f64::EPSILON);
+}
+
 #[tokio::test]
 async fn a_lagging_index_is_waited_for() {
     let stack = shop().await;
