@@ -1,8 +1,14 @@
 //! A local project that becomes one of a stack.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::local::{fails, local, works};
 use crate::world::World;
@@ -43,27 +49,63 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
     fails(&primary.runs(&["publish"]), "shop is not local");
 }
 
+/// A DynamoDB that answers so many requests, and refuses the next ones. Whether the first that it refuses takes effect
+/// is the caller's choice.
+async fn breaking(dynamo: String, answered: usize, takes_effect: bool) -> String {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let forward = async move |mut headers: HeaderMap, body: Bytes| {
+        headers.remove("host");
+        let number = requests.fetch_add(1, Ordering::SeqCst);
+        let refused = json!({ "__type": "com.amazon.coral.service#AccessDeniedException" });
+        let refused = (StatusCode::BAD_REQUEST, Bytes::from(refused.to_string()));
+        if number > answered || number == answered && !takes_effect {
+            return refused;
+        }
+        let answer = http.post(&dynamo).headers(headers).body(body).send().await.unwrap();
+        let status = answer.status();
+        let answer = (status, answer.bytes().await.unwrap());
+        if number == answered { refused } else { answer }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(forward);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publishing_that_ends_anywhere_is_repeated_and_adds_each_event_once() {
-    let world = World::start().await;
-    let primary = local(&world);
+async fn a_publishing_that_ends_at_any_request_is_repeated_and_adds_each_event_once() {
+    let first = World::start().await;
+    let primary = local(&first);
     works(&primary);
-    let all = primary.text("events.jsonl");
-    let lines: Vec<&str> = all.split_inclusive('\n').collect();
-    // The run before had imported some of the events, and ended at the latest before the file was a copy.
-    for (imported, before) in [(2, 0), (1, 2), (3, 3), (0, 6)] {
-        fs::write(primary.path("events.jsonl"), lines[..imported + before].concat()).unwrap();
-        let published = primary.runs(&["publish"]);
-        published.ends(0);
-        let expected = format!("{imported} imported, {before} were there before\n");
-        assert!(published.stdout.starts_with(&expected), "{}", published.stdout);
+    let text = primary.text("events.jsonl");
+    let lines = primary.lines("events.jsonl");
+    let mut ended = [0; 2];
+    for (ended, takes_effect) in ended.iter_mut().zip([false, true]) {
+        loop {
+            let world = World::start().await;
+            let primary = world.agent("primary");
+            fs::create_dir_all(primary.path("")).unwrap();
+            fs::write(primary.path("events.jsonl"), &text).unwrap();
+            let dynamo = breaking(world.dynamo().to_owned(), *ended, takes_effect).await;
+            if primary.runs_on_dynamo(&dynamo, &["publish"]).status == 0 {
+                break;
+            }
+            assert_eq!(primary.text("events.jsonl"), text, "it is the log until all are there");
+            let published = primary.runs(&["publish"]);
+            published.ends(0);
+            let counts =
+                published.stdout.split([' ', ',']).filter_map(|word| word.parse::<usize>().ok());
+            assert_eq!(counts.take(2).sum::<usize>(), lines.len(), "{}", published.stdout);
+            world.indexes(&lines).await;
+            let reader = world.agent("reader");
+            reader.pulls();
+            assert_eq!(told(&reader.lines("events.jsonl")), told(&lines));
+            *ended += 1;
+        }
     }
-    let reader = world.agent("reader");
-    world
-        .indexes(&lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
-        .await;
-    reader.pulls();
-    assert_eq!(reader.lines("events.jsonl").len(), 6);
+    assert!(ended[0] > lines.len() && ended[0] == ended[1], "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

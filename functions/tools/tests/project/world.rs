@@ -99,6 +99,11 @@ impl World {
         Self { dynamo, functions, api }
     }
 
+    /// The endpoint of its DynamoDB.
+    pub(crate) fn dynamo(&self) -> &str {
+        self.dynamo.endpoint()
+    }
+
     /// Fills the index with the partitions of these lines, as index-events does.
     pub(crate) async fn indexes(&self, lines: &[Value]) {
         let partition = |line: &Value| {
@@ -174,7 +179,7 @@ impl Agent<'_> {
             ("AWS_ACCESS_KEY_ID", "local"),
             ("AWS_SECRET_ACCESS_KEY", "local"),
             ("AWS_REGION", "eu-west-1"),
-            ("AWS_ENDPOINT_URL_DYNAMODB", self.world.dynamo.endpoint()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.world.dynamo()),
             ("API_URL", &self.world.api),
             ("EVENT_TABLE", EVENTS),
             ("INDEX_TABLE", INDEX),
@@ -190,6 +195,12 @@ impl Agent<'_> {
     /// Runs with another index.
     pub(crate) fn runs_on_other_index(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command(arguments).env("INDEX_TABLE", OTHER_INDEX).output().unwrap())
+    }
+
+    /// Runs on the DynamoDB of another endpoint.
+    pub(crate) fn runs_on_dynamo(&self, endpoint: &str, arguments: &[&str]) -> Ran {
+        let mut command = self.command(arguments);
+        Ran::of(command.env("AWS_ENDPOINT_URL_DYNAMODB", endpoint).output().unwrap())
     }
 
     pub(crate) fn does(&self, slice: &str, data: &Value) -> Ran {

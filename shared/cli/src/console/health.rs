@@ -12,7 +12,7 @@ use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Reader;
 
 use crate::commands::{LINES_MAX, UNKNOWN};
-use crate::console::frame::{self, Cost, Problem, boundary_url, given, url};
+use crate::console::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
 use crate::console::letters;
 use crate::console::site::Site;
 use crate::console::views::{Reached, UNNAMED};
@@ -130,14 +130,14 @@ async fn figures(site: &Site, within: Duration) -> Markup {
         Err(error) => html! { p role="alert" { (format!("{error:#}")) } },
         Ok(stats) => html! {
             @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
-            (slices(&stats))
+            (slices(site, &stats))
             h2 { "Conflicts by boundary" }
             (heat_map(&stats))
         },
     }
 }
 
-fn slices(stats: &Stats) -> Markup {
+fn slices(site: &Site, stats: &Stats) -> Markup {
     if stats.slices.is_empty() {
         return html! { p { "No command in this time." } };
     }
@@ -156,9 +156,21 @@ fn slices(stats: &Stats) -> Markup {
         div.wide tabindex="0" role="region" aria-label="Slices" {
             table.figures {
                 thead { tr { @for column in columns { th scope="col" { (column) } } } }
-                tbody { @for (slice, of) in &stats.slices { tr { th scope="row" { (slice) } (of_slice(of)) } } }
+                tbody {
+                    @for (slice, of) in &stats.slices { tr { th scope="row" { (link(site, slice)) } (of_slice(of)) } }
+                }
             }
         }
+    }
+}
+
+/// The name of a slice, which leads to its page if this stack has it.
+fn link(site: &Site, slice: &str) -> Markup {
+    match site.stack.slices().find(|(_, info)| info.name == slice) {
+        Some((context, _)) => {
+            html! { a href=(slice_url(&format!("{}/{slice}", context.name))) { (slice) } }
+        }
+        None => html! { (slice) },
     }
 }
 

@@ -102,7 +102,6 @@ pub(crate) struct Site {
     pub(crate) may_write: bool,
     /// Whether there is a page `/trouble`.
     pub(crate) has_trouble: bool,
-    /// The table of its views.
     /// The pages of the application.
     pub(crate) own: &'static [Page],
 }

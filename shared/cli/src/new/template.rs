@@ -129,7 +129,9 @@ fn without_metrics(block: &str, gone: &[&str]) -> String {
             bare += part;
         }
     }
-    let bare = names.iter().fold(bare, |bare, name| bare.replace(&format!(" + {name}"), ""));
+    let of_names =
+        names.iter().flat_map(|name| [format!(" + {name}"), format!(" - FILL({name}, 0)")]);
+    let bare = of_names.fold(bare, |bare, term| bare.replace(&term, ""));
     let is_shown = |line: &&str| !gone.iter().any(|id| line.contains(&format!("\"${{{id}}}\"")));
     bare.split_inclusive('\n').filter(is_shown).collect()
 }

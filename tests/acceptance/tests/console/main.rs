@@ -19,6 +19,7 @@ async fn the_console_works_in_a_browser() {
     pages::the_flow_leads_from_each_event_to_each_other(&browser, &shop).await;
     pages::a_payload_of_html_is_shown_as_text(&browser, &shop).await;
     pages::trouble_shows_the_routes_and_health_what_is_kept(&browser, &shop).await;
+    pages::a_failed_batch_is_redriven(&browser, &shop).await;
     pages::a_view_is_rebuilt(&browser, &shop).await;
     pages::a_project_shows_its_features_its_claims_and_what_is_ready(&browser, &shop).await;
     slices::a_command_is_explained_before_it_is_sent(&browser, &shop).await;

@@ -104,6 +104,18 @@ pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     browser.until("document.querySelector('h1').innerText === 'Events'").await;
 }
 
+pub(crate) async fn a_failed_batch_is_redriven(browser: &Browser, shop: &Shop) {
+    shop.keep_failed_batch("PublishEvents");
+    browser.open(&shop.url("/health")).await;
+    assert!(browser.text("main").await.contains("aws/batch"));
+    browser.push("Redrive all of PublishEvents").await;
+    browser.until("document.querySelector('main').innerText.includes('1 done, 0 left.')").await;
+    assert_eq!(shop.failed_batches("PublishEvents"), 0);
+    browser.follow("Back").await;
+    browser.until("document.querySelector('h1').innerText === 'Health'").await;
+    assert!(!browser.text("main").await.contains("aws/batch"));
+}
+
 pub(crate) async fn a_view_is_rebuilt(browser: &Browser, shop: &Shop) {
     browser.open(&shop.url("/views")).await;
     browser.follow("catalog-products").await;

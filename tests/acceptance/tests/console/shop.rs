@@ -91,6 +91,28 @@ impl Shop {
         items.iter().filter(is_one).count()
     }
 
+    /// Keeps a batch with an event, as Lambda does when the function has given it up.
+    pub(crate) fn keep_failed_batch(&self, function: &str) {
+        let mut items = self.stack.items("EventTable").unwrap();
+        items.retain(|item| item["event"].is_object());
+        let record = json!({
+            "eventSource": "aws:dynamodb", "eventName": "INSERT", "dynamodb": { "NewImage": items.remove(0) },
+        });
+        let object = json!({ "payload": json!({ "Records": [record] }).to_string() });
+        let bucket = self.bucket(function);
+        self.stack.buckets().put(&bucket, "aws/batch", object.to_string().as_bytes()).unwrap();
+    }
+
+    /// How many batches the function's bucket keeps.
+    pub(crate) fn failed_batches(&self, function: &str) -> usize {
+        self.stack.buckets().list(&self.bucket(function)).unwrap().len()
+    }
+
+    fn bucket(&self, function: &str) -> String {
+        let mut names = self.stack.buckets().names().iter();
+        names.find(|name| name.contains(function)).unwrap().clone()
+    }
+
     /// Appends so many events, and waits until they are in the index.
     pub(crate) async fn fill(&self, count: usize) {
         let client = Wire::default().client(self.stack.dynamo());

@@ -165,14 +165,17 @@ fn answers_with_an_alarm_of_their_own_do_not_count_as_failed_commands() {
     let template = template();
     let alarms = resources(&template, "AWS::CloudWatch::Alarm");
     let metrics = &alarms["CommandsFail"]["Metrics"];
-    assert_eq!(metrics[0]["Expression"], "answers - FILL(notReady, 0)");
+    assert_eq!(metrics[0]["Expression"], "answers - FILL(ready, 0) - FILL(query, 0)");
     let metric = |n: usize| (&metrics[n]["Id"], &metrics[n]["MetricStat"]["Metric"]);
     let (id, answers) = metric(1);
     assert_eq!((id, &answers["MetricName"]), (&json!("answers"), &json!("5xx")));
-    let (id, not_ready) = metric(2);
-    assert_eq!((id, &not_ready["MetricName"]), (&json!("notReady"), &json!("views_not_ready")));
-    let dimension = json!([{ "Name": "function", "Value": { "!Ref": "QueryViews" } }]);
-    assert_eq!(not_ready["Dimensions"], dimension);
+    // All functions that read views for callers.
+    for (n, (its_id, function)) in [(2, ("ready", "ReadyWork")), (3, ("query", "QueryViews"))] {
+        let (id, not_ready) = metric(n);
+        assert_eq!((id, &not_ready["MetricName"]), (&json!(its_id), &json!("views_not_ready")));
+        let dimension = json!([{ "Name": "function", "Value": { "!Ref": function } }]);
+        assert_eq!(not_ready["Dimensions"], dimension);
+    }
     assert_eq!(alarms["RowsParked"]["MetricName"], "rows_parked");
 }
 

@@ -175,6 +175,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     assert!(page.contains("<td class=\"number heat-9\">2</td>"), "{page}");
     assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?tag=sealId%3As1");
     assert!(!page.contains("sealId:old"), "{page}");
+    assert_eq!(link(&page, "pack-parcel").unwrap(), "/slices/catalog/pack-parcel");
     let day = console.page(&link(&page, "Last 24h").unwrap()).await;
     assert!(day.contains("sealId:old") && day.contains("sealId:s1"), "{day}");
 }
