@@ -23,7 +23,7 @@ pub struct Rehearsal<'a> {
 /// What a command did on a [`Rehearsal`].
 #[derive(Debug, Default)]
 pub struct Rehearsed {
-    /// The events that it has read, in the order of its reads.
+    /// The events that it has read, in the order of its reads. Those that it read again are there once.
     pub events: Vec<StoredEvent>,
     /// The aggregates that it reads.
     pub reads: Vec<AggregateKey>,
@@ -81,8 +81,10 @@ impl GetEvents for Rehearsal<'_> {
             reads.push(key.clone());
         }
         let note = |event: &Result<StoredEvent, AggregateError>| {
-            if let Ok(event) = event {
-                self.notes().events.push(event.clone());
+            let Ok(event) = event else { return };
+            let events = &mut self.notes().events;
+            if !events.iter().any(|it| (&it.key, it.version) == (&event.key, event.version)) {
+                events.push(event.clone());
             }
         };
         self.table.get_events(key, range).inspect(note).boxed()

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use aws_config::SdkConfig;
+use aws_sdk_s3::operation::get_object::GetObjectError;
+use aws_sdk_sqs::types::Message;
 
 use crate::letter::{Letter, To};
 
@@ -49,8 +51,28 @@ pub(crate) struct Kept {
 }
 
 pub(crate) enum Store {
-    Queue { client: aws_sdk_sqs::Client, url: String, receive: Receive, seen: BTreeSet<String> },
-    Bucket { client: aws_sdk_s3::Client, name: String, to: Option<To>, keys: VecDeque<String> },
+    Queue {
+        client: aws_sdk_sqs::Client,
+        url: String,
+        receive: Receive,
+        seen: BTreeSet<String>,
+    },
+    Bucket {
+        client: aws_sdk_s3::Client,
+        name: String,
+        to: Option<To>,
+        keys: VecDeque<String>,
+        more: More,
+    },
+}
+
+/// Whether a bucket may have more keys than were listed.
+pub(crate) enum More {
+    /// From the first on.
+    All,
+    /// From this token of a listing on.
+    From(String),
+    None,
 }
 
 impl Store {
@@ -59,17 +81,11 @@ impl Store {
         Self::Queue { client, url: url.to_owned(), receive, seen: BTreeSet::new() }
     }
 
-    /// The bucket with the objects that it has now, in the order of their keys, which is the order of time. Without
-    /// `to` its objects ask for no work.
-    pub(crate) async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
+    /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
+    /// no work.
+    pub(crate) fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Self {
         let client = aws_sdk_s3::Client::new(config);
-        let mut pages = client.list_objects_v2().bucket(name).into_paginator().send();
-        let mut keys = VecDeque::new();
-        while let Some(page) = pages.next().await {
-            let page = page.with_context(|| format!("listing bucket {name}"))?;
-            keys.extend(page.contents.unwrap_or_default().into_iter().filter_map(|o| o.key));
-        }
-        Ok(Self::Bucket { client, name: name.to_owned(), to, keys })
+        Self::Bucket { client, name: name.to_owned(), to, keys: VecDeque::new(), more: More::All }
     }
 
     /// Some that it has not returned yet; empty when it has returned all.
@@ -78,17 +94,21 @@ impl Store {
             Self::Queue { client, url, receive, seen } => {
                 messages(client, url, *receive, seen).await
             }
-            Self::Bucket { client, name, to, keys } => match keys.pop_front() {
-                Some(key) => Ok(vec![object(client, name, *to, key).await?]),
-                None => Ok(Vec::new()),
-            },
+            Self::Bucket { client, name, to, keys, more } => {
+                while let Some(key) = next_key(client, name, keys, more).await? {
+                    if let Some(kept) = object(client, name, *to, key).await {
+                        return Ok(vec![kept]);
+                    }
+                }
+                Ok(Vec::new())
+            }
         }
     }
 
     /// The message or object of this name; `None` if it is not there, or a receiver has it.
     pub(crate) async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
-        if let Self::Bucket { keys, .. } = self {
-            keys.retain(|key| key == wanted);
+        if let Self::Bucket { keys, more, .. } = self {
+            (*keys, *more) = ([wanted.to_owned()].into(), More::None);
         }
         loop {
             let mut some = self.next().await?.into_iter().peekable();
@@ -120,13 +140,53 @@ impl Store {
     }
 }
 
-/// Returns only messages that this run has not seen. A message that failed comes back when the queue no longer hides
-/// it.
+/// The next key of a bucket, if it has one more.
+async fn next_key(
+    client: &aws_sdk_s3::Client,
+    name: &str,
+    keys: &mut VecDeque<String>,
+    more: &mut More,
+) -> Result<Option<String>> {
+    while keys.is_empty() {
+        let request = client.list_objects_v2().bucket(name);
+        let request = match std::mem::replace(more, More::None) {
+            More::None => break,
+            More::All => request,
+            More::From(token) => request.continuation_token(token),
+        };
+        let page = request.send().await.with_context(|| format!("listing bucket {name}"))?;
+        keys.extend(page.contents.unwrap_or_default().into_iter().filter_map(|object| object.key));
+        *more = page.next_continuation_token.map_or(More::None, More::From);
+    }
+    Ok(keys.pop_front())
+}
+
+/// Returns only messages that this run has not seen; none when the queue has no others. A message that failed comes
+/// back when the queue no longer hides it. Then it is hidden again, and the others are looked for behind it.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,
     receive: Receive,
     seen: &mut BTreeSet<String>,
+) -> Result<Vec<Kept>> {
+    let mut again = 0;
+    loop {
+        let received = receive_messages(client, url, receive).await?;
+        let count = received.len();
+        let new: Vec<_> =
+            received.into_iter().filter(|kept| seen.insert(kept.name.clone())).collect();
+        again += count - new.len();
+        // A look hides nothing, so it would only receive the same ones again.
+        if count == 0 || !new.is_empty() || receive == Receive::Look || again > seen.len() {
+            return Ok(new);
+        }
+    }
+}
+
+async fn receive_messages(
+    client: &aws_sdk_sqs::Client,
+    url: &str,
+    receive: Receive,
 ) -> Result<Vec<Kept>> {
     let request = client
         .receive_message()
@@ -136,36 +196,40 @@ async fn messages(
         .message_attribute_names("All")
         .wait_time_seconds(receive.wait_seconds());
     let received = request.send().await.with_context(|| format!("receiving from {url}"))?;
-    let mut all = Vec::new();
-    for message in received.messages.unwrap_or_default() {
-        let name = message.message_id.unwrap_or_default();
-        if seen.insert(name.clone()) {
-            let attributes = message.message_attributes.unwrap_or_default().into_iter();
-            let attributes =
-                attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
-            let body = message.body.unwrap_or_default();
-            let letter = Letter::of_message(&body, &attributes.collect());
-            let handle = message.receipt_handle.unwrap_or_default();
-            all.push(Kept { name, handle, body, letter });
-        }
-    }
-    Ok(all)
+    let kept = |message: Message| {
+        let attributes = message.message_attributes.unwrap_or_default().into_iter();
+        let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
+        let body = message.body.unwrap_or_default();
+        let letter = Letter::of_message(&body, &attributes.collect());
+        let handle = message.receipt_handle.unwrap_or_default();
+        Kept { name: message.message_id.unwrap_or_default(), handle, body, letter }
+    };
+    Ok(received.messages.unwrap_or_default().into_iter().map(kept).collect())
 }
 
-/// Reads one object. Objects are read one at a time, because a batch can have megabytes.
+/// Reads one object; `None` if it is gone by now. Objects are read one at a time, because a batch can have megabytes.
 async fn object(
     client: &aws_sdk_s3::Client,
     bucket: &str,
     to: Option<To>,
     key: String,
-) -> Result<Kept> {
-    let reading = || format!("reading object {key}");
+) -> Option<Kept> {
     let object = client.get_object().bucket(bucket).key(&key).send().await;
-    let body = object.with_context(reading)?.body.collect().await.with_context(reading)?;
-    let body = String::from_utf8_lossy(&body.into_bytes()).into_owned();
-    let letter = match to {
-        Some(to) => Letter::of_object(&body, to),
-        None => Err(anyhow!("the next event brings what it holds: delete it")),
+    let body = match object {
+        Ok(object) => object.body.collect().await.map_err(Error::new),
+        Err(error) if error.as_service_error().is_some_and(GetObjectError::is_no_such_key) => {
+            return None;
+        }
+        Err(error) => Err(Error::new(error)),
     };
-    Ok(Kept { name: key.clone(), handle: key, body, letter })
+    let text = body.map(|body| String::from_utf8_lossy(&body.into_bytes()).into_owned());
+    let (body, letter) = match (text, to) {
+        (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
+        (Ok(body), Some(to)) => {
+            let letter = Letter::of_object(&body, to);
+            (body, letter)
+        }
+        (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),
+    };
+    Some(Kept { name: key.clone(), handle: key, body, letter })
 }

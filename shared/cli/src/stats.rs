@@ -63,8 +63,8 @@ pub(crate) struct OfSlice {
     pub(crate) rejected: u64,
     /// Those that got no answer of the domain.
     pub(crate) failed: u64,
-    /// How often they were decided.
-    pub(crate) attempts: u64,
+    /// How often they were decided again.
+    pub(crate) retries: u64,
     /// Conflicts that they met.
     pub(crate) conflicts: u64,
     /// Read units of all of them.
@@ -97,9 +97,10 @@ impl Stats {
             let of = slices.entry(line.slice.clone()).or_default();
             of.commands += 1;
             of.rejected += u64::from(line.outcome == "rejected");
-            let is_answer = ["accepted", "rejected", "nothing-to-do"].contains(&&*line.outcome);
+            let is_answer = ["accepted", "rejected", "nothing-to-do", "replay-ignored"]
+                .contains(&&*line.outcome);
             of.failed += u64::from(!is_answer);
-            of.attempts += u64::from(line.attempts);
+            of.retries += u64::from(line.attempts.saturating_sub(1));
             of.conflicts += line.conflicts.len() as u64;
             of.read_units += line.read_units;
             of.write_units += line.write_units;
@@ -237,11 +238,13 @@ mod tests {
             line("2024-06-23T00:00:00.000Z", "accepted", 1, &[]),
             line("2024-06-23T00:00:01.000Z", "rejected", 3, &["productId:p", "productId:p"]),
             line("2024-06-23T00:00:23.999Z", "contention", 8, &["orderId:o"]),
+            line("2024-06-23T00:00:23.999Z", "malformed", 0, &[]),
+            line("2024-06-23T00:00:23.999Z", "replay-ignored", 0, &[]),
         ];
         let stats = Stats::of(&lines, since, until);
         let of = &stats.slices["place-order"];
-        assert_eq!((of.commands, of.rejected, of.failed), (3, 1, 1));
-        assert_eq!((of.attempts, of.conflicts, of.longest_ms), (12, 3, 7));
+        assert_eq!((of.commands, of.rejected, of.failed), (5, 1, 2));
+        assert_eq!((of.retries, of.conflicts, of.longest_ms), (9, 3, 7));
         let rows: Vec<_> = stats.conflicts.iter().map(|of| (&*of.boundary, of.row())).collect();
         assert_eq!(rows[0], ("productId:p", ".2......................".to_owned()));
         assert_eq!(rows[1], ("orderId:o", ".......................1".to_owned()));

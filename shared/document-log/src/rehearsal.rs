@@ -67,6 +67,9 @@ impl Rehearsal {
     async fn judge(&self, write: &Write) -> Result<(), Failure> {
         let before = self.store.meter().snapshot();
         let found = self.store.tip(&write.tip.stream, Consistency::Strong).await?;
+        // A refused write returns the Tip, and the next attempt reads no other.
+        let refused = found.as_ref().filter(|tip| !write.fits(Some(tip)));
+        refused.iter().for_each(|tip| self.found(tip));
         let mut notes = self.notes();
         let looks = self.store.meter().snapshot().since(&before);
         notes.rehearsed.looks = std::mem::take(&mut notes.rehearsed.looks).and(&looks);

@@ -8,7 +8,7 @@ use ringfence::SequencedEvent;
 
 use crate::boundary::{Look, Met, Reach, look};
 use crate::console::events::time;
-use crate::console::frame::{self, Problem, encoded, slice_url};
+use crate::console::frame::{self, Problem, encoded, given, slice_url};
 use crate::console::site::Site;
 
 /// The latest events that the page shows.
@@ -18,9 +18,11 @@ pub(crate) async fn page(
     State(site): State<Arc<Site>>,
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Markup, Problem> {
-    let names = parameters.iter().filter(|(name, _)| name == "tag");
-    let names: Vec<_> = names.flat_map(|(_, value)| value.split_whitespace()).collect();
-    let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
+    // A person writes several tags with spaces between them; an id may have spaces.
+    let written = parameters.iter().filter(|(name, _)| name == "tag");
+    let written = written.flat_map(|(_, value)| value.split_whitespace());
+    let names: Vec<_> =
+        given(&parameters, "id").into_iter().chain(written).map(str::to_owned).collect();
     let found = match &names[..] {
         [] => None,
         names => Some(look(&site.logs, &site.commands, names, EVENTS_MAX).await),

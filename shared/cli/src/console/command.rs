@@ -10,12 +10,22 @@ const WHOLE: &str = "command";
 /// What stands before the names of a command's inputs, so that no field is taken for a parameter of the page.
 const FIELD: &str = "f.";
 
-/// The inputs of a command, filled with the values of `json`.
-pub(crate) fn inputs(of: &Value, json: &Json) -> Markup {
+/// The inputs of a command, filled with the values of a form.
+pub(crate) fn inputs(of: &Value, form: &[(String, String)]) -> Markup {
     match of {
-        Value::Object(fields) => object(fields, FIELD, json),
-        other => input(other, WHOLE, WHOLE, false, json),
+        Value::Object(fields) => object(fields, FIELD, false, &Filled(form)),
+        other => input(other, WHOLE, WHOLE, false, &Filled(form)),
     }
+}
+
+/// The form of a command's JSON.
+pub(crate) fn form(of: &Value, json: &Json) -> Vec<(String, String)> {
+    let mut form = Vec::new();
+    match of {
+        Value::Object(fields) => fill(fields, FIELD, json, &mut form),
+        other => form.push((WHOLE.to_owned(), text(other, json))),
+    }
+    form
 }
 
 /// The JSON of a form that was filled in.
@@ -35,48 +45,64 @@ pub(crate) fn has_command(form: &[(String, String)]) -> bool {
     form.iter().any(|(name, _)| name == WHOLE || name.starts_with(FIELD))
 }
 
-fn object(fields: &[Field], path: &str, json: &Json) -> Markup {
+fn fill(fields: &[Field], path: &str, json: &Json, form: &mut Vec<(String, String)>) {
+    for Field { name, value, .. } in fields {
+        let here = format!("{path}{name}");
+        match value {
+            Value::Object(fields) => fill(fields, &format!("{here}."), &json[name], form),
+            value => form.push((here, text(value, &json[name]))),
+        }
+    }
+}
+
+/// A value as its input has it.
+fn text(of: &Value, json: &Json) -> String {
+    match (of, json) {
+        (_, Json::Null) => String::new(),
+        (Value::List(of), _) if is_line(of) => lines(json),
+        (Value::List(_) | Value::Json | Value::Object(_), _) => {
+            serde_json::to_string_pretty(json).unwrap_or_default()
+        }
+        (_, Json::String(text)) => text.clone(),
+        (_, other) => other.to_string(),
+    }
+}
+
+fn object(fields: &[Field], path: &str, may_be_empty: bool, filled: &Filled<'_>) -> Markup {
     html! {
         @for Field { name, is_optional, value } in fields {
             @let here = format!("{path}{name}");
+            @let may_be_empty = may_be_empty || *is_optional;
             @match value {
                 Value::Object(fields) => {
-                    fieldset { legend { (name) } (object(fields, &format!("{here}."), &json[name])) }
+                    fieldset { legend { (name) } (object(fields, &format!("{here}."), may_be_empty, filled)) }
                 }
-                value => { (input(value, &here, name, *is_optional, &json[name])) }
+                value => { (input(value, &here, name, may_be_empty, filled)) }
             }
         }
     }
 }
 
-fn input(of: &Value, path: &str, name: &str, is_optional: bool, json: &Json) -> Markup {
-    let text = match json {
-        Json::Null => String::new(),
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let pretty = || match json {
-        Json::Null => String::new(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
-    };
-    let label = if is_optional { format!("{name} (may be empty)") } else { name.to_owned() };
+fn input(of: &Value, path: &str, name: &str, may_be_empty: bool, filled: &Filled<'_>) -> Markup {
+    let text = filled.text(path);
+    let label = if may_be_empty { format!("{name} (may be empty)") } else { name.to_owned() };
     html! {
         label {
             (label)
             @match of {
-                Value::Truth => { input type="checkbox" name=(path) value="true" checked[*json == Json::Bool(true)]; }
+                Value::Truth => { input type="checkbox" name=(path) value="true" checked[text == "true"]; }
                 Value::Choice(all) => {
                     select name=(path) {
-                        @if is_optional { option value="" { "" } }
+                        @if may_be_empty { option value="" { "" } }
                         @for one in *all { option selected[*one == text] { (one) } }
                     }
                 }
                 Value::Whole | Value::Number => { input name=(path) value=(text) inputmode="decimal"; }
                 Value::Text => { input name=(path) value=(text) size="40"; }
                 Value::List(of) if is_line(of) => {
-                    textarea name=(path) rows="3" cols="40" placeholder="one on each line" { (lines(json)) }
+                    textarea name=(path) rows="3" cols="40" placeholder="one on each line" { (text) }
                 }
-                _ => { textarea name=(path) rows="6" cols="60" placeholder="JSON" { (pretty()) } }
+                _ => { textarea name=(path) rows="6" cols="60" placeholder="JSON" { (text) } }
             }
         }
     }
@@ -99,14 +125,22 @@ impl Filled<'_> {
         self.0.iter().find(|(name, _)| name == path).map_or("", |(_, value)| value)
     }
 
+    fn is_empty_below(&self, path: &str) -> bool {
+        let mut below = self.0.iter().filter(|(name, _)| name.starts_with(path));
+        below.all(|(_, value)| value.trim().is_empty())
+    }
+
     fn object(&self, fields: &[Field], path: &str) -> Result<Map<String, Json>, String> {
         let mut object = Map::new();
         for Field { name, is_optional, value } in fields {
             let here = format!("{path}{name}");
             let given = match value {
                 Value::Object(fields) => {
-                    let inside = self.object(fields, &format!("{here}."))?;
-                    (!(inside.is_empty() && *is_optional)).then_some(Json::Object(inside))
+                    let inside = format!("{here}.");
+                    match *is_optional && self.is_empty_below(&inside) {
+                        true => None,
+                        false => Some(Json::Object(self.object(fields, &inside)?)),
+                    }
                 }
                 value => self.value(value, &here)?,
             };
@@ -185,7 +219,7 @@ mod tests {
             "paid": true, "lines": [{ "n": 1 }],
         });
         assert_eq!(json(&order(), &filled), Ok(expected.clone()));
-        let page = inputs(&order(), &expected).into_string();
+        let page = inputs(&order(), &super::form(&order(), &expected)).into_string();
         for part in [r#"name="f.price.amount" value="4900""#, ">p-1\np-2</textarea>", "checked"] {
             assert!(page.contains(part), "{part}: {page}");
         }
@@ -197,11 +231,30 @@ mod tests {
         assert_eq!((&sent["price"]["amount"], &sent["orderId"]), (&json!("many"), &json!("")));
         let error = json(&order(), &form(&[("f.lines", "[")])).unwrap_err();
         assert!(error.starts_with("lines: is not JSON"), "{error}");
+        let again =
+            inputs(&order(), &form(&[("f.orderId", "o-1"), ("f.lines", "[")])).into_string();
+        for part in [r#"value="o-1""#, ">[</textarea>"] {
+            assert!(again.contains(part), "{part}: {again}");
+        }
+    }
+
+    #[test]
+    fn an_optional_object_is_left_out_if_all_its_inputs_are_empty() {
+        let field = |name, is_optional, value| Field { name, is_optional, value };
+        let kinds = Value::Choice(&["file", "page"]);
+        let parts = vec![field("uri", false, Value::Text), field("kind", false, kinds)];
+        let of = Value::Object(vec![field("artifact", true, Value::Object(parts))]);
+        let page = inputs(&of, &[]).into_string();
+        assert!(page.contains(r#"<option value=""></option>"#), "{page}");
+        let sent = |uri| json(&of, &form(&[("f.artifact.uri", uri), ("f.artifact.kind", "")]));
+        assert_eq!(sent(""), Ok(json!({})));
+        assert_eq!(sent("a"), Ok(json!({ "artifact": { "uri": "a" } })));
     }
 
     #[test]
     fn a_value_of_html_is_text() {
-        let page = inputs(&Value::Json, &json!("</textarea><script>")).into_string();
+        let hostile = super::form(&Value::Json, &json!("</textarea><script>"));
+        let page = inputs(&Value::Json, &hostile).into_string();
         assert!(!page.contains("<script>"), "{page}");
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
@@ -197,16 +197,26 @@ pub(crate) async fn live(
     let after = last.or(after).and_then(|text| text.parse().ok());
     let after = after.ok_or_else(|| Problem::bad("after: write a checkpoint."))?;
     let entries = site.index().read(after, Until::Watched);
-    // The stream ends with its first error, and the browser comes again.
-    let sent = entries.ready_chunks(TOGETHER_MAX).filter_map(move |together| {
-        let entries: Vec<_> = together.into_iter().map_while(Result::ok).collect();
+    let sent = entries.ready_chunks(TOGETHER_MAX).flat_map(move |together| {
+        let mut failed = None;
+        let keep = |entry| match entry {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                failed = Some(format!("{:#}", anyhow::Error::new(error)));
+                None
+            }
+        };
+        let entries: Vec<_> = together.into_iter().map_while(keep).collect();
         let wanted = entries.iter().rev().filter(|entry| filter.matches(&entry.event));
         let rows: String = wanted.map(|entry| row(entry).into_string()).collect();
         // A line of a message may not have a carriage return.
         let rows = rows.replace('\r', "&#13;");
         let last = entries.last().map(|entry| entry.checkpoint.to_string());
-        let event = last.map(|last| Ok(Event::default().id(last).retry(AGAIN).data(rows)));
-        std::future::ready(event)
+        let new = last.map(|last| Event::default().id(last).retry(AGAIN).data(rows));
+        // The stream ends with its first error, which the page shows, and the browser comes again.
+        let failed =
+            failed.map(|why| Event::default().event("failed").data(why.replace('\r', " ")));
+        stream::iter(new.into_iter().chain(failed).map(Ok))
     });
     Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
 }

@@ -68,7 +68,7 @@ pub(crate) fn page(
     cost: impl Into<Cost>,
     main: &Markup,
 ) -> Markup {
-    let cost = said(&cost.into());
+    let cost = cost.into();
     let own = site.own.iter().map(|page| (page.path, page.title));
     let trouble = site.has_trouble.then_some(TROUBLE);
     let pages = PAGES.into_iter().chain(own).chain(trouble);
@@ -80,7 +80,15 @@ pub(crate) fn page(
         }
     };
     let may = if site.may_write { "may change the stack" } else { "only reads" };
-    document(title, &nav, main, &html! { (cost) " This console " (may) "." })
+    document(
+        title,
+        &nav,
+        main,
+        &html! {
+            @if cost.requests > 0 { (said(&cost)) " " }
+            "This console " (may) "."
+        },
+    )
 }
 
 fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
@@ -140,12 +148,12 @@ pub(crate) fn given<'a>(parameters: &'a [(String, String)], name: &str) -> Optio
 
 /// The boundary of a tag.
 pub(crate) fn tag_url(tag: &ringfence::Tag) -> String {
-    boundary_url(&format!("{}:{}", tag.key, tag.value))
+    boundary_url(ringfence::BoundaryId::tag(&tag.key, &tag.value).as_str())
 }
 
-/// The page of a boundary, by its tags or by its id.
-pub(crate) fn boundary_url(boundary: &str) -> String {
-    url("/boundary", [("tag", boundary)])
+/// The page of a boundary, by its id.
+pub(crate) fn boundary_url(id: &str) -> String {
+    url("/boundary", [("id", id)])
 }
 
 /// The page of a slice, `<context>/<slice>`.

@@ -59,7 +59,9 @@ impl Guard {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let host = text(HOST).unwrap_or_default();
         let port = self.port;
-        if host != format!("127.0.0.1:{port}") && host != format!("localhost:{port}") {
+        // Browsers leave out the port 80.
+        let name = host.strip_suffix(&format!(":{port}")).or((port == 80).then_some(host));
+        if !name.is_some_and(|name| ["127.0.0.1", "localhost"].contains(&name)) {
             let why =
                 format!("This console is at http://127.0.0.1:{port}/, and not at {host:?}.\n");
             return Some((StatusCode::MISDIRECTED_REQUEST, why).into_response());
@@ -193,6 +195,8 @@ mod tests {
             assert_eq!(answer.status(), expected, "{host}");
         }
         assert_eq!(answer(open(true), "GET", "/", &[]).await.status(), 421);
+        let at_80 = answer(Guard::new(80, None, true), "GET", "/", &[("host", "localhost")]);
+        assert_eq!(at_80.await.status(), 200);
     }
 
     #[tokio::test]

@@ -49,7 +49,10 @@ pub(crate) async fn page(
     let time = since(within).map_err(|wrong| Problem::bad(format!("within: {wrong}.")))?;
     let (readers, kept, figures) =
         join3(readers(&site, &asked), letters::all(&site), figures(&site, time)).await;
-    let (readers, cost) = readers?;
+    let (readers, cost) = match readers {
+        Ok(shown) => shown,
+        Err(error) => (html! { p role="alert" { (format!("{error:#}")) } }, Cost::default()),
+    };
     let main = html! {
         h2 { "Readers of the index" }
         (readers)
@@ -69,7 +72,7 @@ pub(crate) async fn page(
 }
 
 /// The readers of the views, or all, with their lag; and what it took.
-async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Markup, Cost), Problem> {
+async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Markup, Cost)> {
     let index = site.index();
     let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
         return Ok((html! { p { (UNNAMED) } }, Cost::default()));
@@ -175,13 +178,7 @@ fn link(site: &Site, slice: &str) -> Markup {
 }
 
 fn of_slice(of: &OfSlice) -> Markup {
-    let counts = [
-        of.commands,
-        of.rejected,
-        of.failed,
-        of.conflicts,
-        of.attempts.saturating_sub(of.commands),
-    ];
+    let counts = [of.commands, of.rejected, of.failed, of.conflicts, of.retries];
     html! {
         @for count in counts { td.number { (count) } }
         @for units in [of.read_units, of.write_units] { td.number { (format!("{:.2}", of.each(units))) } }
@@ -260,7 +257,7 @@ mod tests {
         };
         let page = heat_map(&stats).into_string();
         for shown in [
-            r#"<a href="/boundary?tag=productId%3A%3Cp%261%3E">productId:&lt;p&amp;1&gt;</a>"#,
+            r#"<a href="/boundary?id=productId%3A%3Cp%261%3E">productId:&lt;p&amp;1&gt;</a>"#,
             r#"<td class="number heat-3">1</td>"#,
             r#"<td class="number heat-0">0</td>"#,
             r#"<td class="number heat-9">3</td>"#,

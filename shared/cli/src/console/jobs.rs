@@ -92,19 +92,24 @@ pub(crate) async fn page(
     let found = number.and_then(|number: usize| locked(&site.jobs.0).get(number).cloned());
     let job = found.ok_or_else(|| Problem::nothing("This console has no such job."))?;
     let (here, path) = &job.from;
-    let shown = match &*locked(&job.state) {
-        JobState::Goes(how_far) => html! {
-            p role="status" { (how_far) }
-            p.note { "It ends with this console. The page comes again each second." }
-        },
-        JobState::Ended(Ok(end)) => html! { (end) p { a href=(path) { "Back" } } },
-        JobState::Ended(Err(why)) => html! {
-            p role="alert" { "It failed: " (why) }
-            p { a href=(path) { "Back" } }
-        },
+    let (refresh, shown) = match &*locked(&job.state) {
+        JobState::Goes(how_far) => {
+            let shown = html! {
+                p role="status" { (how_far) }
+                p.note { "It ends with this console. The page comes again each second." }
+            };
+            (Some([(REFRESH, AGAIN)]), shown)
+        }
+        JobState::Ended(Ok(end)) => (None, html! { (end) p { a href=(path) { "Back" } } }),
+        JobState::Ended(Err(why)) => {
+            let shown = html! {
+                p role="alert" { "It failed: " (why) }
+                p { a href=(path) { "Back" } }
+            };
+            (None, shown)
+        }
     };
-    let page = frame::page(&site, here, &job.title, Cost::default(), &shown);
-    Ok((job.goes().then_some([(REFRESH, AGAIN)]), page))
+    Ok((refresh, frame::page(&site, here, &job.title, Cost::default(), &shown)))
 }
 
 #[cfg(test)]

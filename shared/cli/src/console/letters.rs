@@ -36,10 +36,10 @@ struct Place {
     named: Named,
 }
 
-/// What is kept at a place: the first letters with their bodies, and whether there are more.
+/// What is kept at a place: the first letters with their bodies, and whether there may be more.
 struct Look {
     letters: Vec<(Tried, String)>,
-    has_more: bool,
+    may_have_more: bool,
 }
 
 impl Place {
@@ -81,16 +81,16 @@ impl Place {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
 
-    async fn open(&self, site: &Site, receive: Receive) -> Result<Store> {
+    fn open(&self, site: &Site, receive: Receive) -> Store {
         let Named { name, at } = &self.named;
         match self.kind {
-            Kind::Queue => Ok(Store::queue(&site.config, at, receive)),
-            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)).await,
+            Kind::Queue => Store::queue(&site.config, at, receive),
+            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)),
         }
     }
 
     async fn look(&self, site: &Site) -> Result<Look> {
-        let mut store = self.open(site, Receive::Look).await?;
+        let mut store = self.open(site, Receive::Look);
         let mut letters = Vec::new();
         while letters.len() <= LETTERS_MAX {
             let some = store.next().await?;
@@ -99,9 +99,13 @@ impl Place {
             }
             letters.extend(some.into_iter().map(|kept| (look(kept.letter, kept.name), kept.body)));
         }
-        let has_more = letters.len() > LETTERS_MAX;
+        // A queue shows a look no more than its first ones.
+        let may_have_more = match self.kind {
+            Kind::Queue => letters.len() >= LETTERS_MAX,
+            Kind::Bucket => letters.len() > LETTERS_MAX,
+        };
         letters.truncate(LETTERS_MAX);
-        Ok(Look { letters, has_more })
+        Ok(Look { letters, may_have_more })
     }
 
     fn markup(&self, site: &Site, looked: &Result<Look>) -> Markup {
@@ -111,7 +115,7 @@ impl Place {
             @match looked {
                 Err(error) => p role="alert" { (format!("{error:#}")) },
                 Ok(Look { letters, .. }) if letters.is_empty() => p { "It keeps nothing." },
-                Ok(Look { letters, has_more }) => {
+                Ok(Look { letters, may_have_more }) => {
                     table.letters role="table" {
                         thead role="rowgroup" {
                             tr role="row" {
@@ -124,7 +128,7 @@ impl Place {
                             @for (letter, body) in letters { (self.line(letter, body, may_redrive)) }
                         }
                     }
-                    @if *has_more { p.note { "It keeps more. They are shown when these are gone." } }
+                    @if *may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
                     @if may_redrive { (self.form(None)) }
                 }
             }
@@ -188,7 +192,7 @@ pub(crate) async fn whole(
     let place = Place::find(&site, &kind, &store)?;
     let missing = || Problem::bad("name: write the name of a letter.");
     let name = given(&parameters, "name").ok_or_else(missing)?;
-    let kept = place.open(&site, Receive::Look).await?.find(name).await?;
+    let kept = place.open(&site, Receive::Look).find(name).await?;
     let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], kept.body))
 }
@@ -213,8 +217,8 @@ pub(crate) async fn redrive(
     let does = site.does()?;
     let name = given(&form, "name").map(str::to_owned);
     let title = match &name {
-        Some(name) => format!("Redrive of {name}"),
-        None => format!("Redrive of {}", place.named.name),
+        Some(name) => format!("{}: redrive of {name}", place.title()),
+        None => format!("{}: redrive", place.title()),
     };
     let of_job = site.clone();
     let url = site.jobs.start(title, ("/health", "/health".to_owned()), async move |job| {
@@ -222,17 +226,22 @@ pub(crate) async fn redrive(
         match name {
             Some(name) => {
                 // It stays visible, so that a redrive of one hides no other.
-                let mut store = place.open(&of_job, Receive::Look).await?;
+                let mut store = place.open(&of_job, Receive::Look);
                 let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
                 tried.push(does.redrive(&store, kept).await);
             }
             None => {
-                let mut store = place.open(&of_job, Receive::Work).await?;
+                let mut store = place.open(&of_job, Receive::Work);
                 let told = |letter| {
                     tried.push(letter);
                     job.say(format!("{} tried.", tried.len()));
                 };
-                each(&mut store, Some(&does), told).await?;
+                if let Err(error) = each(&mut store, Some(&does), told).await {
+                    return Ok(html! {
+                        p role="alert" { "It ended early: " (format!("{error:#}")) }
+                        (outcome(&tried))
+                    });
+                }
             }
         }
         Ok(outcome(&tried))

@@ -13,9 +13,12 @@ const live = rows => {
   const max = Number(rows.dataset.rowsMax);
   const source = new EventSource(rows.dataset.live);
   let count = 0;
+  let failure = "";
   // The browser connects again by itself, and names the last event that it got.
-  source.onerror = () => { status.textContent = "The connection is lost. Trying again." };
-  source.onopen = () => { status.textContent = "New events appear by themselves." };
+  source.onerror = () => { status.textContent = `${failure || "The connection is lost"}. Trying again.` };
+  source.onopen = () => { failure = ""; status.textContent = "New events appear by themselves." };
+  // The connection ends after it.
+  source.addEventListener("failed", ({ data }) => { failure = `New events can't be read: ${data}` });
   source.onmessage = ({ data }) => {
     const before = rows.rows.length;
     // The server has escaped what is in the rows.

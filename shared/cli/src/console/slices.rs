@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use ringfence_dynamo::Clock;
 use ringfence_stack::{ContextInfo, SliceInfo};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 
 use crate::api::{Answer, Api, IDEMPOTENCY_KEY};
 use crate::commands::CommandLine;
@@ -56,7 +56,9 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
 enum Below {
     Nothing,
     Explained(Vec<Explanation>),
-    Sent(Answer, Option<CommandLine>),
+    Sent(Answer, anyhow::Result<Option<CommandLine>>),
+    /// It was sent, and there is no answer.
+    Unanswered(String),
     Failed(String),
 }
 
@@ -67,24 +69,20 @@ pub(crate) async fn page(
     Query(parameters): Query<Parameters>,
 ) -> Result<Markup, Problem> {
     let of = Of::find(&site, &context, &slice)?;
-    if !command::has_command(&parameters) {
-        let sample = of.sample(&site);
-        return Ok(of.markup(&site, &sample, "", &Below::Nothing));
-    }
     let value = (of.of.command)();
-    let key = given(&parameters, KEY).unwrap_or_default().trim();
-    let (command, below) = match command::json(&value, &parameters) {
-        Err(wrong) => (Value::Null, Below::Failed(wrong)),
+    if !command::has_command(&parameters) {
+        let sample = command::form(&value, &of.sample(&site));
+        return Ok(of.markup(&site, &sample, &Below::Nothing));
+    }
+    let below = match command::json(&value, &parameters) {
+        Err(wrong) => Below::Failed(wrong),
         Ok(command) => {
-            let payload = payload(&command, key).to_string();
-            let name = &of.of.name;
-            let explained = crate::slices().explain(&site.logs, name, &payload).await;
-            let below = explained
-                .map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained);
-            (command, below)
+            let payload = payload(&command, key(&parameters)).to_string();
+            let explained = crate::slices().explain(&site.logs, &of.of.name, &payload).await;
+            explained.map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
         }
     };
-    Ok(of.markup(&site, &command, key, &below))
+    Ok(of.markup(&site, &parameters, &below))
 }
 
 /// Sends the command of a form. The guard asks whether this console may.
@@ -94,19 +92,18 @@ pub(crate) async fn send(
     Form(parameters): Form<Parameters>,
 ) -> Result<Markup, Problem> {
     let of = Of::find(&site, &context, &slice)?;
-    let key = given(&parameters, KEY).unwrap_or_default().trim();
-    let command = command::json(&(of.of.command)(), &parameters);
-    let (command, below) = match command {
-        Err(wrong) => (Value::Null, Below::Failed(wrong)),
-        Ok(command) => {
-            let below = match post(&site, &of.of.name, &command, key).await {
-                Ok((answer, line)) => Below::Sent(answer, line),
-                Err(error) => Below::Failed(format!("{error:#}")),
-            };
-            (command, below)
-        }
+    let below = match command::json(&(of.of.command)(), &parameters) {
+        Err(wrong) => Below::Failed(wrong),
+        Ok(command) => post(&site, &of.of.name, &command, key(&parameters))
+            .await
+            .unwrap_or_else(|error| Below::Failed(format!("{error:#}"))),
     };
-    Ok(of.markup(&site, &command, key, &below))
+    Ok(of.markup(&site, &parameters, &below))
+}
+
+/// The idempotency key of a form; empty if there is none.
+fn key(form: &Parameters) -> &str {
+    given(form, KEY).unwrap_or_default().trim()
 }
 
 /// A command as its function takes it.
@@ -118,31 +115,29 @@ fn payload(command: &Value, key: &str) -> Value {
     payload
 }
 
-async fn post(
-    site: &Site,
-    slice: &str,
-    command: &Value,
-    key: &str,
-) -> anyhow::Result<(Answer, Option<CommandLine>)> {
+async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::Result<Below> {
     let clock = Clock::system();
     let (began_ms, correlation) = (clock.now_ms(), clock.uuid().to_string());
     let mut headers = vec![(CORRELATION_ID, &*correlation)];
     headers.extend((!key.is_empty()).then_some((IDEMPOTENCY_KEY, key)));
     let api = Api::at(site.api()?).await?;
-    let answer = api.post(slice, &command.to_string(), &headers).await?;
-    Ok((answer, line(site, began_ms, &correlation).await?))
+    let answer = match api.post(slice, &command.to_string(), &headers).await {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
+    };
+    let line = timeout(LINE_TIME, line(site, began_ms, &correlation)).await;
+    Ok(Below::Sent(answer, line.unwrap_or(Ok(None))))
 }
 
-/// The line that the function has written for a command; `None` if there is none in time.
+/// The line that the function writes for a command; `None` if it is not known where.
 async fn line(
     site: &Site,
     began_ms: u64,
     correlation: &str,
 ) -> anyhow::Result<Option<CommandLine>> {
-    let until = Instant::now() + LINE_TIME;
     // The clock of the function may be behind.
     let since = began_ms.saturating_sub(60_000);
-    while site.commands.are_known() && Instant::now() < until {
+    while site.commands.are_known() {
         let lines = site.commands.since(since).await?;
         let is_it = |line: &CommandLine| line.correlation_id.as_deref() == Some(correlation);
         if let Some(line) = lines.into_iter().find(is_it) {
@@ -178,14 +173,14 @@ impl<'a> Of<'a> {
         if sample.get("command").is_some() { sample["command"].take() } else { sample }
     }
 
-    fn markup(&self, site: &Site, command: &Value, key: &str, below: &Below) -> Markup {
+    fn markup(&self, site: &Site, form: &Parameters, below: &Below) -> Markup {
         let url = slice_url(&self.of.name);
         let main = html! {
             (self.picture())
             h2 { "Command" }
             form.command method="get" action=(url) {
-                (command::inputs(&(self.of.command)(), command))
-                label { "Idempotency key (may be empty)" input name=(KEY) value=(key) size="40"; }
+                (command::inputs(&(self.of.command)(), form))
+                label { "Idempotency key (may be empty)" input name=(KEY) value=(key(form)) size="40"; }
                 div.buttons {
                     button name=(EXPLAIN) value="yes" { "Explain" }
                     @if site.may_write { button formmethod="post" { "Send" } }
@@ -197,7 +192,15 @@ impl<'a> Of<'a> {
                     Below::Nothing => {}
                     Below::Failed(message) => { h2 { "Not carried out" } p role="alert" { (message) } }
                     Below::Explained(all) => { @for one in all { (explanation::markup(one)) } }
-                    Below::Sent(answer, line) => { (sent(answer, line.as_ref())) }
+                    Below::Sent(answer, line) => { (sent(answer, line)) }
+                    Below::Unanswered(why) => {
+                        h2 { "No answer" }
+                        p role="alert" { (why) }
+                        p {
+                            "The command may have taken effect. If it has an idempotency key, sending it again does no harm; "
+                            "otherwise look at the events first."
+                        }
+                    }
                 }
             }
         };
@@ -233,14 +236,15 @@ impl<'a> Of<'a> {
     }
 }
 
-fn sent(answer: &Answer, line: Option<&CommandLine>) -> Markup {
+fn sent(answer: &Answer, line: &anyhow::Result<Option<CommandLine>>) -> Markup {
     let document = serde_json::to_string_pretty(&answer.document).unwrap_or_default();
     html! {
         h2 { @if answer.status == 200 { "Accepted" } @else { "Answer " (answer.status) } }
         pre tabindex="0" { code { (document) } }
         @match line {
-            None => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
-            Some(line) => {
+            Err(error) => { p.note { "Its line in the log can't be read: " (format!("{error:#}")) } }
+            Ok(None) => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
+            Ok(Some(line)) => {
                 p {
                     "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
                     (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "

@@ -11,7 +11,6 @@ use maud::{Markup, html};
 use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
 use ringfence_views::{
     Content, Definition, LIST_DEFAULT, ListPage, Parked, Read, Registered, Shown, Standing,
-    ViewReader,
 };
 
 use crate::checkpoint::place;
@@ -55,9 +54,12 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
         let main = html! { p { (UNNAMED) } };
         return Ok(frame::page(&site, "/views", "Views", Cost::default(), &main));
     };
-    let end = index.end().await?;
     let views = site.stack.views();
-    let rows = try_join_all(views.iter().map(|view| of_view(view, &reader, &index, end))).await?;
+    let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
+    // Read after the checkpoints, of which none may be beyond it.
+    let end = index.end().await?;
+    let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
+    let rows = try_join_all(rows).await?;
     let main = html! {
         @if views.is_empty() { p { "The stack has no views." } }
         @else {
@@ -81,11 +83,10 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
 
 async fn of_view(
     view: &Definition,
-    reader: &ViewReader,
+    standing: Option<Standing>,
     index: &Index,
     end: Checkpoint,
 ) -> Result<Markup, Problem> {
-    let standing = reader.standing(view.name).await?;
     let cells = match &standing {
         None => html! { td colspan="5" { "No projector has run it yet." } },
         Some(Standing { registered, served, built }) => {
@@ -158,8 +159,8 @@ pub(crate) async fn rows(
     let view = named(&site, &name)?;
     let index = site.index();
     let reader = site.views(&index).ok_or_else(unnamed)?;
-    let end = index.end().await?;
     let standing = reader.standing(view.name).await?;
+    let end = index.end().await?;
     let prefix = given(&parameters, "prefix").unwrap_or_default();
     let page = ListPage {
         prefix: prefix.to_owned(),

@@ -11,7 +11,7 @@ const PAGES: [&str; 10] = [
     "/trouble",
     "/slices",
     "/slices/ordering/place-order?f.orderId=o-1&f.productIds=mug",
-    "/boundary?tag=productId%3Amug",
+    "/boundary?id=productId%3Amug",
     "/views",
     "/views/orders",
     "/health",

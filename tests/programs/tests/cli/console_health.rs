@@ -85,11 +85,24 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
         ("/health/queues/Automations/letter?name=x", 404, "The letter x is not there"),
         ("/health/queues/Automations/letter", 400, "name: write the name of a letter."),
         ("/health/queues/PublishEvents/letter?name=x", 404, "No flag names queues"),
+        ("/health/buckets/PublishEvents/letter?name=x", 404, "The letter x is not there"),
         ("/health?within=soon", 400, "within: "),
     ] {
         let (found, page) = console.refused(path).await;
         assert!(found == status && page.contains(why), "{path}: {page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_may_keep_more_than_is_shown_says_so() {
+    let world = World::start().await;
+    for n in 0..11 {
+        world.queues.send(QUEUE, format!("letter {n}")).unwrap();
+        world.buckets.put(BUCKET, &format!("aws/{n:02}"), b"{}").unwrap();
+    }
+    let page = console(&world, &[]).await.page("/health").await;
+    assert_eq!(page.matches("It may keep more.").count(), 2, "{page}");
+    assert!(page.contains("aws/09") && !page.contains("aws/10"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +186,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let of_slice = ["2", "1", "0", "2", "2", "1.50", "8.00", "5"];
     assert!(numbers.collect::<Vec<_>>().windows(8).any(|some| some == of_slice), "{page}");
     assert!(page.contains("<td class=\"number heat-9\">2</td>"), "{page}");
-    assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?tag=sealId%3As1");
+    assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?id=sealId%3As1");
     assert!(!page.contains("sealId:old"), "{page}");
     assert_eq!(link(&page, "pack-parcel").unwrap(), "/slices/catalog/pack-parcel");
     let day = console.page(&link(&page, "Last 24h").unwrap()).await;

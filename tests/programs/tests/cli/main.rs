@@ -3,6 +3,7 @@
 
 mod console;
 mod console_health;
+mod console_slices;
 mod console_views;
 mod feed;
 mod fences;

@@ -1,8 +1,12 @@
+use std::collections::VecDeque;
 use std::process::Output;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::routing::post;
 use ringfence_feed::{Index, Until};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::world::{BUCKET, INDEX, QUEUE, World};
 
@@ -235,4 +239,37 @@ async fn an_empty_endpoint_of_a_service_counts_as_absent() {
     };
     redrive("AWS_ENDPOINT_URL_SQS", &["redrive", "--queue", &world.queue_url()]);
     redrive("AWS_ENDPOINT_URL_S3", &["redrive", "--bucket", BUCKET, "--to", "bus"]);
+}
+
+/// A queue that gives these messages, by their ids, one batch for each request.
+async fn queue(batches: &[&[&str]]) -> String {
+    let message = |id: &&str| json!({ "MessageId": id, "ReceiptHandle": id, "Body": "hello" });
+    let batch = |ids: &&[&str]| json!({ "Messages": ids.iter().map(message).collect::<Value>() });
+    let batches: VecDeque<Value> = batches.iter().map(batch).collect();
+    let batches = Arc::new(Mutex::new(batches));
+    let give = move || {
+        let batch = batches.lock().unwrap().pop_front().unwrap_or_else(|| json!({}));
+        async move { batch.to_string() }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/", post(give));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_stay_and_come_again_hide_no_others() {
+    let world = World::start().await;
+    let left = async |batches: &[&[&str]]| {
+        let url = queue(batches).await;
+        let mut command = world.command(&["redrive", "--queue", &url, "--json"]);
+        let Output { stdout, .. } = command.env("AWS_ENDPOINT_URL_SQS", &url).output().unwrap();
+        let printed: Value = serde_json::from_slice(&stdout).unwrap();
+        let names = printed["left"].as_array().unwrap().iter();
+        names.map(|left| left["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(left(&[&["a", "b"], &["a", "b"], &["c"], &["a"]]).await, "a b c");
+    // It ends when all have come again.
+    assert_eq!(left(&[&["a"], &["a"], &["a"], &["late"]]).await, "a");
 }

@@ -1,0 +1,44 @@
+//! The console's page of a slice.
+
+use axum::Router;
+use axum::routing::post;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::console::Console;
+use crate::world::World;
+
+const PAGE: &str = "/slices/catalog/pack-parcel";
+const FIELDS: [(&str, &str); 3] =
+    [("f.orderId", "o1"), ("f.parcelId", "p1"), ("f.sealIds", "s1\ns2")];
+
+/// The page after its command was sent to this API.
+async fn sent(api: &str) -> String {
+    let world = World::start().await;
+    let logs = ["--write", "--api", api, "--logs", "/no/such/folder"];
+    let console = Console::start(&world, &logs).await;
+    let answer = console.post(PAGE, &FIELDS).await;
+    assert_eq!(answer.status(), 200);
+    let page = answer.text().await.unwrap();
+    assert!(page.contains(r#"name="f.orderId" value="o1""#), "the form stays filled: {page}");
+    page
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_shown_although_its_line_in_the_log_can_t_be_read() {
+    let answer = post(async || json!({ "accepted": true }).to_string());
+    let router = Router::new().route("/catalog/pack-parcel", answer);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let api = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let page = sent(&api).await;
+    assert!(page.contains("<h2>Accepted</h2>"), "{page}");
+    assert!(page.contains("can&#39;t be read") || page.contains("can't be read"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_without_an_answer_may_have_taken_effect() {
+    let page = sent("http://127.0.0.1:1").await;
+    assert!(page.contains("<h2>No answer</h2>"), "{page}");
+    assert!(page.contains("may have taken effect"), "{page}");
+}
