@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use aws_sdk_cloudwatchlogs::Client;
@@ -88,7 +89,11 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
     let mut lines = Vec::new();
     for file in fs::read_dir(folder).with_context(reading)? {
         let path = file.with_context(reading)?.path();
-        if path.extension().is_none_or(|extension| extension != "log") {
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        // A file that nobody has written since then has no line of that time.
+        let since = UNIX_EPOCH + Duration::from_millis(since_ms);
+        let written = |path: &Path| path.metadata().and_then(|file| file.modified());
+        if !is_log || written(&path).with_context(reading)? < since {
             continue;
         }
         // A function writes at its end at any time, so its last line may be torn.

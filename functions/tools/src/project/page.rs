@@ -57,6 +57,7 @@ async fn one(reader: &ViewReader, project: &ProjectId) -> Result<Markup> {
         ol.list {
             @for edge in ready.iter().take(READY_MAX) { li { code { (edge.edge) } " " (edge.title) } }
         }
+        @if ready.len() > READY_MAX { p.note { "These are the first " (READY_MAX) " of " (ready.len()) " edges." } }
         h2 { "Claims" }
         (claims(&features, now_ms))
         h2 { "Features" }

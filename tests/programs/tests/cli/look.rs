@@ -1,10 +1,16 @@
 //! `explain`, `boundary` and `stats`.
 
 use std::fs;
+use std::process::Output;
+use std::sync::{Arc, Mutex};
 
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::post;
 use ringfence::{events, kit::id};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::logs::{cart, customer};
 use crate::world::World;
@@ -153,4 +159,60 @@ async fn conflicts_are_counted_from_the_command_lines() {
     let error = world.error(&["stats"]);
     assert!(error.contains("name the log group with --log-group"), "{error}");
     assert!(world.error(&["stats", "--logs", "/nowhere"]).contains("in /nowhere"));
+}
+
+/// CloudWatch Logs with these pages, of which each but the last leads to the next; and what it was asked for.
+async fn log_group(pages: Vec<Vec<String>>) -> (String, Arc<Mutex<Vec<Value>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let requests = asked.clone();
+    let give = move |headers: HeaderMap, body: String| {
+        assert_eq!(headers["x-amz-target"], "Logs_20140328.FilterLogEvents");
+        let request: Value = serde_json::from_str(&body).unwrap();
+        let page = request["nextToken"].as_str().map_or(0, |token| token.parse().unwrap());
+        requests.lock().unwrap().push(request);
+        let events: Value = pages[page].iter().map(|line| json!({ "message": line })).collect();
+        let next = (page + 1 < pages.len()).then(|| (page + 1).to_string());
+        async move { json!({ "events": events, "nextToken": next }).to_string() }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/", post(give));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_lines_are_read_from_all_pages_of_a_log_group() {
+    let world = World::start().await;
+    let now = Clock::system().now_ms();
+    let line = |slice: &str, conflicts: &[&str]| {
+        json!({
+            "timestamp": ringfence::rfc3339(now - 1_000), "slice": slice, "outcome": "accepted", "attempts": 2,
+            "conflicts": conflicts, "duration_ms": 5, "requests": 4, "read_units": 1.5, "write_units": 8.0,
+        })
+        .to_string()
+    };
+    // CloudWatch Logs can answer with an empty page before the last one.
+    let pages = vec![
+        vec![line("pack-parcel", &["sealId:s1"]), "no line of a command".to_owned()],
+        vec![],
+        vec![line("add-product", &[])],
+    ];
+    let (url, asked) = log_group(pages).await;
+    let mut command = world.command(&["stats", "--log-group", "shop", "--since", "15m", "--json"]);
+    let Output { stdout, stderr, .. } =
+        command.env("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", url).output().unwrap();
+    let stats: Value = serde_json::from_slice(&stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&stderr)));
+    let slices = stats["slices"].as_object().unwrap();
+    assert_eq!(slices.keys().collect::<Vec<_>>(), ["add-product", "pack-parcel"]);
+    assert_eq!(slices["pack-parcel"]["retries"], 1);
+    assert_eq!(stats["conflicts"][0]["boundary"], "sealId:s1");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    for request in asked.iter() {
+        assert_eq!(request["logGroupName"], "shop");
+        assert_eq!(request["filterPattern"], "{ $.slice = * && $.attempts >= 0 }");
+        assert!(request["startTime"].as_u64().unwrap() >= now - 15 * 60_000);
+    }
 }
