@@ -160,6 +160,16 @@ fn of_authority() -> Vec<Case<ConvergeEdge>> {
             .and(events![barred(Otherwise::Escalate), reviewed(1)])
             .when(standard())
             .then_rejected(Refused::NotAuthorised { role: Some(id("coder")) }),
+        // A person has approved it while it waited for a child.
+        in_strict(Otherwise::Escalate)
+            .and(events![
+                barred(Otherwise::Escalate),
+                spawned(SEARCH, true),
+                ReviewCompleted { decision: ReviewDecision::Approved, ..reviewed(1) },
+                folded_back(SEARCH)
+            ])
+            .when(standard())
+            .then([done()]),
         // The project asked people only later.
         in_strict(Otherwise::Escalate)
             .and(events![barred(Otherwise::Reject)])
@@ -253,6 +263,15 @@ fn of_questions() -> Vec<Case<ConvergeEdge>> {
         .by("eve")
         .then([answered("eve", Convergence::QuestionAnswered, 0)]),
         question(Kind::Spike, None).when(answer()).by("ada").then_rejected(Refused::NotAllowed),
+        // A person has to look, and there is nothing to look at.
+        given(events![
+            initialized(gated()),
+            FeatureCreated { kind: Kind::Spike, rules: gated().rules(), ..created(AUTH) },
+            converged(REQUIREMENTS_DESIGN, "c0"),
+            started("ada", "c1", 1)
+        ])
+        .when(answer())
+        .then_rejected(Refused::NothingToReview),
         question(Kind::Spike, None).when(over()).then_rejected(Refused::TimeBoxRuns),
         question(Kind::Spike, Some(60_000))
             .wait(50_000)

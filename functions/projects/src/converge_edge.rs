@@ -93,7 +93,11 @@ impl Slice for ConvergeEdge {
             return Err(Refused::BlockedBySpawn { children });
         }
         let reviewed = edge.reviewed();
-        if rule.gate == Gate::Human && edge.review_of(&reviewed) != Some(ReviewDecision::Approved) {
+        let is_approved = edge.review_of(&reviewed) == Some(ReviewDecision::Approved);
+        if rule.gate == Gate::Human && !is_approved {
+            if edge.iteration.is_none() {
+                return Err(Refused::NothingToReview);
+            }
             let (run, iteration, _) = reviewed;
             return Err(Refused::ReviewRequired { run, iteration });
         }
@@ -104,6 +108,8 @@ impl Slice for ConvergeEdge {
             Some((role, Otherwise::Reject)) => return Err(Refused::NotAuthorised { role }),
             Some((role, Otherwise::Escalate)) => match (before, edge.escalated()) {
                 (Some(Otherwise::Escalate), Some(_)) => (None, false),
+                // A person has approved it, and it waited for a child.
+                (Some(Otherwise::Escalate), None) if is_approved => (None, true),
                 // A person has looked, and the edge did not converge.
                 (Some(Otherwise::Escalate), None) => return Err(Refused::NotAuthorised { role }),
                 _ => (Some((role, Otherwise::Escalate)), false),

@@ -78,7 +78,7 @@ pub enum Refused {
     DeltaDiffers { failed: u32 },
     #[error("required checks fail, or no iteration says that it is converged")]
     NotConverged,
-    #[error("the edge has no iteration yet")]
+    #[error("the edge has no iteration yet that a person could look at: complete one first")]
     NothingToReview,
     #[error("this was decided before")]
     AlreadyDecided,

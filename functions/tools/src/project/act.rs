@@ -27,8 +27,16 @@ const TRIES: u32 = 3;
 /// The status of an answer that refuses a command.
 const REFUSED: u16 = 422;
 
-/// The status of an answer that does not know what became of a command.
-const UNKNOWN: u16 = 504;
+/// The beginning of each type of problem that a function answers.
+const PROBLEM: &str = "urn:ringfence:problem:";
+/// Slices whose command means whatever the edge is in when it takes effect, and so can't wait where many agents work.
+const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
+
+/// Whether an answer does not say what became of a command: that of a function that ran out of time, or of the gateway.
+fn is_unknown(answer: &Answer) -> bool {
+    let problem = answer.document["type"].as_str().unwrap_or_default();
+    answer.status == 504 || answer.status >= 500 && !problem.starts_with(PROBLEM)
+}
 
 /// Who gives commands, and where the stack is.
 #[derive(Args)]
@@ -138,16 +146,20 @@ impl Caller {
             eprintln!("warning: {error:#}");
         }
         let cache = Cache::read(&folder.read()?, &Slices::all()).await?;
-        for ready in cache.ready(Clock::system().now_ms())? {
-            let settled = self.claim(&ready.edge).await?;
-            if settled.code != ExitCode::FAILURE {
-                let Settled { mut document, code } = settled;
-                document["edge"] = json!(ready.edge);
-                return Ok(Settled { document, code });
-            }
-        }
-        let document =
+        let mut document =
             json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
+        for ready in cache.ready(Clock::system().now_ms())? {
+            let Settled { document: mut answer, code } = self.claim(&ready.edge).await?;
+            // It refuses the agent and not the edge, so it would refuse the other edges too.
+            if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
+                return Ok(Settled { document: answer, code });
+            }
+            answer["edge"] = json!(ready.edge);
+            if code != ExitCode::FAILURE {
+                return Ok(Settled { document: answer, code });
+            }
+            document["lastRefusal"] = answer;
+        }
         Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
@@ -162,7 +174,7 @@ impl Caller {
         let mut cache = Cache::read(&folder.read()?, &slices).await?;
         if self.offline {
             let filled = draft.filled(&cache);
-            return queue(folder, &slices, &draft, filled, key).await;
+            return queue(folder, &slices, &draft, filled, key, false).await;
         }
         let api = self.api.as_deref();
         let api =
@@ -170,6 +182,14 @@ impl Caller {
         let api = Api::at(api).await?;
         if cache.outbox.len() > 0 {
             let waiting = cache.outbox.len();
+            if let Some(edge) = &draft.about.edge
+                && cache.outbox.iter().any(|queued| queued.edge().as_ref() == Some(edge))
+            {
+                bail!(
+                    "earlier commands about {edge} wait, and this one may rest on them: send them by `ringfence \
+                     project push`, or give this one with --offline, behind them"
+                );
+            }
             eprintln!("warning: commands wait ({waiting}): `ringfence project push` sends them");
         }
         if draft.lacks_claim(&cache) {
@@ -181,15 +201,15 @@ impl Caller {
             draft.check(&filled)?;
             let sent = post(&api, &draft.slice, &filled, &key, None).await;
             let answer = match sent {
-                Ok(answer) if answer.status != UNKNOWN => answer,
+                Ok(answer) if !is_unknown(&answer) => answer,
                 unanswered => {
                     let why =
                         unanswered.err().map_or(String::new(), |error| format!("{error:#}: "));
                     eprintln!(
-                        "warning: {why}the command may have taken effect; if it is accepted here, it waits until \
-                         `ringfence project push` sends it again under its key"
+                        "warning: {why}the command may have taken effect; it waits until `ringfence project push` sends \
+                         it again under its key"
                     );
-                    return queue(folder, &slices, &draft, filled, key).await;
+                    return queue(folder, &slices, &draft, filled, key, true).await;
                 }
             };
             let advice = match answer.status {
@@ -225,36 +245,41 @@ impl Caller {
     }
 }
 
-/// Decides a command on the cache. If it is accepted, it waits in the outbox.
+/// Decides a command on the cache. If it is accepted, it waits in the outbox. One that was sent waits in any case: it may
+/// have taken effect, and the cache may be older than what it rests on.
 async fn queue(
     folder: &Folder,
     slices: &Slices,
     draft: &Draft,
     data: Value,
     key: Id,
+    was_sent: bool,
 ) -> Result<Settled> {
     let folder = folder.write()?;
     let mut cache = Cache::read(&folder, slices).await?;
     draft.check(&data)?;
-    if let (true, Some(edge)) = (draft.is_claim(), &draft.about.edge)
+    if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge)
         && !cache.is_single(edge)
     {
         bail!(
-            "an edge can be claimed without the stack only in single mode: otherwise two agents could believe that \
-             they hold it. If the claim was sent, it may have taken effect: `ringfence project pull` shows it"
+            "{} can be given without the stack only in single mode: where many agents work, the edge may be another \
+             agent's when the stack gets the command. If it was sent, it may have taken effect: `ringfence project pull` \
+             shows it",
+            draft.slice
         );
     }
     let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));
     let queued = Queued { slice, data, key, effective_at };
-    let decided = cache.try_out(slices, &queued).await?;
-    match decided.context("deciding the command here")?.outcome {
-        Outcome::Rejected { refusal, .. } => Ok(Settled::refused(refusal)),
-        Outcome::Accepted(_) => {
-            let document = json!({ "queued": queued.key });
-            cache.outbox.add(&folder, queued)?;
-            Ok(Settled { document: draft.shown(document), code: ExitCode::SUCCESS })
+    if !was_sent {
+        let decided = cache.try_out(slices, &queued).await?;
+        let outcome = decided.context("deciding the command here")?.outcome;
+        if let Outcome::Rejected { refusal, .. } = outcome {
+            return Ok(Settled::refused(refusal));
         }
     }
+    let document = json!({ "queued": queued.key });
+    cache.outbox.add(&folder, queued)?;
+    Ok(Settled { document: draft.shown(document), code: ExitCode::SUCCESS })
 }
 
 /// Carries a command out on the log of a local project, or of one that begins with it.

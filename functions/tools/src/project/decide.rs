@@ -26,7 +26,7 @@ pub enum Undecided {
     Unknown(String),
     /// The command does not have the shape of the slice's.
     #[error("the command is malformed: {0}")]
-    Malformed(serde_json::Error),
+    Malformed(serde_path_to_error::Error<serde_json::Error>),
     /// The log failed, or the key belongs to another command.
     #[error(transparent)]
     Handle(#[from] HandleError),
@@ -42,7 +42,8 @@ impl Visitor for Slices {
     fn dcb_slice<S: DcbSlice>(&mut self) {
         self.decide.insert(S::NAME, |log, catalog, data, envelope| {
             async move {
-                let command: S = serde_json::from_value(data).map_err(Undecided::Malformed)?;
+                let command = serde_path_to_error::deserialize(data);
+                let command: S = command.map_err(Undecided::Malformed)?;
                 Ok(handle(log, catalog, &Decisions::<S>::new(0), &command, envelope).await?)
             }
             .boxed_local()

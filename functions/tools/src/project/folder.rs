@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use projects::ProjectId;
 
 use super::outbox::OUTBOX;
@@ -95,6 +95,11 @@ impl Folder {
     }
 
     fn lock(&self, try_lock: fn(&File) -> Result<(), TryLockError>) -> Result<Reading<'_>> {
+        let name = self.project.to_string();
+        ensure!(
+            ![".", ".."].contains(&&*name),
+            "project {name:?} can't have a folder here, because that name means another folder: take another name"
+        );
         fs::create_dir_all(&self.path)
             .with_context(|| format!("making the folder {}", self.path.display()))?;
         let path = self.path.join("lock");

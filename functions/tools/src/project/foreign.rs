@@ -116,6 +116,8 @@ impl Foreign {
     pub(crate) fn at_ms(&self) -> Option<u64> {
         match self.member(&["timestamp", "ts", "time"])? {
             Value::Number(number) => ms_of_number(number.as_f64()?),
+            // Eight digits are a date, and not a second of the year 1970.
+            Value::String(text) if text.len() == 8 => ms_of_text(text),
             Value::String(text) => text.parse().ok().map_or_else(|| ms_of_text(text), ms_of_number),
             _ => None,
         }

@@ -33,7 +33,7 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    fn edge(&self) -> Option<EdgeRef> {
+    pub(crate) fn edge(&self) -> Option<EdgeRef> {
         About::of(&self.data).edge
     }
 }
@@ -112,7 +112,8 @@ impl Outbox {
         Ok(conflict.later.len())
     }
 
-    fn keep(&self, folder: &Writing<'_>) -> Result<()> {
+    /// Writes those that wait, without those that are in `conflicts/` by now.
+    pub(crate) fn keep(&self, folder: &Writing<'_>) -> Result<()> {
         let lines = self.0.iter().map(|queued| Ok(serde_json::to_string(queued)? + "\n"));
         folder.replace(OUTBOX, &lines.collect::<Result<String>>()?)
     }

@@ -8,7 +8,7 @@ use ringfence_cli::{Api, url};
 
 use super::act::post;
 use super::folder::{Folder, Writing};
-use super::outbox::Outbox;
+use super::outbox::{OUTBOX, Outbox};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -36,6 +36,10 @@ struct Pushed {
 pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     let folder = folder.write()?;
     let mut outbox = Outbox::read(&folder)?;
+    if folder.text(OUTBOX)?.is_some() {
+        // Or the files in `conflicts/` could not be deleted: what is in them would wait again.
+        outbox.keep(&folder)?;
+    }
     let mut pushed = Pushed::default();
     let api = Api::at(&arguments.api).await?;
     let stopped = push(&api, &folder, &mut outbox, &mut pushed).await?;

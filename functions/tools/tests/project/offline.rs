@@ -191,6 +191,11 @@ async fn where_many_agents_work_nobody_claims_an_edge_offline() {
     let done = iteration(&edge("AUTH", "design_code"), 1);
     ada.does_offline("complete-iteration", &done).ends(0);
     ada.runs(&["push"]).ends(0);
+    // Nor does anybody end a claim that may be another agent's by then.
+    let forced = json!({ "edge": edge("AUTH", "design_code"), "reason": "gone" });
+    let ran = ada.does_offline("force-release", &forced);
+    ran.ends(2);
+    assert!(ran.stderr.contains("only in single mode"), "{}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,9 +209,71 @@ async fn a_command_whose_outcome_the_stack_does_not_know_waits() {
     assert_eq!(primary.text("outbox.jsonl"), "");
     primary.does("create-feature", &data).ends(0);
     assert_eq!(primary.lines("outbox.jsonl").len(), 1);
+    world.fails([Fault::Breaks(503)]);
+    let fix = json!({ "feature": feature("FIX"), "title": "FIX", "kind": "fix" });
+    primary.does("create-feature", &fix).ends(0);
+    assert_eq!(primary.lines("outbox.jsonl").len(), 2);
     // A slice that a person has misspelt there has no effect here.
     let queued = primary.text("outbox.jsonl");
     let edited = queued.replace("create-feature", "create-features");
     fs::write(primary.path("outbox.jsonl"), edited + &queued).unwrap();
     primary.runs(&["claim", &edge("PAY", "design_code"), "--offline"]).ends(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_was_sent_waits_although_the_copy_is_too_old_for_it() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let of = edge("AUTH", "design_code");
+    let claimed = primary.runs(&["claim", &of]).ends(0);
+    let text = primary.text("events.jsonl");
+    primary.pulls();
+    primary.does("complete-iteration", &iteration(&of, 1)).ends(0);
+    // The copy knows neither the claim nor the iteration.
+    fs::write(primary.path("events.jsonl"), text).unwrap();
+    world.fails([Fault::Loses]);
+    let converge = json!({ "edge": of, "claim": claimed["claim"], "convergence": "standard" });
+    let queued = primary.does("converge-edge", &converge).ends(0);
+    assert_eq!(primary.lines("outbox.jsonl")[0]["key"], queued["queued"]);
+    // Later commands about the edge do not overtake it.
+    let reopen = json!({ "edge": of, "reason": "again" });
+    let overtakes = primary.does("reopen-edge", &reopen);
+    overtakes.ends(2);
+    assert!(overtakes.stderr.contains("earlier commands about shop/"), "{}", overtakes.stderr);
+    primary.runs(&["push"]).ends(0);
+    assert_eq!(worked(&world).last().map(|it| it.as_str()), Some("edge_converged"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_put_aside_does_not_come_back() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let of = edge("AUTH", "design_code");
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let queued = primary.text("outbox.jsonl");
+    world.fails([Fault::Refuses(422)]);
+    primary.runs(&["push"]).ends(1);
+    // The program had ended before the outbox said so.
+    fs::write(primary.path("outbox.jsonl"), queued).unwrap();
+    primary.runs(&["push"]).ends(0);
+    fs::remove_dir_all(primary.path("conflicts")).unwrap();
+    assert_eq!(primary.text("outbox.jsonl"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_field_is_named_and_no_project_leaves_its_folder() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let mut wrong = iteration(&edge("AUTH", "design_code"), 1);
+    wrong["contextHash"] = json!("short");
+    wrong["claim"] = json!("c");
+    let ran = primary.does_offline("complete-iteration", &wrong);
+    ran.ends(2);
+    assert!(ran.stderr.contains("contextHash: "), "{}", ran.stderr);
+    let ran = primary.runs(&["--project", "..", "pull"]);
+    ran.ends(2);
+    assert!(ran.stderr.contains("take another name"), "{}", ran.stderr);
 }

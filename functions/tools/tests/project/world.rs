@@ -32,8 +32,10 @@ const OTHER_INDEX: &str = "other-index";
 /// What the API does with a request, in place of an answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Fault {
-    /// Nothing, and it answers with this status.
+    /// Nothing, and the function answers with this status.
     Refuses(u16),
+    /// Nothing that is known, and the gateway answers with this status.
+    Breaks(u16),
     /// It carries the command out, and the answer is lost.
     Loses,
 }
@@ -257,7 +259,12 @@ async fn answer(
     functions.requests.lock().unwrap().push(slice.clone());
     let fault = functions.faults.lock().unwrap().pop_front();
     if let Some(Fault::Refuses(status)) = fault {
-        let document = json!({ "detail": format!("status {status}") }).to_string();
+        let document =
+            json!({ "type": "urn:ringfence:problem:x", "detail": format!("status {status}") });
+        return (StatusCode::from_u16(status).unwrap(), document.to_string()).into_response();
+    }
+    if let Some(Fault::Breaks(status)) = fault {
+        let document = json!({ "message": "Service Unavailable" }).to_string();
         return (StatusCode::from_u16(status).unwrap(), document).into_response();
     }
     let work = move || Handle::current().block_on(functions.carry_out(&slice, &headers, &body));
