@@ -29,10 +29,11 @@ const REFUSED: u16 = 422;
 
 /// The beginning of each type of problem that a function answers.
 const PROBLEM: &str = "urn:ringfence:problem:";
-/// Slices whose command means whatever the edge is in when it takes effect, and so can't wait where many agents work.
+/// Slices whose commands act on the edge as it is when they take effect. So they can't wait where many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
-/// Whether an answer does not say what became of a command: that of a function that ran out of time, or of the gateway.
+/// Whether an answer leaves open what became of a command. A function answers so if it ran out of time, and the gateway
+/// if the function did not answer it.
 fn is_unknown(answer: &Answer) -> bool {
     let problem = answer.document["type"].as_str().unwrap_or_default();
     answer.status == 504 || answer.status >= 500 && !problem.starts_with(PROBLEM)
@@ -163,9 +164,8 @@ impl Caller {
         Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
-    /// Gives a command to the stack. With `--offline` the command goes to the outbox, and also if the stack gives no
-    /// answer.
-    /// Where the project is local, it is settled here.
+    /// Gives a command to the stack. The command goes to the outbox with `--offline`, and also if the stack gives no
+    /// answer. In a local project it is settled here.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         if folder.read()?.is_local()? {
             return settle(folder, &draft).await;

@@ -39,7 +39,7 @@ async fn all(reader: &ViewReader) -> Result<Markup> {
         return Err(anyhow!("the view {} is being built", ProjectStatus::NAME));
     };
     Ok(html! {
-        @if listed.rows.is_empty() { p { "There are no projects yet. Begin one with the command init-project." } }
+        @if listed.rows.is_empty() { p { "There are no projects yet. To begin one, give the command init-project." } }
         ul.list { @for row in &listed.rows { li { a href={ "/projects/" (row.id) } { (row.id) } } } }
         @if listed.next.is_some() { p.note { "These are the first " (LIST_MAX) " projects." } }
     })

@@ -37,7 +37,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     let folder = folder.write()?;
     let mut outbox = Outbox::read(&folder)?;
     if folder.text(OUTBOX)?.is_some() {
-        // Or the files in `conflicts/` could not be deleted: what is in them would wait again.
+        // Now a person may delete the files in `conflicts/`, and what was in them does not wait again.
         outbox.keep(&folder)?;
     }
     let mut pushed = Pushed::default();

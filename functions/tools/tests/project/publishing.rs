@@ -49,8 +49,8 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
     fails(&primary.runs(&["publish"]), "shop is not local");
 }
 
-/// A DynamoDB that answers so many requests, and refuses the next ones. Whether the first that it refuses takes effect
-/// is the caller's choice.
+/// A DynamoDB that answers this many requests and refuses all later ones. `takes_effect` says whether the first refused
+/// request takes effect all the same.
 async fn breaking(dynamo: String, answered: usize, takes_effect: bool) -> String {
     let requests = Arc::new(AtomicUsize::new(0));
     let http = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -57,7 +57,7 @@ enum Below {
     Nothing,
     Explained(Vec<Explanation>),
     Sent(Answer, anyhow::Result<Option<CommandLine>>),
-    /// It was sent, and there is no answer.
+    /// The command was sent and got no answer; why.
     Unanswered(String),
     Failed(String),
 }
@@ -101,7 +101,7 @@ pub(crate) async fn send(
     Ok(of.markup(&site, &parameters, &below))
 }
 
-/// The idempotency key of a form; empty if there is none.
+/// The idempotency key that a form names, or an empty text.
 fn key(form: &Parameters) -> &str {
     given(form, KEY).unwrap_or_default().trim()
 }
