@@ -136,10 +136,15 @@ pub async fn standing(
 ) -> Result<Result<(bool, Features), Problem>, ViewError> {
     let known = reader.row(ProjectStatus::NAME, &project.to_string(), None).await?;
     let known = match found(ProjectStatus::NAME, None, known) {
-        Ok(known) => known.and_then(|shown| row::<StatusRow>(shown.content)),
+        Ok(known) => known.map(|shown| shown.content),
         Err(problem) => return Ok(Err(problem)),
     };
-    let exists = known.is_some_and(|project| project.mode.is_some());
+    // A row that is parked is one that has grown too large, so the project has begun.
+    let is_begun = |content| match content {
+        Content::Parked(_) => true,
+        content => row::<StatusRow>(content).is_some_and(|project| project.mode.is_some()),
+    };
+    let exists = known.is_some_and(is_begun);
     let mut features = Features::new();
     let prefix = format!("{project}/");
     let mut page = ListPage { prefix, limit: LIST_MAX, ..ListPage::default() };

@@ -36,7 +36,7 @@ pub struct StatusRow {
     pub completions: u64,
     /// How often an edge of a feature that was done was opened again.
     pub reopenings: u64,
-    /// What is missing, and no child follows it.
+    /// What is missing, and no child follows it: requirements that are not met, and edges that were stuck and are open.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intents: BTreeMap<IntentId, Intent>,
     /// The intents that a child follows.
@@ -150,6 +150,7 @@ impl StatusRow {
             Fact::EdgeConverged(EdgeConverged { edge, completes_feature, .. }) => {
                 self.pending.remove(edge);
                 self.unfinished.remove(edge);
+                self.intents.retain(|_, intent| intent.edge.as_ref() != Some(edge));
                 self.converged_edges += 1;
                 self.completions += u64::from(*completes_feature);
             }
@@ -298,6 +299,30 @@ mod tests {
                 StatusRow { followed: [id("gaps-1")].into(), ..StatusRow::default() },
             )]);
         }
+    }
+
+    #[test]
+    fn an_edge_that_converges_is_not_stuck_any_more() {
+        let stuck = |edge: &str| EdgeStuck {
+            edge: id(edge),
+            agent: id("ada"),
+            intent: id(&format!("stuck-{}", edge.len())),
+            run: 1,
+            iteration: 3,
+            delta: 2,
+        };
+        let other = stuck(REQUIREMENTS_DESIGN);
+        let intent = Intent { raised_ms: BEGIN_MS, edge: Some(id(REQUIREMENTS_DESIGN)) };
+        given(events![stuck(DESIGN_CODE), other.clone(), converged(DESIGN_CODE, "c1")])
+            .then::<ProjectStatus>([(
+            "shop",
+            StatusRow {
+                intents: [(other.intent, intent)].into(),
+                converged_edges: 1,
+                completions: 1,
+                ..StatusRow::default()
+            },
+        )]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
-use projects::{AgentId, EdgeRef, ProjectId};
+use projects::{AgentId, EdgeRef, ProjectId, ready};
 use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
 use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url};
 use ringfence_dynamo::Clock;
@@ -149,7 +149,7 @@ impl Caller {
         let cache = Cache::read(&folder.read()?, &Slices::all()).await?;
         let mut document =
             json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
-        for ready in cache.ready(Clock::system().now_ms())? {
+        for ready in ready(&cache.standing.features, Clock::system().now_ms()) {
             let Settled { document: mut answer, code } = self.claim(&ready.edge).await?;
             // It refuses the agent and not the edge, so it would refuse the other edges too.
             if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
@@ -173,7 +173,7 @@ impl Caller {
         let (slices, mut key) = (Slices::all(), new_key());
         let mut cache = Cache::read(&folder.read()?, &slices).await?;
         if self.offline {
-            let filled = draft.filled(&cache);
+            let filled = draft.filled(&cache.standing);
             return queue(folder, &slices, &draft, filled, key, false).await;
         }
         let api = self.api.as_deref();
@@ -192,12 +192,12 @@ impl Caller {
             }
             eprintln!("warning: commands wait ({waiting}): `ringfence project push` sends them");
         }
-        if draft.lacks_claim(&cache) {
+        if draft.lacks_claim(&cache.standing) {
             self.pull(folder).await?;
             cache = Cache::read(&folder.read()?, &slices).await?;
         }
         for tried in 1.. {
-            let filled = draft.filled(&cache);
+            let filled = draft.filled(&cache.standing);
             draft.check(&filled)?;
             let sent = post(&api, &draft.slice, &filled, &key, None).await;
             let answer = match sent {
@@ -220,7 +220,7 @@ impl Caller {
                 self.pull(folder).await?;
                 cache = Cache::read(&folder.read()?, &slices).await?;
             }
-            if advice.is_none() || draft.filled(&cache) == filled {
+            if advice.is_none() || draft.filled(&cache.standing) == filled {
                 let code = answer.code();
                 let document = match answer.status {
                     200..300 => draft.shown(answer.document),
@@ -286,7 +286,7 @@ async fn queue(
 async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
     let (slices, folder) = (Slices::all(), folder.write()?);
     let cache = Cache::read(&folder, &slices).await?;
-    let data = draft.filled(&cache);
+    let data = draft.filled(&cache.standing);
     draft.check(&data)?;
     let log = cache.file_log(&folder, &slices)?;
     // The answer is not lost on the way, so the command needs no key.

@@ -1,32 +1,31 @@
 //! What the files of a project tell, folded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem;
 
-use anyhow::{Context, Result, ensure};
-use projects::views::project_features::ProjectFeatures;
-use projects::{
-    AgentId, ClaimExpired, EdgeRef, Fact, FeatureRef, Features, Known, Mode, Ready, Told, ready,
-};
-use ringfence::{Event, FilingError, MemoryLog, SequencedEvent};
+use anyhow::{Context, Result, bail, ensure};
+use projects::{EdgeRef, Fact, FeatureId, FeatureRef, Mode};
+use ringfence::{MemoryLog, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
-use ringfence_views::fold;
 use serde_json::Value;
 
 use super::decide::{Decided, Slices, envelope};
 use super::file_log::FileLog;
 use super::folder::{End, Reading, Writing};
+use super::line::About;
 use super::outbox::{Outbox, Queued};
+use super::standing::{FEATURES, Standing, agent};
 
 /// What is known of a project, here.
 pub(crate) struct Cache {
     /// The commands that wait.
     pub(crate) outbox: Outbox,
-    /// The events, and the effects of the commands that wait. A refused one among them has none.
+    /// How the project stands, with the effects of the commands that wait. A refused one among them has none.
+    pub(crate) standing: Standing,
+    /// The events that are here, with those effects.
     events: Vec<SequencedEvent>,
-    known: Known,
-    /// As whom the stack knows each agent: the caller of the agent's last event that is here.
-    principals: BTreeMap<AgentId, String>,
+    /// The features of which only the standing is here.
+    folded: BTreeSet<FeatureId>,
     /// Where the file ends.
     end: End,
 }
@@ -35,77 +34,48 @@ impl Cache {
     /// # Errors
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
-        let (mut events, mut principals) = (Vec::new(), BTreeMap::new());
-        let end = folder.events(|event| {
-            // The end of a lease names the agent whose claim it was, and another one has seen it.
-            if event.event_type != ClaimExpired::NAME {
-                let principal = event.metadata.text("principal").map(str::to_owned);
-                principals.extend(agent(&event.data).zip(principal));
-            }
-            events.push(event);
-            Ok(())
-        })?;
-        let (outbox, known) = (Outbox::read(folder)?, Known::default());
-        let mut cache = Self { outbox, events, known, principals, end };
+        let mut events = Vec::new();
+        let (standing, end) = Standing::read(folder, &[FEATURES], |event| events.push(event))?;
+        let folded = folder.snapshot()?.map(|it| it.folded).unwrap_or_default();
+        let outbox = Outbox::read(folder)?;
+        let mut cache = Self { outbox, standing, events, folded, end };
         if cache.outbox.len() > 0
-            && let Ok(log) = log(slices, cache.events.clone())
+            && let Ok(log) = cache.log(slices, cache.events.clone())
         {
-            for waiting in cache.outbox.iter() {
+            let waiting = cache.outbox.iter();
+            for waiting in waiting.filter(|it| cache.folded_in(&it.data).is_none()) {
                 // Whatever becomes of it: its turn to be refused is when it is sent.
                 drop(cache.decide(slices, &log, waiting).await);
             }
-            cache.events = log.events();
-        }
-        for event in cache.events.iter().filter(|event| is_known(event)) {
-            let wrong = || format!("this version can't read {} ({})", event.id(), event.event_type);
-            let fact = Fact::decode(event).with_context(wrong)?;
-            cache.known = cache.known.and(Told { fact, at_ms: event.at });
+            let known: BTreeSet<String> = cache.events.iter().map(SequencedEvent::id).collect();
+            for event in log.events().into_iter().filter(|event| !known.contains(&event.id())) {
+                cache.standing.follow(&[FEATURES], &event)?;
+                cache.events.push(event);
+            }
         }
         Ok(cache)
     }
 
-    /// The current claim of this agent on an edge.
-    pub(crate) fn claim(&self, edge: &EdgeRef, agent: &str) -> Option<String> {
-        let claim = self.known.edge(edge).current()?;
-        (claim.agent.to_string() == agent).then(|| claim.id.to_string())
-    }
-
-    /// The edges that can be claimed at this time, in milliseconds since 1970.
-    pub(crate) fn ready(&self, now_ms: u64) -> Result<Vec<Ready>> {
-        let mut features = Features::new();
-        for event in &self.events {
-            fold::<ProjectFeatures>(&mut features, event)?;
-        }
-        Ok(ready(&features, now_ms))
-    }
-
-    /// The features that a feature waits for.
-    pub(crate) fn dependencies(&self, feature: &FeatureRef) -> BTreeSet<FeatureRef> {
-        self.known.feature(feature).map(|it| it.dependencies.clone()).unwrap_or_default()
-    }
-
-    /// A feature, those that it waits for, those that they wait for, and so on.
-    pub(crate) fn reachable(&self, from: &FeatureRef) -> BTreeSet<FeatureRef> {
-        let (mut reachable, mut next) = (BTreeSet::new(), vec![from.clone()]);
-        while let Some(feature) = next.pop() {
-            if reachable.insert(feature.clone()) {
-                next.extend(self.dependencies(&feature));
-            }
-        }
-        reachable
-    }
-
     /// Whether only one agent works on the feature of an edge.
     pub(crate) fn is_single(&self, edge: &EdgeRef) -> bool {
-        self.known.feature(&edge.feature).is_ok_and(|it| it.rules.mode == Mode::Single)
+        let definition =
+            self.standing.feature(&edge.feature).and_then(|row| row.definition.as_ref());
+        definition.is_some_and(|it| it.rules.mode == Mode::Single)
     }
 
     /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
-    /// Some events are of a newer version, so that nothing can be decided here.
+    /// Some events are of a newer version, or the command is about a feature whose events are not here.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
-        let log = self.log(slices)?;
+        if let Some(feature) = self.folded_in(&queued.data) {
+            bail!(
+                "the events of {feature} are folded, so a command that names it can't be decided here: give the \
+                 command to the stack, or bring the events back by `ringfence project reconstruct`"
+            );
+        }
+        let events = mem::take(&mut self.events);
+        let log = self.log(slices, events)?;
         Ok(self.decide(slices, &log, queued).await)
     }
 
@@ -118,44 +88,54 @@ impl Cache {
         folder: &'a Writing<'a>,
         slices: &Slices,
     ) -> Result<FileLog<'a>> {
-        let is_new = self.end.last.is_none() && self.outbox.len() == 0;
+        let is_new = self.end.place().is_none() && self.outbox.len() == 0;
         let is_local = self.end.last.as_ref().is_some_and(|line| line.rest.is_some());
         ensure!(
             is_new || is_local,
             "{} is a copy of a stack's project: a local project begins in an empty folder",
             folder.path("").display()
         );
-        let log = self.log(slices)?;
+        let events = mem::take(&mut self.events);
+        let log = self.log(slices, events)?;
         Ok(FileLog::new(folder, self.end, log))
     }
 
-    /// The events and commands as a log.
-    fn log(&mut self, slices: &Slices) -> Result<MemoryLog> {
-        log(slices, mem::take(&mut self.events)).context(
+    /// A log on which commands are decided. It has no events of the folded features, of which only some may be here.
+    fn log(&self, slices: &Slices, events: Vec<SequencedEvent>) -> Result<MemoryLog> {
+        let is_whole = |event: &SequencedEvent| {
+            let feature = About::of(&event.data).feature;
+            feature.is_none_or(|feature| !self.folded.contains(&feature.feature))
+        };
+        let events = events.into_iter().filter(|event| is_known(event) && is_whole(event));
+        MemoryLog::of(slices.catalog().clone(), events).context(
             "commands can't be decided here, because some events are of types that this version does not know: take \
              a newer version",
         )
     }
 
+    /// A folded feature that a command names. A decision reads only what its command names.
+    fn folded_in(&self, data: &Value) -> Option<FeatureRef> {
+        match data {
+            Value::String(text) => {
+                let edge = text.parse().map(|edge: EdgeRef| edge.feature);
+                let feature = edge.ok().or_else(|| text.parse().ok());
+                feature.filter(|feature: &FeatureRef| self.folded.contains(&feature.feature))
+            }
+            Value::Array(values) => values.iter().find_map(|value| self.folded_in(value)),
+            Value::Object(fields) => fields.values().find_map(|value| self.folded_in(value)),
+            _ => None,
+        }
+    }
+
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {
         let Queued { slice, data, key, effective_at } = queued;
         let now_ms = ms_of_rfc3339(effective_at).unwrap_or_default();
-        let principal = agent(data).and_then(|agent| self.principals.get(&agent).cloned());
+        let principal = agent(data).and_then(|agent| self.standing.principals.get(&agent).cloned());
         let envelope = envelope(key.as_str(), now_ms, principal, Some(effective_at));
         slices.decide(log, slice, data.clone(), &envelope).await
     }
 }
 
-/// A log on which commands are tried out.
-fn log(slices: &Slices, events: Vec<SequencedEvent>) -> Result<MemoryLog, FilingError> {
-    MemoryLog::of(slices.catalog().clone(), events.into_iter().filter(is_known))
-}
-
 fn is_known(event: &SequencedEvent) -> bool {
     Fact::TYPES.contains(&event.event_type.as_str())
-}
-
-/// Who gave a command, or the command of an event, by its payload.
-fn agent(data: &Value) -> Option<AgentId> {
-    data.get("agent")?.as_str()?.parse().ok()
 }

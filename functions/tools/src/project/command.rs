@@ -8,8 +8,8 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::cache::Cache;
 use super::line::About;
+use super::standing::Standing;
 
 /// The slices whose commands name the current claim of their agent.
 const WORKING: [&str; 6] = [
@@ -73,8 +73,8 @@ impl Draft {
     }
 
     /// Whether it needs a claim that neither the person nor the cache names.
-    pub(crate) fn lacks_claim(&self, cache: &Cache) -> bool {
-        self.is_working() && self.filled(cache).get("claim").is_none()
+    pub(crate) fn lacks_claim(&self, standing: &Standing) -> bool {
+        self.is_working() && self.filled(standing).get("claim").is_none()
     }
 
     /// Checks that it names the claim that it needs.
@@ -105,24 +105,24 @@ impl Draft {
     }
 
     /// The command, with what the cache and the answers know.
-    pub(crate) fn filled(&self, cache: &Cache) -> Value {
+    pub(crate) fn filled(&self, standing: &Standing) -> Value {
         let mut filled = Map::new();
         let mut add = |field: &str, value| {
             filled.insert(field.to_owned(), value);
         };
         match &self.about {
             About { edge: Some(edge), .. } if self.is_claim() => {
-                add("after", json(cache.dependencies(&edge.feature)));
+                add("after", json(standing.dependencies(&edge.feature)));
             }
             About { edge: Some(edge), .. } if self.is_working() => {
-                if let Some(claim) = cache.claim(edge, &self.agent) {
+                if let Some(claim) = standing.claim(edge, &self.agent) {
                     add("claim", claim.into());
                 }
             }
             About { .. } if self.slice == DEPENDING => {
                 let on = self.given.get("on").and_then(Value::as_str);
                 if let Some(on) = on.and_then(|on| on.parse().ok()) {
-                    add("reachable", json(cache.reachable(&on)));
+                    add("reachable", json(standing.reachable(&on)));
                 }
             }
             About { .. } => {}

@@ -14,7 +14,7 @@ use ringfence::{
 use ringfence_feed::{Checkpoint, Entry};
 
 use super::folder::{EVENTS, End, Writing};
-use super::line::Line;
+use super::line::{Line, to_text};
 
 /// A log on a file that nobody else writes meanwhile. An append is on the disk, whole, before it is answered.
 ///
@@ -92,8 +92,7 @@ fn lines(
             StoreError::Failed { operation: "appending to the file", source }
         })?;
         let line = Line { rest: Some(rest), ..line };
-        text += &line.to_text();
-        text.push('\n');
+        text += &to_text(&line);
         end.last = Some(line);
     }
     end.bytes += text.len() as u64;
@@ -170,12 +169,8 @@ mod tests {
 
     fn kept(folder: &Reading<'_>) -> Vec<SequencedEvent> {
         let mut events = Vec::new();
-        folder
-            .events(|event| {
-                events.push(event);
-                Ok(())
-            })
-            .unwrap();
+        let keep = |line: Line| Ok(events.push(line.event()?));
+        folder.lines(keep).unwrap();
         events
     }
 

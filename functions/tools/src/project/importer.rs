@@ -10,9 +10,9 @@ use std::mem;
 use anyhow::{Context, Result, ensure};
 use projects::{
     AgentId, Artifact, ClaimId, Config, Convergence, EdgeRef, EdgeReopened, EdgeStarted, Fact,
-    FeatureCreated, FeatureRef, ForeignRecorded, IterationCompleted, Kind, Known, Mode, PRIMARY,
-    ProjectId, ProjectInitialized, SpawnCreated, SpawnFoldedBack, SpawnOutcome, Status, Told,
-    ended,
+    FeatureCreated, FeatureReconfigured, FeatureRef, ForeignRecorded, IterationCompleted, Kind,
+    Known, Mode, PRIMARY, ProjectId, ProjectInitialized, SpawnCreated, SpawnFoldedBack,
+    SpawnOutcome, Status, Told, ended,
 };
 use ringfence::{Event, NewEvent, SequencedEvent, Text};
 use serde_json::json;
@@ -142,11 +142,19 @@ impl<'a> Importer<'a> {
         true
     }
 
-    /// The current claim on an edge. If nobody holds the edge, its work begins here, and the feature begins before it. An
-    /// edge that was done is opened again.
+    /// The current claim on an edge. If nobody holds the edge, its work begins here, and the feature begins before it. A
+    /// feature that lacks the edge takes the project's rules, which have it. An edge that was done is opened again.
     fn claim(&mut self, of: &EdgeRef) -> ClaimId {
-        if !self.known.has(&of.feature) {
-            self.create(of.feature.clone(), None, None);
+        let rules = self.known.feature(&of.feature).ok().map(|feature| &feature.rules);
+        let has_edge = rules.map(|rules| rules.edge(&of.name).is_some());
+        match has_edge {
+            None => self.create(of.feature.clone(), None, None),
+            Some(false) => {
+                let (config, version) = self.config();
+                let (feature, rules) = (of.feature.clone(), config.rules());
+                self.add(FeatureReconfigured { feature, agent: primary(), rules, version });
+            }
+            Some(true) => {}
         }
         let edge = self.known.edge(of);
         if let Some(claim) = edge.current() {

@@ -2,10 +2,12 @@
 //!
 //! The last key is `sum`, 16 hexadecimal digits of the SHA-256 of the bytes before it, so each damaged byte is found.
 
+use anyhow::{Context as _, Result};
 use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projects};
 use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::{Checkpoint, Entry};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -34,6 +36,32 @@ pub(crate) struct Line {
     pub(crate) tags: Vec<Tag>,
     /// When it was recorded: RFC 3339, UTC, milliseconds.
     pub(crate) timestamp: String,
+}
+
+/// An event of the index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The checkpoint after it.
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) event_id: String,
+    pub(crate) timestamp: String,
+}
+
+impl Place {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let (event_id, timestamp) = (entry.event.id(), entry.event.recorded_at());
+        Self { checkpoint: entry.checkpoint, event_id, timestamp }
+    }
+
+    pub(crate) fn of_line(line: &Line) -> Self {
+        let (event_id, timestamp) = (line.event_id.clone(), line.timestamp.clone());
+        Self { checkpoint: line.checkpoint, event_id, timestamp }
+    }
+
+    /// The checkpoint before it.
+    pub(crate) fn before(&self) -> Result<Checkpoint> {
+        Ok(Checkpoint::try_from(i64::from(self.checkpoint) - 1)?)
+    }
 }
 
 /// What an event is about, by the names of its payload.
@@ -94,13 +122,22 @@ impl Line {
         }
     }
 
-    /// The event, as the log has it. `None` if the id or the time is none, which no line of the index has.
-    pub(crate) fn event(&self) -> Option<SequencedEvent> {
-        let (partition, slot) = self.event_id.rsplit_once('/')?;
-        Some(SequencedEvent {
+    /// The event, as the log has it.
+    ///
+    /// # Errors
+    /// The id or the time is none, which no line of the index has.
+    pub(crate) fn event(&self) -> Result<SequencedEvent> {
+        let place = self.event_id.rsplit_once('/');
+        let place = place.and_then(|(partition, slot)| Some((partition, slot.parse().ok()?)));
+        let wrong = || {
+            format!("{} has no place or no time: `ringfence project reconstruct`", self.event_id)
+        };
+        let ((partition, slot), at) =
+            place.zip(ms_of_rfc3339(&self.timestamp)).with_context(wrong)?;
+        Ok(SequencedEvent {
             partition: BoundaryId::stored(partition),
-            slot: slot.parse().ok()?,
-            at: ms_of_rfc3339(&self.timestamp)?,
+            slot,
+            at,
             rest: 0,
             event_type: camel_case(&self.event_type),
             context: Projects::NAME.to_owned(),
@@ -109,21 +146,21 @@ impl Line {
             metadata: self.meta.clone(),
         })
     }
+}
 
-    /// The line, without its end.
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = serde_json::to_string(self).expect("its keys are texts");
-        text.pop();
-        let sum = sum(&text);
-        format!("{text},\"sum\":\"{sum}\"}}")
-    }
+/// An object as a line with a sum, and its end.
+pub(super) fn to_text(object: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(object).expect("its keys are texts");
+    text.pop();
+    let sum = sum(&text);
+    format!("{text},\"sum\":\"{sum}\"}}\n")
+}
 
-    /// The line of a text without its end; `None` if it is not what [`Line::to_text`] wrote.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (summed, of_sum) = text.rsplit_once(",\"sum\":\"")?;
-        let line = serde_json::from_str(&format!("{summed}}}")).ok()?;
-        (of_sum.strip_suffix("\"}")? == sum(summed)).then_some(line)
-    }
+/// The object of a line without its end; `None` if it is not what [`to_text`] wrote.
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let (summed, of_sum) = text.rsplit_once(",\"sum\":\"")?;
+    let object = serde_json::from_str(&format!("{summed}}}")).ok()?;
+    (of_sum.strip_suffix("\"}")? == sum(summed)).then_some(object)
 }
 
 fn sum(text: &str) -> String {
@@ -181,32 +218,34 @@ pub(crate) mod tests {
     fn a_line_has_sorted_keys_and_its_event_is_read_back() {
         let entry = entry(7, 1);
         let line = Line::of(entry.clone()).unwrap();
-        let text = line.to_text();
+        let text = to_text(&line);
+        let text = text.trim_end();
         let data =
             r#"{"agent":"ada","claim":"c1","edge":"shop/REQ-F-AUTH-001/design_code","epoch":1,"#;
         let begin = format!(r#"{{"agent_id":"ada","checkpoint":7,"data":{data}"#);
         assert!(text.starts_with(&begin), "{text}");
         let middle = r#""edge":"design_code","event_id":"edge:shop%2FREQ-F-AUTH-001%2Fdesign_code/1","event_type":"edge_started","feature":"REQ-F-AUTH-001","meta":{"commandId":"é","principal":"ada"},"project":"shop","tags":[{"key":"edge","value":"shop/REQ-F-AUTH-001/design_code"}],"timestamp":"2024-06-23T00:00:00.001Z","sum":""#;
         assert!(text.contains(middle), "{text}");
-        assert_eq!(Line::parse(&text).as_ref(), Some(&line));
-        assert_eq!(line.event(), Some(entry.event));
+        assert_eq!(parse(text).as_ref(), Some(&line));
+        assert_eq!(line.event().unwrap(), entry.event);
     }
 
     #[test]
     fn each_damaged_byte_is_found() {
-        let text = Line::of(entry(7, 1)).unwrap().to_text();
+        let text = to_text(&Line::of(entry(7, 1)).unwrap());
+        let text = text.trim_end();
         for n in 0..text.len() {
             for other in [b' ', b'0', b'"', text.as_bytes()[n] ^ 1] {
-                let mut bytes = text.clone().into_bytes();
+                let mut bytes = text.as_bytes().to_vec();
                 bytes[n] = other;
                 if let Ok(damaged) = String::from_utf8(bytes)
                     && damaged != text
                 {
-                    assert_eq!(Line::parse(&damaged), None, "byte {n}: {damaged}");
+                    assert_eq!(parse::<Line>(&damaged), None, "byte {n}: {damaged}");
                 }
             }
             if text.is_char_boundary(n) {
-                assert_eq!(Line::parse(&text[..n]), None, "cut at {n}");
+                assert_eq!(parse::<Line>(&text[..n]), None, "cut at {n}");
             }
         }
     }

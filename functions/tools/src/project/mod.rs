@@ -6,6 +6,7 @@
 mod act;
 mod cache;
 mod command;
+mod compact;
 mod decide;
 mod file_log;
 mod folder;
@@ -19,6 +20,7 @@ mod publish;
 mod pull;
 mod push;
 mod read;
+mod standing;
 
 use std::process::ExitCode;
 
@@ -56,6 +58,9 @@ enum Command {
     /// old copy stays.
     #[command(after_help = "Example:\n  ringfence project reconstruct --project shop")]
     Reconstruct(pull::Source),
+    /// Folds the old events of features that are done, so that the copy gets smaller. Status 0: done, 2: error, and the
+    /// old copy stays.
+    Compact(compact::Compact),
     /// Gives a command to a slice. Status 0: accepted or queued, 1: refused by the domain, 2: error.
     Do(act::Do),
     /// Claims an edge, or the next one that is ready. Status 0: accepted or queued, 1: refused by the domain, 2: error.
@@ -99,6 +104,7 @@ impl ringfence_cli::Own for Own {
         match command {
             Command::Pull(source) => pull::run_pull(&folder()?, source).await,
             Command::Reconstruct(source) => pull::run_reconstruct(&folder()?, source).await,
+            Command::Compact(arguments) => compact::run(&folder()?, arguments),
             Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
             Command::Claim(arguments) => act::run_claim(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,

@@ -46,8 +46,8 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
         project
     );
     let mut events = Vec::new();
-    folder.events(|event| {
-        events.push(event);
+    folder.lines(|line| {
+        events.push(line.event()?);
         Ok(())
     })?;
     let client = arguments.dynamo.client().await;

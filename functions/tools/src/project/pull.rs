@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::StreamExt;
 use ringfence_cli::{Dynamo, IndexTable};
-use ringfence_feed::{Checkpoint, Entry, Index, Until};
+use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{Appending, End, Folder, Reading, Writing};
-use super::line::Line;
+use super::line::{Line, Place, to_text};
 
 const PULLED: &str = "pull.json";
 /// How many entries are read before their lines are written.
@@ -32,32 +32,6 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) async fn index(&self) -> Index {
         self.index.index(self.dynamo.client().await)
-    }
-}
-
-/// An event of the index that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    /// The checkpoint after it.
-    checkpoint: Checkpoint,
-    event_id: String,
-    timestamp: String,
-}
-
-impl Place {
-    fn of(entry: &Entry) -> Self {
-        let (event_id, timestamp) = (entry.event.id(), entry.event.recorded_at());
-        Self { checkpoint: entry.checkpoint, event_id, timestamp }
-    }
-
-    fn of_line(line: &Line) -> Self {
-        let (event_id, timestamp) = (line.event_id.clone(), line.timestamp.clone());
-        Self { checkpoint: line.checkpoint, event_id, timestamp }
-    }
-
-    /// The checkpoint before it.
-    fn before(&self) -> Result<Checkpoint> {
-        Ok(Checkpoint::try_from(i64::from(self.checkpoint) - 1)?)
     }
 }
 
@@ -97,7 +71,7 @@ struct Copied {
 ///
 /// # Errors
 /// The project is local, so its file is no copy.
-fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
+pub(crate) fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
     ensure!(
         !folder.is_local()?,
@@ -127,7 +101,7 @@ pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
     let end = folder.lines(|_| Ok(()))?;
     let from = place(folder, &end)?;
     let mut file = folder.behind(&end)?;
-    let last = end.last.map(|line| line.checkpoint);
+    let last = end.place().map(|place| place.checkpoint);
     let copied = copy(index, folder, from.clone(), &mut file).await?;
     let (last, read) = (copied.last.or(last), copied.read.or(from));
     keep(folder, Copied { last, read, ..copied })
@@ -147,10 +121,10 @@ pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u
 /// The last entry that is known to be read. Behind another line than the last, `pull.json` says nothing.
 fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let text = folder.text(PULLED)?.unwrap_or_default();
-    let last = end.last.as_ref();
-    let behind = last.map_or(Checkpoint::START, |line| line.checkpoint);
+    let last = end.place();
+    let behind = last.as_ref().map_or(Checkpoint::START, |place| place.checkpoint);
     let pulled = serde_json::from_str::<Pulled>(&text).ok().filter(|it| it.behind == behind);
-    Ok(pulled.and_then(|pulled| pulled.read).or_else(|| last.map(Place::of_line)))
+    Ok(pulled.and_then(|pulled| pulled.read).or(last))
 }
 
 fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u64> {
@@ -193,8 +167,7 @@ async fn copy(
             };
             copied.read = Some(Place::of(&entry));
             if let Some(line) = Line::of(entry).filter(|line| line.project == *folder.project()) {
-                text += &line.to_text();
-                text.push('\n');
+                text += &to_text(&line);
                 copied.lines += 1;
                 copied.last = Some(line.checkpoint);
             }

@@ -1,28 +1,24 @@
 //! `ringfence project status`, `ready`, `claims`, `trace` and `log`: what the copy of the events shows, also without a
 //! network.
 //!
-//! They fold the views of the stack in memory, and print what the views' rows have: one JSON object a line.
+//! They print what the rows of the stack's views have: one JSON object a line.
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use projects::views::project_claims::ProjectClaims;
-use projects::views::project_features::{FeatureRow, ProjectFeatures};
-use projects::views::project_status::ProjectStatus;
-use projects::views::project_trace::ProjectTrace;
-use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, Features, ready, status};
-use ringfence::{SequencedEvent, rfc3339};
+use projects::views::project_features::FeatureRow;
+use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ready};
+use ringfence::rfc3339;
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
-use ringfence_views::{ViewError, fold};
 use serde_json::{Value, json};
 
 use super::folder::{Folder, Reading};
 use super::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
+use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES};
 
 /// From this age on, in milliseconds, an answer comes with a warning.
 const OLD_MS: u64 = 3_600_000;
@@ -83,29 +79,20 @@ impl Of {
 }
 
 pub(crate) fn run_status(folder: &Folder) -> Result<ExitCode> {
-    let folder = &folder.read()?;
-    let (mut projects, mut features) = (BTreeMap::new(), Features::new());
-    recent(folder, |event| {
-        fold::<ProjectStatus>(&mut projects, event)?;
-        fold::<ProjectFeatures>(&mut features, event)
-    })?;
-    let project = projects.remove(&folder.project().to_string());
-    let exists = project.as_ref().is_some_and(|project| project.mode.is_some());
-    let status = status(exists, &features, Clock::system().now_ms());
-    print([json!({ "project": folder.project(), "status": status, "row": project })])
+    let Standing { features, mut status, .. } = standing(folder, &[FEATURES, STATUS])?;
+    let row = status.remove(&folder.project.to_string());
+    let exists = row.as_ref().is_some_and(|row| row.mode.is_some());
+    let status = projects::status(exists, &features, Clock::system().now_ms());
+    print([json!({ "project": folder.project, "status": status, "row": row })])
 }
 
 pub(crate) fn run_ready(folder: &Folder, of: &Of) -> Result<ExitCode> {
-    let mut features = Features::new();
-    recent(&folder.read()?, |event| fold::<ProjectFeatures>(&mut features, event))?;
-    let ready = ready(&features, Clock::system().now_ms());
+    let ready = ready(&standing(folder, &[FEATURES])?.features, Clock::system().now_ms());
     print(ready.into_iter().filter(|ready| of.has_edge(&ready.edge)).map(|ready| json!(ready)))
 }
 
 pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Result<ExitCode> {
-    let mut claims = BTreeMap::new();
-    recent(&folder.read()?, |event| fold::<ProjectClaims>(&mut claims, event))?;
-    let wanted = claims.into_iter().filter(|(id, claim)| {
+    let wanted = standing(folder, &[CLAIMS])?.claims.into_iter().filter(|(id, claim)| {
         let holder = claim.holder.as_ref().map(|holder| &holder.agent);
         id.parse().is_ok_and(|edge| of.has_edge(&edge))
             && (agent.is_none() || agent.as_ref() == holder)
@@ -114,19 +101,14 @@ pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Resu
 }
 
 pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
-    let folder = &folder.read()?;
-    let (mut traces, mut features) = (BTreeMap::new(), Features::new());
-    recent(folder, |event| {
-        fold::<ProjectTrace>(&mut traces, event)?;
-        fold::<ProjectFeatures>(&mut features, event)
-    })?;
+    let Standing { features, traces, .. } = standing(folder, &[FEATURES, TRACES])?;
     let mut lines = Vec::new();
     for (id, mut trace) in traces {
         trace
             .features
             .retain(|feature, stages| stages.keys().any(|edge| of.has(Some(feature), Some(edge))));
         let missing = trace.features.iter().map(|(name, stages)| {
-            let (project, feature) = (folder.project().clone(), name.clone());
+            let (project, feature) = (folder.project.clone(), name.clone());
             let row = features.get(&FeatureRef { project, feature }.to_string());
             let edges = row.into_iter().flat_map(edges_of);
             let missing: Vec<_> = edges.filter(|edge| !stages.contains_key(*edge)).collect();
@@ -150,6 +132,13 @@ fn edges_of(feature: &FeatureRow) -> impl Iterator<Item = &EdgeName> {
 pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
     let folder = folder.read()?;
     warn(&folder)?;
+    if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
+        let (features, until) = (folded.len(), last.timestamp);
+        eprintln!(
+            "warning: the events of {features} features that were done by {until} are folded and not shown: \
+             `ringfence project reconstruct` brings them back"
+        );
+    }
     let Log { of, agent, event_type, since, until } = log;
     let event_type = event_type.as_deref().map(snake_case);
     // RFC 3339 with milliseconds sorts by time.
@@ -174,13 +163,11 @@ fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
     row
 }
 
-/// Reads the events, after a word of how old they are.
-fn recent(
-    folder: &Reading<'_>,
-    mut each: impl FnMut(&SequencedEvent) -> Result<(), ViewError>,
-) -> Result<()> {
-    warn(folder)?;
-    folder.events(|event| Ok(each(&event)?)).map(drop)
+/// How the project stands, after a word of how old that is.
+fn standing(folder: &Folder, parts: &[Part]) -> Result<Standing> {
+    let folder = folder.read()?;
+    warn(&folder)?;
+    Ok(Standing::read(&folder, parts, drop)?.0)
 }
 
 /// Says how old the copy is, and what is not in it. The file of a local project has everything.

@@ -133,6 +133,33 @@ async fn what_was_imported_goes_on_here_and_then_in_a_stack() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_feature_takes_the_new_rules_of_its_project_where_the_file_goes_on_with_a_new_edge() {
+    let world = World::start().await;
+    let primary = begins(&world, "primary", json!({ "edges": [{ "edge": "design_code" }] }));
+    let line = |edge: &str| {
+        let (event_type, timestamp) = ("edge_converged", "2026-02-19T12:00:00Z");
+        let line = json!({
+            "event_type": event_type, "timestamp": timestamp, "feature": "REQ-F-AUTH-001", "edge": edge,
+        });
+        format!("{line}\n")
+    };
+    let (first, both) = (line("design_code"), line("design_code") + &line("code_tests"));
+    imports(&primary, &first).ends(0);
+    fails(&imports(&primary, &both), "line 2: the graph of shop has no edge code_tests");
+    let config = json!({ "edges": [{ "edge": "design_code" }, { "edge": "code_tests" }] });
+    let config = json!({ "project": "shop", "config": config });
+    primary.does("reconfigure-project", &config).ends(0);
+    let before = primary.types().len();
+    imports(&primary, &both).ends(0);
+    assert_eq!(
+        primary.types()[before..],
+        ["feature_reconfigured", "edge_started", "edge_converged"]
+    );
+    let status = primary.runs(&["status"]).ends(0);
+    assert_eq!(status["status"], "allDone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     let world = World::start().await;
     let refused = |primary: &Agent<'_>, file: &str, with: &str| {

@@ -242,6 +242,12 @@ impl Agent<'_> {
         self.lines("events.jsonl").iter().map(of).collect()
     }
 
+    /// The same in a compacted copy.
+    pub(crate) fn types_behind_snapshot(&self) -> Vec<String> {
+        let lines = self.lines("events.jsonl").split_off(1);
+        lines.iter().map(|line| line["event_type"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// The files in `conflicts/`.
     pub(crate) fn conflicts(&self) -> Vec<Value> {
         let entries = fs::read_dir(self.path("conflicts")).into_iter().flatten();

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use ringfence::SequencedEvent;
+use serde::de::DeserializeOwned;
 
-use super::super::line::Line;
+use super::super::line::{self, Line, Place};
+use super::super::standing::Snapshot;
 use super::{EVENTS, Reading, Writing, sync_folder_of};
 
 /// Where the good lines end.
@@ -17,6 +18,16 @@ pub(crate) struct End {
     pub(crate) bytes: u64,
     /// The last good line.
     pub(crate) last: Option<Line>,
+    /// The last event of the snapshot.
+    pub(crate) folded: Option<Place>,
+}
+
+impl End {
+    /// The last event that the file tells of. In a compacted copy, the last line may be older than the snapshot.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let last = self.last.as_ref().map(Place::of_line);
+        last.into_iter().chain(self.folded.clone()).max_by_key(|place| place.checkpoint)
+    }
 }
 
 impl Reading<'_> {
@@ -39,8 +50,14 @@ impl Reading<'_> {
             if bytes == 0 {
                 break;
             }
+            if number == 1
+                && let Some(snapshot) = self.snapshot_of(&text)
+            {
+                (end.bytes, end.folded) = (bytes as u64, Some(snapshot.last));
+                continue;
+            }
             let last = begun.last().or(end.last.as_ref());
-            let line = whole(&text)
+            let line = whole::<Line>(&text)
                 .filter(|line| line.project == self.folder.project && line.follows(last));
             let Some(line) = line else {
                 if file.fill_buf().with_context(reading)?.is_empty() {
@@ -73,6 +90,19 @@ impl Reading<'_> {
         Ok(end)
     }
 
+    /// The first line of a copy that was compacted; `None` if it was not.
+    pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>> {
+        let Some(mut file) = self.open()? else { return Ok(None) };
+        let mut text = Vec::new();
+        let path = self.path(EVENTS);
+        file.read_until(b'\n', &mut text).with_context(|| format!("reading {}", path.display()))?;
+        Ok(self.snapshot_of(&text))
+    }
+
+    fn snapshot_of(&self, text: &[u8]) -> Option<Snapshot> {
+        whole::<Snapshot>(text).filter(|snapshot| snapshot.project == self.folder.project)
+    }
+
     fn open(&self) -> Result<Option<BufReader<File>>> {
         let path = self.path(EVENTS);
         match File::open(&path) {
@@ -88,33 +118,21 @@ impl Reading<'_> {
         let Some(file) = self.open()? else { return Ok(false) };
         for text in file.split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
-            if let Some(line) = parse(&text) {
+            if let Some(line) = parse::<Line>(&text) {
                 return Ok(line.rest.is_some());
             }
         }
         Ok(false)
     }
-
-    /// Reads the events of the good lines.
-    ///
-    /// # Errors
-    /// As of [`Reading::lines`].
-    pub(crate) fn events(&self, mut each: impl FnMut(SequencedEvent) -> Result<()>) -> Result<End> {
-        self.lines(|line| {
-            let id = &line.event_id;
-            let wrong = || format!("{id} has no place or no time: `ringfence project reconstruct`");
-            each(line.event().with_context(wrong)?)
-        })
-    }
 }
 
-/// The line of a text with its end.
-fn whole(text: &[u8]) -> Option<Line> {
+/// The object of a line with its end.
+fn whole<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
     parse(text.strip_suffix(b"\n")?)
 }
 
-fn parse(text: &[u8]) -> Option<Line> {
-    Line::parse(str::from_utf8(text).ok()?)
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
+    line::parse(str::from_utf8(text).ok()?)
 }
 
 impl Writing<'_> {
@@ -172,7 +190,7 @@ mod tests {
     }
 
     fn text(checkpoints: impl IntoIterator<Item = i64>) -> String {
-        let line = |at: i64| Line::of(entry(at, at.unsigned_abs())).unwrap().to_text() + "\n";
+        let line = |at: i64| line::to_text(&Line::of(entry(at, at.unsigned_abs())).unwrap());
         checkpoints.into_iter().map(line).collect()
     }
 

@@ -1,0 +1,128 @@
+//! How a project stands: what the lines of its file tell, folded. A copy that was compacted begins with a
+//! [`Snapshot`], in the place of lines that are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use projects::views::Holding;
+use projects::views::project_claims::ProjectClaims;
+use projects::views::project_features::{FeatureRow, ProjectFeatures};
+use projects::views::project_status::{ProjectStatus, StatusRow};
+use projects::views::project_trace::{ProjectTrace, Trace};
+use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, Features, ProjectId};
+use ringfence::SequencedEvent;
+use ringfence::prelude::*;
+use ringfence_feed::Checkpoint;
+use ringfence_views::{ViewError, fold};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::folder::{End, Reading};
+use super::line::Place;
+
+/// A part of a [`Standing`] that follows the events.
+pub(crate) type Part = fn(&mut Standing, &SequencedEvent) -> Result<(), ViewError>;
+
+pub(crate) const CLAIMS: Part = |it, event| fold::<ProjectClaims>(&mut it.claims, event);
+pub(crate) const FEATURES: Part = |it, event| fold::<ProjectFeatures>(&mut it.features, event);
+pub(crate) const STATUS: Part = |it, event| fold::<ProjectStatus>(&mut it.status, event);
+pub(crate) const TRACES: Part = |it, event| fold::<ProjectTrace>(&mut it.traces, event);
+
+/// The rows of the stack's views, folded here. Only the parts that are asked for are up to date.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Standing {
+    pub(crate) claims: BTreeMap<String, Holding>,
+    pub(crate) features: Features,
+    /// As whom the stack knows each agent: the caller of the agent's last event.
+    pub(crate) principals: BTreeMap<AgentId, String>,
+    pub(crate) status: BTreeMap<String, StatusRow>,
+    pub(crate) traces: BTreeMap<String, Trace>,
+}
+
+/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. Lines of these
+/// events may follow: they are there for decisions, and need not be folded again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Snapshot {
+    /// The features whose lines are gone.
+    pub(crate) folded: BTreeSet<FeatureId>,
+    pub(crate) last: Place,
+    pub(crate) project: ProjectId,
+    pub(crate) standing: Standing,
+}
+
+impl Standing {
+    /// Reads the file for some parts, and passes each of its events on.
+    ///
+    /// # Errors
+    /// A line is damaged, or an event does not have the shape of its type.
+    pub(crate) fn read(
+        folder: &Reading<'_>,
+        parts: &[Part],
+        mut each: impl FnMut(SequencedEvent),
+    ) -> Result<(Self, End)> {
+        let snapshot = folder.snapshot()?;
+        let behind = snapshot.as_ref().map_or(Checkpoint::START, |it| it.last.checkpoint);
+        let mut standing = snapshot.map(|it| it.standing).unwrap_or_default();
+        let end = folder.lines(|line| {
+            let event = line.event()?;
+            if line.checkpoint > behind {
+                standing.follow(parts, &event)?;
+            }
+            each(event);
+            Ok(())
+        })?;
+        Ok((standing, end))
+    }
+
+    /// The same after an event.
+    ///
+    /// # Errors
+    /// The event does not have the shape of its type.
+    pub(crate) fn follow(
+        &mut self,
+        parts: &[Part],
+        event: &SequencedEvent,
+    ) -> Result<(), ViewError> {
+        // The end of a lease names the agent whose claim it was, and another one has seen it.
+        if event.event_type != ClaimExpired::NAME {
+            let principal = event.metadata.text("principal").map(str::to_owned);
+            self.principals.extend(agent(&event.data).zip(principal));
+        }
+        parts.iter().try_for_each(|part| part(self, event))
+    }
+
+    pub(crate) fn feature(&self, feature: &FeatureRef) -> Option<&FeatureRow> {
+        self.features.get(&feature.to_string())
+    }
+
+    /// The current claim of this agent on an edge.
+    pub(crate) fn claim(&self, edge: &EdgeRef, agent: &str) -> Option<String> {
+        let edge = self.feature(&edge.feature)?.edges.get(&edge.name)?;
+        let holder = edge.holding.holder.as_ref().filter(|holder| !holder.expired)?;
+        (holder.agent.to_string() == agent).then(|| holder.claim.to_string())
+    }
+
+    /// The features that a feature waits for.
+    pub(crate) fn dependencies(&self, feature: &FeatureRef) -> BTreeSet<FeatureRef> {
+        let definition = self.feature(feature).and_then(|row| row.definition.as_ref());
+        definition.into_iter().flat_map(|it| it.dependencies.iter().cloned()).collect()
+    }
+
+    /// A feature, those that it waits for, those that they wait for, and so on.
+    pub(crate) fn reachable(&self, from: &FeatureRef) -> BTreeSet<FeatureRef> {
+        let (mut reachable, mut next) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(feature) = next.pop() {
+            if reachable.insert(feature.clone()) {
+                next.extend(self.dependencies(&feature));
+            }
+        }
+        reachable
+    }
+}
+
+/// Who gave a command, or the command of an event, by its payload.
+pub(crate) fn agent(data: &Value) -> Option<AgentId> {
+    data.get("agent")?.as_str()?.parse().ok()
+}

@@ -1,0 +1,126 @@
+//! A copy without the old events of features that are done.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::world::{Agent, World, edge, feature, iteration};
+
+/// An edge is claimed, worked on, and ended.
+fn works(primary: &Agent<'_>, feature: &str) {
+    for name in ["design_code", "code_tests"] {
+        let of = edge(feature, name);
+        primary.runs(&["claim", &of]).ends(0);
+        let mut iteration = iteration(&of, 1);
+        iteration["reqKeys"] = json!([format!("{feature}-1")]);
+        primary.does("complete-iteration", &iteration).ends(0);
+        let converge = json!({ "edge": of, "convergence": "standard" });
+        primary.does("converge-edge", &converge).ends(0);
+    }
+}
+
+fn shown(agent: &Agent<'_>) -> Vec<String> {
+    let shown = ["status", "ready", "claims", "trace"].map(|command| {
+        let ran = agent.runs(&[command]);
+        ran.ends(0);
+        ran.stdout
+    });
+    shown.into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compacted_copy_shows_the_same_and_work_goes_on() {
+    let world = World::start().await;
+    let primary = world.single();
+    works(&primary, "AUTH");
+    primary.runs(&["claim", &edge("SEARCH", "design_code")]).ends(0);
+    primary.pulls();
+    let (before, shows) = (primary.text("events.jsonl"), shown(&primary));
+    let kept = primary.runs(&["compact", "--keep", "30d"]);
+    assert_eq!(kept.stdout, "0 events of 0 features folded\n", "{}", kept.stderr);
+    assert_eq!(primary.text("events.jsonl"), before);
+
+    let folded = primary.runs(&["compact", "--keep", "0d"]);
+    assert_eq!(folded.stdout, "7 events of 1 features folded\n", "{}", folded.stderr);
+    assert_eq!(
+        primary.types_behind_snapshot(),
+        ["project_initialized", "feature_created", "edge_started"]
+    );
+    assert_eq!(shown(&primary), shows);
+    let log = primary.runs(&["log"]);
+    assert_eq!(log.stdout.lines().count(), 3);
+    assert!(
+        log.stderr.contains("warning: the events of 1 features that were done by "),
+        "{}",
+        log.stderr
+    );
+    let compacted = primary.text("events.jsonl");
+    let again = primary.runs(&["compact", "--keep", "0d"]);
+    assert_eq!(
+        (&*again.stdout, primary.text("events.jsonl")),
+        ("0 events of 0 features folded\n", compacted)
+    );
+
+    // Without the stack, commands about other features are decided.
+    let of = edge("SEARCH", "design_code");
+    primary.does_offline("complete-iteration", &iteration(&of, 1)).ends(0);
+    let reopen = json!({ "edge": edge("AUTH", "design_code"), "reason": "more is wanted" });
+    let refused = primary.does_offline("reopen-edge", &reopen);
+    refused.ends(2);
+    let why = format!("error: the events of {} are folded", feature("AUTH"));
+    assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+    // With it, all are.
+    primary.runs(&["push"]).ends(0);
+    primary.does("reopen-edge", &reopen).ends(0);
+    assert_eq!(primary.runs(&["pull"]).stdout, "2 events added to shop\n");
+    let reader = world.agent("primary");
+    reader.pulls();
+    assert_eq!(shown(&primary), shown(&reader));
+    let ran = primary.runs_on_other_index(&["pull"]);
+    ran.ends(2);
+    assert!(ran.stderr.starts_with("error: IndexChanged: "), "{}", ran.stderr);
+
+    primary.runs(&["reconstruct"]).ends(0);
+    assert_eq!(primary.text("events.jsonl"), reader.text("events.jsonl"));
+    assert!(primary.text("events.jsonl").starts_with(&before));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_snapshot_is_an_error_that_a_reconstruction_mends() {
+    let world = World::start().await;
+    let primary = world.single();
+    works(&primary, "AUTH");
+    primary.pulls();
+    let good = primary.text("events.jsonl");
+    primary.runs(&["compact", "--keep", "0d"]).ends(0);
+    let text = primary.text("events.jsonl").replacen("AUTH", "AUTX", 1);
+    fs::write(primary.path("events.jsonl"), text).unwrap();
+    for command in ["status", "pull", "log"] {
+        let ran = primary.runs(&[command]);
+        ran.ends(2);
+        let named =
+            "line 1 of .ringfence/shop/events.jsonl is damaged: `ringfence project reconstruct`";
+        assert!(ran.stderr.contains(named), "{}", ran.stderr);
+    }
+    let ran = primary.runs(&["compact", "--keep", "0d"]);
+    ran.ends(2);
+    primary.runs(&["reconstruct"]).ends(0);
+    assert_eq!(primary.text("events.jsonl"), good);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_copy_is_compacted_and_only_by_days() {
+    let world = World::start().await;
+    let primary = world.agent("primary");
+    let config = json!({ "edges": [{ "edge": "only" }] });
+    let begin = json!({ "project": "shop", "config": config }).to_string();
+    primary.runs(&["do", "init-project", "--local", "--data", &begin]).ends(0);
+    let local = primary.runs(&["compact", "--keep", "0d"]);
+    local.ends(2);
+    assert!(local.stderr.contains("shop is a local project"), "{}", local.stderr);
+    for keep in ["30", "d", "-1d", "1w", "999999999999999999d"] {
+        let wrong = primary.runs(&["compact", &format!("--keep={keep}")]);
+        wrong.ends(2);
+        assert!(wrong.stderr.contains("must be a number of days, such as 30d"), "{}", wrong.stderr);
+    }
+}
