@@ -105,6 +105,14 @@ impl Api {
     }
 }
 
+/// Whether a request had no answer because there was no connection, so that it took no effect.
+#[must_use]
+pub fn was_not_sent(error: &anyhow::Error) -> bool {
+    use hyper_util::client::legacy::Error;
+
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(Error::is_connect))
+}
+
 impl Signer {
     async fn of_environment() -> Result<Self> {
         let config = sdk_config().await;

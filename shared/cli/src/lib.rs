@@ -45,7 +45,7 @@ use ringfence_views::Definition;
 use crate::explain::Slices;
 use crate::readers::Readers;
 
-pub use api::{Answer, Api, IDEMPOTENCY_KEY, url};
+pub use api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
 pub use console::{Asked, Page, console};
 pub use import::{Imports, Recorded};
 pub use send::text;

@@ -3,12 +3,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
-use projects::{AgentId, EdgeRef, ProjectId, ready};
+use projects::{AgentId, EdgeRef, Mode, ProjectId, ready};
 use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
-use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url};
+use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url, was_not_sent};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use serde_json::{Value, json};
@@ -150,6 +150,12 @@ impl Caller {
         let mut document =
             json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
         for ready in ready(&cache.standing.features, Clock::system().now_ms()) {
+            let rests_on = json!([ready.edge, cache.standing.dependencies(&ready.edge.feature)]);
+            if let (true, Some(folded)) = (self.offline, cache.lacks(&rests_on)) {
+                let detail = format!("the events of {folded} are folded");
+                document["lastRefusal"] = json!({ "edge": ready.edge, "detail": detail });
+                continue;
+            }
             let Settled { document: mut answer, code } = self.claim(&ready.edge).await?;
             // It refuses the agent and not the edge, so it would refuse the other edges too.
             if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
@@ -203,13 +209,19 @@ impl Caller {
             let answer = match sent {
                 Ok(answer) if !is_unknown(&answer) => answer,
                 unanswered => {
-                    let why =
-                        unanswered.err().map_or(String::new(), |error| format!("{error:#}: "));
+                    let error = unanswered.err();
+                    let was_sent = !error.as_ref().is_some_and(was_not_sent);
+                    let why = error.map_or(String::new(), |error| format!("{error:#}: "));
                     eprintln!(
-                        "warning: {why}the command may have taken effect; it waits until `ringfence project push` sends \
-                         it again under its key"
+                        "warning: {why}{}",
+                        match was_sent {
+                            true =>
+                                "the command may have taken effect; it waits until `ringfence project push` sends it \
+                                 again under its key",
+                            false => "the command is decided here",
+                        }
                     );
-                    return queue(folder, &slices, &draft, filled, key, true).await;
+                    return queue(folder, &slices, &draft, filled, key, was_sent).await;
                 }
             };
             let advice = match answer.status {
@@ -258,14 +270,18 @@ async fn queue(
     let folder = folder.write()?;
     let mut cache = Cache::read(&folder, slices).await?;
     draft.check(&data)?;
-    if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge)
-        && !cache.is_single(edge)
-    {
-        bail!(
-            "{} can be given without the stack only in single mode: where many agents work, the edge may be another \
-             agent's when the stack gets the command. If it was sent, it may have taken effect: `ringfence project pull` \
-             shows it",
-            draft.slice
+    if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge) {
+        let (slice, mode) = (&draft.slice, cache.mode(edge));
+        ensure!(
+            mode != Some(Mode::Multi),
+            "{slice} can be given without the stack only in single mode: where many agents work, the edge may be \
+             another agent's when the stack gets the command. If it was sent, it may have taken effect: `ringfence \
+             project pull` shows it"
+        );
+        ensure!(
+            mode.is_some() || !was_sent,
+            "{edge} is not known here, so {slice} does not wait. It may have taken effect: `ringfence project pull` \
+             shows it"
         );
     }
     let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::decide::{Decided, Slices, envelope};
 use super::file_log::FileLog;
 use super::folder::{End, Reading, Writing};
-use super::line::About;
+use super::line::{About, named};
 use super::outbox::{Outbox, Queued};
 use super::standing::{FEATURES, Standing, agent};
 
@@ -35,7 +35,7 @@ impl Cache {
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
         let mut events = Vec::new();
-        let (standing, end) = Standing::read(folder, &[FEATURES], |event| events.push(event))?;
+        let (standing, end) = Standing::read(folder, &[FEATURES], |_, event| events.push(event))?;
         let folded = folder.snapshot()?.map(|it| it.folded).unwrap_or_default();
         let outbox = Outbox::read(folder)?;
         let mut cache = Self { outbox, standing, events, folded, end };
@@ -43,7 +43,7 @@ impl Cache {
             && let Ok(log) = cache.log(slices, cache.events.clone())
         {
             let waiting = cache.outbox.iter();
-            for waiting in waiting.filter(|it| cache.folded_in(&it.data).is_none()) {
+            for waiting in waiting.filter(|it| cache.lacks(&it.data).is_none()) {
                 // Whatever becomes of it: its turn to be refused is when it is sent.
                 drop(cache.decide(slices, &log, waiting).await);
             }
@@ -56,22 +56,27 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Whether only one agent works on the feature of an edge.
-    pub(crate) fn is_single(&self, edge: &EdgeRef) -> bool {
-        let definition =
-            self.standing.feature(&edge.feature).and_then(|row| row.definition.as_ref());
-        definition.is_some_and(|it| it.rules.mode == Mode::Single)
+    /// How agents work on the feature of an edge; `None` if the feature is not known here.
+    pub(crate) fn mode(&self, edge: &EdgeRef) -> Option<Mode> {
+        let definition = self.standing.feature(&edge.feature)?.definition.as_ref();
+        definition.map(|it| it.rules.mode)
     }
 
     /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
-    /// Some events are of a newer version, or the command is about a feature whose events are not here.
+    /// Some events are of a newer version, or the command or one that waits names a feature whose events are folded.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
-        if let Some(feature) = self.folded_in(&queued.data) {
+        if let Some(feature) = self.lacks(&queued.data) {
             bail!(
-                "the events of {feature} are folded, so a command that names it can't be decided here: give the \
-                 command to the stack, or bring the events back by `ringfence project reconstruct`"
+                "the events of {feature} are folded, and the command rests on them: give it to the stack, or bring \
+                 the events back by `ringfence project reconstruct`"
+            );
+        }
+        if let Some(feature) = self.outbox.iter().find_map(|waiting| self.lacks(&waiting.data)) {
+            bail!(
+                "the events of {feature} are folded, and a command that waits rests on them: send it by `ringfence \
+                 project push`, or bring the events back by `ringfence project reconstruct`"
             );
         }
         let events = mem::take(&mut self.events);
@@ -114,17 +119,8 @@ impl Cache {
     }
 
     /// A folded feature that a command names. A decision reads only what its command names.
-    fn folded_in(&self, data: &Value) -> Option<FeatureRef> {
-        match data {
-            Value::String(text) => {
-                let edge = text.parse().map(|edge: EdgeRef| edge.feature);
-                let feature = edge.ok().or_else(|| text.parse().ok());
-                feature.filter(|feature: &FeatureRef| self.folded.contains(&feature.feature))
-            }
-            Value::Array(values) => values.iter().find_map(|value| self.folded_in(value)),
-            Value::Object(fields) => fields.values().find_map(|value| self.folded_in(value)),
-            _ => None,
-        }
+    pub(crate) fn lacks(&self, data: &Value) -> Option<FeatureRef> {
+        named(data).into_iter().find(|feature| self.folded.contains(&feature.feature))
     }
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {
@@ -136,6 +132,7 @@ impl Cache {
     }
 }
 
-fn is_known(event: &SequencedEvent) -> bool {
+/// Whether this version knows the type of an event.
+pub(crate) fn is_known(event: &SequencedEvent) -> bool {
     Fact::TYPES.contains(&event.event_type.as_str())
 }

@@ -4,20 +4,21 @@
 //! is replaced in one step. The lines of features that are still worked on stay, however old they are, because a
 //! decision needs whole partitions, also without a network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use projects::views::project_features::FeatureRow;
 use projects::{FeatureId, FeatureRef};
 use ringfence::rfc3339;
 use ringfence_dynamo::Clock;
 
+use super::cache::is_known;
 use super::folder::{Folder, Writing};
-use super::line::{Place, to_text};
-use super::pull::of_stack;
-use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES};
+use super::line::{named, to_text};
+use super::outbox::Outbox;
+use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES, VERSION};
 
 const DAY_MS: u64 = 86_400_000;
 /// What a snapshot tells.
@@ -27,14 +28,14 @@ const CHUNK_BYTES: usize = 1_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-The lines of a feature are folded if it is done, nothing has happened to it for so long, and no feature that is not done
-waits for it. What `status`, `ready`, `claims` and `trace` show stays the same. `log` shows the lines that are left. A
-command that names such a feature can't be decided without the stack. `reconstruct` brings all lines back.
+The lines of a feature are folded if it is done and nothing has happened to it for this time. They stay if a feature
+that is not done waits for it or has to fold it back, or if a command that waits names it. What `status`, `ready`,
+`claims` and `trace` show stays the same. `log` shows the lines that are left. `reconstruct` brings all lines back.
 
 Example:
   ringfence project compact --keep 30d")]
 pub(crate) struct Compact {
-    /// How many days of events stay in any case.
+    /// A feature stays as it is if something has happened to it in this time.
     #[arg(long, value_name = "DAYS", value_parser = days)]
     keep: u64,
 }
@@ -47,60 +48,57 @@ fn days(text: &str) -> Result<u64, &'static str> {
 }
 
 pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCode> {
-    let begin = rfc3339(Clock::system().now_ms().saturating_sub(*keep));
-    let Folded { lines, features } = compact(&of_stack(folder)?, &begin)?;
-    println!("{lines} events of {} features folded", features.len());
+    let folder = folder.write()?;
+    ensure!(
+        !folder.is_local()?,
+        "{} is a local project: its file is its log, of which everything is needed",
+        folder.project()
+    );
+    let since = rfc3339(Clock::system().now_ms().saturating_sub(*keep));
+    let gone = compact(&folder, &since)?;
+    println!("{} events of {} features folded", gone.values().sum::<u64>(), gone.len());
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was folded.
-#[derive(Debug, Default, PartialEq)]
-struct Folded {
-    lines: usize,
-    features: BTreeSet<FeatureId>,
-}
-
-/// Folds what was recorded before a time of RFC 3339.
+/// Folds the features that are done, and to which nothing has happened since a time of RFC 3339. Says how many lines
+/// of each are gone.
 ///
 /// # Errors
 /// A line is damaged, or the file can't be written. The old file stays then.
-fn compact(folder: &Writing<'_>, begin: &str) -> Result<Folded> {
-    let old = folder.snapshot()?;
-    let folded_before = old.as_ref().map(|old| old.last.checkpoint);
-    let (mut last, mut standing, mut folded) = match old {
-        Some(old) => (Some(old.last), old.standing, old.folded),
-        None => (None, Standing::default(), BTreeSet::new()),
-    };
-    // How the project stood at that time, and the features to which something has happened since.
-    let (mut then, mut recent) = (None, BTreeSet::new());
-    folder.lines(|line| {
-        let is_recent = line.timestamp.as_str() >= begin;
-        recent.extend(line.feature.clone().filter(|_| is_recent));
-        if Some(line.checkpoint) <= folded_before {
-            return Ok(());
+fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>> {
+    let (mut lines, mut recent, mut kept) = (BTreeMap::new(), BTreeSet::new(), 0);
+    let (standing, end) = Standing::read(folder, &PARTS, |line, event| {
+        kept += 1;
+        let Some(feature) = line.feature else { return };
+        // What this version does not know, a newer one does.
+        if line.timestamp.as_str() >= since || !is_known(&event) {
+            recent.insert(feature.clone());
         }
-        if is_recent && then.is_none() {
-            then = Some(standing.clone());
-        }
-        if then.is_none() {
-            last = Some(Place::of_line(&line));
-        }
-        Ok(standing.follow(&PARTS, &line.event()?)?)
+        *lines.entry(feature).or_default() += 1;
     })?;
-    let over = over(&standing, &recent);
-    let Some(last) = last.filter(|_| !over.is_empty()) else { return Ok(Folded::default()) };
-    folded.extend(over.iter().cloned());
-    let (project, standing) = (folder.project().clone(), then.unwrap_or(standing));
-    replace(folder, &Snapshot { folded, last, project, standing }, &over)
+    let over = over(&standing, &Outbox::read(folder)?);
+    lines.retain(|feature, _| over.contains(feature) && !recent.contains(feature));
+    let Some(last) = end.place().filter(|_| !lines.is_empty()) else { return Ok(lines) };
+    let before = folder.snapshot()?.map(|old| old.folded).unwrap_or_default();
+    let snapshot = Snapshot {
+        folded: before.into_iter().chain(lines.keys().cloned()).collect(),
+        kept: kept - lines.values().sum::<u64>(),
+        last,
+        project: folder.project().clone(),
+        standing,
+        version: VERSION.to_owned(),
+    };
+    replace(folder, &snapshot, |feature| lines.contains_key(feature))?;
+    Ok(lines)
 }
 
-/// The features that are done, except the recent ones and those that a decision about another feature may ask for:
-/// what it waits for, and what was born at its edges and is not folded back.
-fn over(standing: &Standing, recent: &BTreeSet<FeatureId>) -> BTreeSet<FeatureId> {
+/// The features that are done, except those that a decision about another one may ask for: what it waits for, what
+/// was born at its edges and is not folded back, and what commands name that wait.
+fn over(standing: &Standing, outbox: &Outbox) -> BTreeSet<FeatureId> {
     let features = standing.features.iter();
     let features = features.filter_map(|(id, row)| Some((id.parse::<FeatureRef>().ok()?, row)));
     let (done, open): (Vec<_>, Vec<_>) = features.partition(|(_, row)| is_done(row));
-    let mut needed = BTreeSet::new();
+    let mut needed: BTreeSet<_> = outbox.iter().flat_map(|queued| named(&queued.data)).collect();
     for (feature, row) in open {
         needed.extend(standing.reachable(&feature));
         for edge in row.edges.values() {
@@ -109,7 +107,7 @@ fn over(standing: &Standing, recent: &BTreeSet<FeatureId>) -> BTreeSet<FeatureId
         }
     }
     let over = done.into_iter().map(|(feature, _)| feature).filter(|it| !needed.contains(it));
-    over.map(|it| it.feature).filter(|it| !recent.contains(it)).collect()
+    over.map(|it| it.feature).collect()
 }
 
 /// Whether all edges of a feature are done, and nobody holds one that is none of its edges any more.
@@ -117,22 +115,16 @@ fn is_done(row: &FeatureRow) -> bool {
     row.edges_left() == Some(0) && row.edges.values().all(|edge| edge.holding.holder.is_none())
 }
 
-/// Writes the file anew, without the lines of some features for which the snapshot stands.
+/// Writes the file anew, with the snapshot and without the lines of some features.
 fn replace(
     folder: &Writing<'_>,
     snapshot: &Snapshot,
-    over: &BTreeSet<FeatureId>,
-) -> Result<Folded> {
+    is_gone: impl Fn(&FeatureId) -> bool,
+) -> Result<()> {
     let (mut file, mut text) = (folder.anew()?, to_text(snapshot));
-    let mut gone = Folded::default();
     folder.lines(|line| {
-        let is_over = line.feature.as_ref().filter(|it| over.contains(it));
-        match is_over.filter(|_| line.checkpoint <= snapshot.last.checkpoint) {
-            Some(feature) => {
-                gone.lines += 1;
-                gone.features.insert(feature.clone());
-            }
-            None => text += &to_text(&line),
+        if !line.feature.as_ref().is_some_and(&is_gone) {
+            text += &to_text(&line);
         }
         if text.len() > CHUNK_BYTES {
             file.append(&std::mem::take(&mut text))?;
@@ -140,8 +132,7 @@ fn replace(
         Ok(())
     })?;
     file.append(&text)?;
-    folder.put(file)?;
-    Ok(gone)
+    folder.put(file)
 }
 
 #[cfg(test)]
@@ -159,7 +150,7 @@ mod tests {
     use super::super::cache::Cache;
     use super::super::decide::Slices;
     use super::super::folder::{EVENTS, Reading};
-    use super::super::line::Line;
+    use super::super::line::{Line, Place};
     use super::super::outbox::Queued;
     use super::*;
 
@@ -205,7 +196,7 @@ mod tests {
     }
 
     fn standing(folder: &Reading<'_>) -> Standing {
-        Standing::read(folder, &PARTS, drop).unwrap().0
+        Standing::read(folder, &PARTS, |_, _| ()).unwrap().0
     }
 
     /// What becomes of a claim by `primary` here, as text.
@@ -256,21 +247,97 @@ mod tests {
         assert_eq!(most, 4);
     }
 
-    /// Clocks differ, so a line can have an older time than the lines before it.
     #[test]
-    fn nothing_of_what_comes_behind_the_snapshot_is_lost() {
+    fn a_line_of_which_a_clock_says_that_it_is_new_keeps_its_feature_alone() {
         let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
         let folder = Folder::at(root.path(), &"shop".parse().unwrap());
         let folder = folder.write().unwrap();
         let mut lines = lines(work(), &slices);
-        for n in [7, 9, 10] {
-            lines[n].timestamp = lines[0].timestamp.clone();
-        }
+        lines[0].timestamp = rfc3339(BEGIN_MS + 9_000_000);
+        lines[1].timestamp = rfc3339(BEGIN_MS + 9_000_000);
         folder.replace(EVENTS, &text(&lines)).unwrap();
         let all = standing(&folder);
-        let folded = compact(&folder, &lines[5].timestamp).unwrap();
-        assert_eq!(folded, Folded { lines: 2, features: [id("REQ-F-SEARCH-001")].into() });
+        let folded = compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
+        assert_eq!(folded, [(id("REQ-F-SEARCH-001"), 5)].into());
         assert_eq!(standing(&folder), all);
+    }
+
+    /// A line that is lost would not come back with the next pull.
+    #[test]
+    fn wherever_a_compacted_copy_is_cut_it_is_damaged_or_empty() {
+        let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let folder = folder.write().unwrap();
+        folder.replace(EVENTS, &text(&lines(work(), &slices))).unwrap();
+        compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
+        let whole = folder.text(EVENTS).unwrap().unwrap();
+        let first = whole.find('\n').unwrap();
+        for cut in 0..whole.len() {
+            fs::write(folder.path(EVENTS), &whole[..cut]).unwrap();
+            match folder.lines(|_| Ok(())) {
+                Ok(end) => assert!(cut <= first && end.place().is_none(), "cut at {cut}"),
+                Err(error) => {
+                    let line = whole[..cut].matches('\n').count() + 1;
+                    let named = format!("line {line} of {}", folder.path(EVENTS).display());
+                    assert!(cut > first && error.to_string().starts_with(&named), "{error}");
+                }
+            }
+        }
+        folder.replace(EVENTS, &(whole.clone() + "{")).unwrap();
+        assert_eq!(folder.lines(|_| Ok(())).unwrap().bytes, whole.len() as u64);
+    }
+
+    #[test]
+    fn what_another_version_has_folded_is_not_read() {
+        let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let folder = folder.write().unwrap();
+        folder.replace(EVENTS, &text(&lines(work(), &slices))).unwrap();
+        compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
+        let snapshot = folder.snapshot().unwrap().unwrap();
+        let (text, version) = (folder.text(EVENTS).unwrap().unwrap(), "0.0.1".to_owned());
+        let other =
+            text.replace(&to_text(&snapshot), &to_text(&Snapshot { version, ..snapshot.clone() }));
+        folder.replace(EVENTS, &other).unwrap();
+        let error = Standing::read(&folder, &PARTS, |_, _| ()).unwrap_err().to_string();
+        assert!(error.starts_with("version 0.0.1 has compacted the copy"), "{error}");
+    }
+
+    #[test]
+    fn a_feature_with_an_event_that_this_version_does_not_know_stays() {
+        let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let folder = folder.write().unwrap();
+        let mut lines = lines(work(), &slices);
+        lines.push(Line {
+            checkpoint: Checkpoint::try_from(12).unwrap(),
+            event_type: "feature_praised".to_owned(),
+            ..lines[10].clone()
+        });
+        folder.replace(EVENTS, &text(&lines)).unwrap();
+        assert_eq!(compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap(), [].into());
+    }
+
+    #[test]
+    fn what_a_waiting_command_names_stays_and_one_that_rests_on_what_is_gone_is_told() {
+        let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let folder = folder.write().unwrap();
+        folder.replace(EVENTS, &text(&lines(work(), &slices))).unwrap();
+        let data =
+            json!({ "feature": PAY, "agent": "primary", "on": SEARCH, "reachable": [SEARCH] });
+        let (slice, key) = ("add-dependency".to_owned(), "first".to_owned().try_into().unwrap());
+        let waits = Queued { slice, data, key, effective_at: rfc3339(BEGIN_MS + 900_000) };
+        let mut outbox = Outbox::read(&folder).unwrap();
+        outbox.add(&folder, waits.clone()).unwrap();
+        let since = rfc3339(BEGIN_MS + 3_600_000);
+        assert_eq!(compact(&folder, &since).unwrap(), [].into());
+        outbox.accepted(&folder).unwrap();
+        assert_eq!(compact(&folder, &since).unwrap().len(), 1);
+        outbox.add(&folder, waits).unwrap();
+        let refused = claims(&folder, &slices, &format!("{PAY}/requirements_design"), &[AUTH]);
+        let expected = format!("the events of {SEARCH} are folded, and a command that waits");
+        assert!(refused.starts_with(&expected), "{refused}");
     }
 
     #[test]
@@ -281,8 +348,8 @@ mod tests {
         let lines = lines(work(), &slices);
         folder.replace(EVENTS, &text(&lines)).unwrap();
         let folded = compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
-        assert_eq!(folded, Folded { lines: 5, features: [id("REQ-F-SEARCH-001")].into() });
-        let refused = format!("the events of {SEARCH} are folded, so a command that names it");
+        assert_eq!(folded, [(id("REQ-F-SEARCH-001"), 5)].into());
+        let refused = format!("the events of {SEARCH} are folded, and the command rests on them");
         let edge = format!("{SEARCH}/design_code");
         assert!(claims(&folder, &slices, &edge, &[]).starts_with(&refused));
         let other = format!("{PAY}/requirements_design");
@@ -295,7 +362,7 @@ mod tests {
         assert!(claims(&folder, &slices, &other, &[AUTH]).starts_with("Accepted("));
         // Nothing of an open feature is folded, even if it was before.
         let later = rfc3339(BEGIN_MS + 7_200_000);
-        assert_eq!(compact(&folder, &later).unwrap(), Folded::default());
+        assert_eq!(compact(&folder, &later).unwrap(), [].into());
         let is_search = |line: &Value| line["feature"] == "REQ-F-SEARCH-001";
         let text = fs::read_to_string(folder.path(EVENTS)).unwrap();
         let left = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap());

@@ -2,6 +2,8 @@
 //!
 //! The last key is `sum`, 16 hexadecimal digits of the SHA-256 of the bytes before it, so each damaged byte is found.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result};
 use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projects};
 use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
@@ -82,6 +84,19 @@ impl About {
         let project = text("project").and_then(|project| project.parse().ok());
         let project = feature.as_ref().map(|it: &FeatureRef| it.project.clone()).or(project);
         Self { project, feature, edge }
+    }
+}
+
+/// The features that a command names, also by one of their edges.
+pub(crate) fn named(data: &Value) -> BTreeSet<FeatureRef> {
+    match data {
+        Value::String(text) => {
+            let edge = text.parse().map(|edge: EdgeRef| edge.feature);
+            edge.ok().or_else(|| text.parse().ok()).into_iter().collect()
+        }
+        Value::Array(values) => values.iter().flat_map(named).collect(),
+        Value::Object(fields) => fields.values().flat_map(named).collect(),
+        _ => BTreeSet::new(),
     }
 }
 

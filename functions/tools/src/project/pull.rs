@@ -71,7 +71,7 @@ struct Copied {
 ///
 /// # Errors
 /// The project is local, so its file is no copy.
-pub(crate) fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
+fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
     ensure!(
         !folder.is_local()?,

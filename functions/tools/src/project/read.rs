@@ -167,7 +167,7 @@ fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
 fn standing(folder: &Folder, parts: &[Part]) -> Result<Standing> {
     let folder = folder.read()?;
     warn(&folder)?;
-    Ok(Standing::read(&folder, parts, drop)?.0)
+    Ok(Standing::read(&folder, parts, |_, _| ())?.0)
 }
 
 /// Says how old the copy is, and what is not in it. The file of a local project has everything.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading};
-use super::line::Place;
+use super::line::{Line, Place};
 
 /// A part of a [`Standing`] that follows the events.
 pub(crate) type Part = fn(&mut Standing, &SequencedEvent) -> Result<(), ViewError>;
@@ -40,27 +40,34 @@ pub(crate) struct Standing {
     pub(crate) traces: BTreeMap<String, Trace>,
 }
 
-/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. Lines of these
-/// events may follow: they are there for decisions, and need not be folded again.
+/// Another version may fold events otherwise.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. The lines of
+/// these events that follow are there for decisions, and need not be folded again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Snapshot {
     /// The features whose lines are gone.
     pub(crate) folded: BTreeSet<FeatureId>,
+    /// How many lines of these events follow. If one is missing, no pull would bring it back.
+    pub(crate) kept: u64,
     pub(crate) last: Place,
     pub(crate) project: ProjectId,
     pub(crate) standing: Standing,
+    /// The version of the program that has folded the events.
+    pub(crate) version: String,
 }
 
 impl Standing {
-    /// Reads the file for some parts, and passes each of its events on.
+    /// Reads the file for some parts, and passes on each of its lines with its event.
     ///
     /// # Errors
-    /// A line is damaged, or an event does not have the shape of its type.
+    /// A line is damaged, an event does not have the shape of its type, or another version has compacted the copy.
     pub(crate) fn read(
         folder: &Reading<'_>,
         parts: &[Part],
-        mut each: impl FnMut(SequencedEvent),
+        mut each: impl FnMut(Line, SequencedEvent),
     ) -> Result<(Self, End)> {
         let snapshot = folder.snapshot()?;
         let behind = snapshot.as_ref().map_or(Checkpoint::START, |it| it.last.checkpoint);
@@ -70,7 +77,7 @@ impl Standing {
             if line.checkpoint > behind {
                 standing.follow(parts, &event)?;
             }
-            each(event);
+            each(line, event);
             Ok(())
         })?;
         Ok((standing, end))

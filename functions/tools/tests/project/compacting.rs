@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{Agent, World, edge, feature, iteration};
+use crate::world::{Agent, Ran, World, edge, feature, iteration};
 
 /// An edge is claimed, worked on, and ended.
 fn works(primary: &Agent<'_>, feature: &str) {
@@ -80,6 +80,18 @@ async fn a_compacted_copy_shows_the_same_and_work_goes_on() {
     ran.ends(2);
     assert!(ran.stderr.starts_with("error: IndexChanged: "), "{}", ran.stderr);
 
+    // AUTH is ready again, and is not offered without the stack.
+    let edge_of = |ran: Ran| ran.ends(0)["edge"].clone();
+    assert_eq!(
+        edge_of(reader.runs(&["claim", "--next", "--offline"])),
+        edge("AUTH", "design_code")
+    );
+    let next = primary.runs(&["claim", "--next", "--offline"]).ends(1);
+    let why = format!("the events of {} are folded", feature("AUTH"));
+    assert_eq!(
+        (&next["code"], &next["lastRefusal"]["detail"]),
+        (&json!("NothingReady"), &json!(why))
+    );
     primary.runs(&["reconstruct"]).ends(0);
     assert_eq!(primary.text("events.jsonl"), reader.text("events.jsonl"));
     assert!(primary.text("events.jsonl").starts_with(&before));
@@ -117,7 +129,11 @@ async fn only_a_copy_is_compacted_and_only_by_days() {
     primary.runs(&["do", "init-project", "--local", "--data", &begin]).ends(0);
     let local = primary.runs(&["compact", "--keep", "0d"]);
     local.ends(2);
-    assert!(local.stderr.contains("shop is a local project"), "{}", local.stderr);
+    assert!(
+        local.stderr.contains("shop is a local project: its file is its log"),
+        "{}",
+        local.stderr
+    );
     for keep in ["30", "d", "-1d", "1w", "999999999999999999d"] {
         let wrong = primary.runs(&["compact", &format!("--keep={keep}")]);
         wrong.ends(2);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, Fault, World, edge, feature, iteration};
+use crate::world::{Agent, Fault, Ran, World, edge, feature, iteration};
 
 fn slices(outbox: &[Value]) -> Vec<&str> {
     outbox.iter().map(|queued| queued["slice"].as_str().unwrap()).collect()
@@ -173,6 +173,30 @@ async fn a_command_without_an_answer_waits_under_its_key() {
     assert_eq!(primary.lines("outbox.jsonl")[0]["key"], queued["queued"]);
     primary.runs(&["push"]).ends(0);
     assert_eq!(worked(&world), ["feature_created"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_connection_a_command_is_decided_here() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let unreachable = |arguments: &[&str]| {
+        let mut command = primary.command(arguments);
+        Ran::of(command.env("API_URL", "http://127.0.0.1:1").output().unwrap())
+    };
+    let create = |kind: &str| {
+        let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": kind });
+        unreachable(&["do", "create-feature", "--data", &data.to_string()])
+    };
+    let malformed = create("nothing");
+    malformed.ends(2);
+    assert!(malformed.stderr.contains("the command is decided here"), "{}", malformed.stderr);
+    assert!(malformed.stderr.contains("kind: unknown variant"), "{}", malformed.stderr);
+    create("fix").ends(0);
+    assert_eq!(create("fix").ends(1)["code"], "FeatureExists");
+    let unknown = unreachable(&["claim", "shop/REQ-F-TYPO-001/design_code"]);
+    assert_eq!(unknown.ends(1)["code"], "UnknownFeature");
+    assert_eq!(slices(&primary.lines("outbox.jsonl")), ["create-feature"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

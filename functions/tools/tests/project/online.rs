@@ -102,6 +102,7 @@ async fn every_command_shows_an_example_and_every_call_in_the_pages_has_flags_th
     for command in [
         "pull",
         "reconstruct",
+        "compact",
         "do",
         "claim",
         "push",

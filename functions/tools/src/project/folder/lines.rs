@@ -4,11 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::de::DeserializeOwned;
 
 use super::super::line::{self, Line, Place};
-use super::super::standing::Snapshot;
+use super::super::standing::{Snapshot, VERSION};
 use super::{EVENTS, Reading, Writing, sync_folder_of};
 
 /// Where the good lines end.
@@ -44,16 +44,19 @@ impl Reading<'_> {
         let (mut end, mut text) = (End::default(), Vec::new());
         // The lines and the bytes of an append whose last line was not read yet.
         let (mut begun, mut begun_bytes): (Vec<Line>, u64) = (Vec::new(), 0);
-        for number in 1.. {
+        // How many lines a snapshot has that must follow, and how many lines there were.
+        let (mut kept, mut number) = (0, 0);
+        loop {
             text.clear();
             let bytes = file.read_until(b'\n', &mut text).with_context(reading)?;
+            number += 1;
             if bytes == 0 {
                 break;
             }
             if number == 1
                 && let Some(snapshot) = self.snapshot_of(&text)
             {
-                (end.bytes, end.folded) = (bytes as u64, Some(snapshot.last));
+                (end.bytes, end.folded, kept) = (bytes as u64, Some(snapshot.last), snapshot.kept);
                 continue;
             }
             let last = begun.last().or(end.last.as_ref());
@@ -63,14 +66,7 @@ impl Reading<'_> {
                 if file.fill_buf().with_context(reading)?.is_empty() {
                     break;
                 }
-                let way_out = match self.is_local()? {
-                    true => "the project is local, so take the file from a copy",
-                    false => {
-                        "`ringfence project reconstruct` writes the file anew from the index; commands that wait to \
-                         be sent stay"
-                    }
-                };
-                bail!("line {number} of {} is damaged: {way_out}", path.display());
+                return Err(self.damaged(number)?);
             };
             let is_last = line.rest.is_none_or(|rest| rest == 0);
             begun.push(line);
@@ -84,19 +80,45 @@ impl Reading<'_> {
                 }
             }
         }
+        // The snapshot is the first line, and the line that can't be read is one that it has.
+        if end.folded.is_some() && number <= kept + 1 {
+            return Err(self.damaged(number)?);
+        }
         if let Some(last) = &end.last {
             each(last.clone())?;
         }
         Ok(end)
     }
 
+    fn damaged(&self, number: u64) -> Result<anyhow::Error> {
+        let way_out = match self.is_local()? {
+            true => "the project is local, so take the file from a copy",
+            false => {
+                "`ringfence project reconstruct` writes the file anew from the index; commands that wait to be sent \
+                 stay"
+            }
+        };
+        Ok(anyhow!("line {number} of {} is damaged: {way_out}", self.path(EVENTS).display()))
+    }
+
     /// The first line of a copy that was compacted; `None` if it was not.
+    ///
+    /// # Errors
+    /// Another version has compacted it.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>> {
         let Some(mut file) = self.open()? else { return Ok(None) };
         let mut text = Vec::new();
         let path = self.path(EVENTS);
         file.read_until(b'\n', &mut text).with_context(|| format!("reading {}", path.display()))?;
-        Ok(self.snapshot_of(&text))
+        let snapshot = self.snapshot_of(&text);
+        if let Some(Snapshot { version, .. }) = &snapshot {
+            ensure!(
+                version == VERSION,
+                "version {version} has compacted the copy, and this is version {VERSION}, which may read events \
+                 otherwise: `ringfence project reconstruct` writes the copy anew"
+            );
+        }
+        Ok(snapshot)
     }
 
     fn snapshot_of(&self, text: &[u8]) -> Option<Snapshot> {
