@@ -152,7 +152,7 @@ impl Signer {
 /// The URL of an API, as a flag has it.
 ///
 /// # Errors
-/// It is none.
+/// The text is not an HTTP URL.
 pub fn url(text: &str) -> Result<String, &'static str> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
     let wrong = "give the URL of an API, or name the stack with --stack";

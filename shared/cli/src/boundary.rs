@@ -126,7 +126,7 @@ impl Subject {
 
 fn tag(text: &str) -> Result<Tag> {
     let (key, value) = text.split_once(':').with_context(|| {
-        format!("{text:?} is no tag: a tag is KEY:VALUE, such as orderId:ord-1")
+        format!("{text:?} is not a tag: a tag is KEY:VALUE, such as orderId:ord-1")
     })?;
     Ok(Tag::new(key.to_owned(), value))
 }
@@ -162,7 +162,7 @@ pub(crate) async fn look(
 
 async fn of_query(logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
     let reading = Reading::new(&Query { items: vec![item] }, &crate::members().catalog)?;
-    ensure!(!reading.scan, "no decision reads this type alone, so it is no boundary");
+    ensure!(!reading.scan, "no decision reads this type alone, so it is not a boundary");
     of_plan(logs, reading.plan, limit).await
 }
 

@@ -198,7 +198,7 @@ pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
 
 /// A time such as 15m.
 pub(crate) fn since(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time: give a number and s, m, h or d, such as 15m");
+    let wrong = || format!("{text:?} is not a time: give a number and s, m, h or d, such as 15m");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {
         "s" => 1,

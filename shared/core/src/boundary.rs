@@ -86,7 +86,7 @@ impl BoundaryId {
         Self::tag(TYPE_KEY, name)
     }
 
-    /// What the id names; `None` for a text that is no boundary's id.
+    /// What the id names; `None` for a text that is not the id of a boundary.
     pub fn decode(&self) -> Option<Boundary> {
         let boundary = decode(self.as_str())?;
         // Only what is written exactly as it would be encoded is an id.

@@ -68,7 +68,7 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
     /// The events that a refusal leaves; none, if it leaves nothing. They are appended under the condition
     /// that the refusal still follows from what was read. A repeat under an idempotency key is refused alike.
     ///
-    /// They belong where refusals are no conflicts for others, such as a partition of the caller's own. The slice
+    /// They belong where refusals are not conflicts for others, such as a partition of the caller's own. The slice
     /// reads what it writes, so that the same refusal need not be told again, and so that a repeat finds it: a
     /// slice that does not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
     fn leaves(

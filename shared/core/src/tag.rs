@@ -36,7 +36,7 @@ pub(crate) fn is_key(key: &str) -> bool {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be a tag's value",
     label = "a tag's value needs a text",
-    note = "use an id type, as by `id_type!(OrderId, \"…\")`; mark a field that is no tag `#[tag(skip)]`"
+    note = "use an id type, as by `id_type!(OrderId, \"…\")`; mark a field that is not a tag `#[tag(skip)]`"
 )]
 pub trait TagValue {
     /// The value as text; two different things must have different texts.

@@ -18,7 +18,7 @@ pub(crate) fn fence_key(boundary: &BoundaryId) -> Item {
 /// The counts that the fence does not have.
 ///
 /// # Errors
-/// [`LogError::Corrupt`] when the fence counts fewer events than were seen: none is ever deleted.
+/// [`LogError::Corrupt`] when the fence counts fewer events than were seen: events are never deleted.
 pub(crate) fn differences(
     boundary: &BoundaryId,
     seen: &Counts,

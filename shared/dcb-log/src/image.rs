@@ -7,10 +7,10 @@ use crate::item::{self, DecodeError};
 
 /// A NEW_IMAGE of the stream that can't be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the image is no event")]
+#[error("the image is not an event")]
 pub struct ImageError(#[source] DecodeError);
 
-/// The event of a NEW_IMAGE; `None` for an item that is none (a fence, a command item).
+/// The event of a NEW_IMAGE; `None` for any other item, such as a fence or a command item.
 ///
 /// # Errors
 /// The image says that it is an event, and is not whole.

@@ -128,7 +128,7 @@ pub(crate) fn items_id(boundary: &BoundaryId) -> String {
     format!("tag#{boundary}")
 }
 
-/// Why an item is no event.
+/// Why an item is not an event.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     #[error("attribute {0} is missing or of another type")]

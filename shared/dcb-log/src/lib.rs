@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! Architecture invariant: only the modules `item`, `fence`, `compare` and `record` name the
+//! Architecture invariant: only the modules `item`, `fence`, `compare`, `record` and `snapshot` name the
 //! attributes of the table's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 

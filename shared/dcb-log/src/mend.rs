@@ -106,7 +106,7 @@ fn set(table: &str, key: &Item, attributes: &Item) -> Update {
         .expect("table, key and expression are set")
 }
 
-/// Puts an item where none is; whether none was. What a second attempt finds, the first may have
+/// Puts an item where there is none; whether there was none. What a second attempt finds, the first may have
 /// put, so it counts as lacking.
 pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError> {
     let put = || {

@@ -16,7 +16,7 @@ use crate::log::DcbLog;
 const COMMAND_HASH: &str = "commandHash";
 /// The command's events, as they are answered.
 const EVENTS: &str = "events";
-/// Seconds since 1970; the table's TTL attribute, on command items only.
+/// Seconds since 1970; the table's TTL attribute, on command items and snapshots only.
 pub(crate) const EXPIRES_AT: &str = "expiresAt";
 /// TTL deletes late, so an item that is past its time counts as deleted.
 const CONDITION: &str = "attribute_not_exists(#id) OR #expiresAt < :now";

@@ -180,7 +180,7 @@ fn said(action: &Action, request: &TransactWriteItem) -> ringfence_dynamo::Actio
     let puts = || put.and_then(read_type).map(|name| format!("puts {name}"));
     let (item, does, requires) = match action {
         Action::Event { slot, is_read, .. } => {
-            // If the partition was not read, an event there is no conflict.
+            // If the partition was not read, an event there is not a conflict.
             let or_next = if *is_read { "" } else { ", or else the next one" };
             (named(), puts(), free(*slot).map(|free| free + or_next))
         }

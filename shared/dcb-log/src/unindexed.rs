@@ -2,13 +2,13 @@
 //!
 //! An event never changes and the catalog alone says what indexes hold of it. So whoever writes it
 //! into an index, a writer in the event's own transaction or any number of repairs, writes the same.
-//! An attribute is set to what it is; an index item is put where none is. Nothing that is there is
-//! replaced, and neither fences nor events are touched but for an event's index attributes.
+//! An attribute is set to what it is; an index item is put where there is none. Nothing that is
+//! there is replaced, and neither fences nor events are touched but for an event's index attributes.
 //!
 //! *What is said to lack is lacking.* The event was seen, so its transaction is committed; but its
 //! items become visible one by one, and a strong read of an index item can miss it. Only a
 //! transaction, or a condition, that is judged after the event was seen sees all of it. `verify`
-//! asks the one, `repair` the other: it puts the item under the condition that none is there.
+//! asks the one, `repair` the other: it puts the item under the condition that there is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 

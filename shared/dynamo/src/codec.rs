@@ -66,7 +66,7 @@ fn json(attribute: AttributeValue) -> Result<Value, Problem> {
 fn number(text: &str) -> Result<Value, Problem> {
     let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
     let number = whole.or_else(|_| text.parse().map(f64::into));
-    number.map_err(|_| Problem::Conversion(format!("{text:?} is no number")))
+    number.map_err(|_| Problem::Conversion(format!("{text:?} is not a number")))
 }
 
 /// The item that an image of a stream record shows. There each value is an object whose one field names the type,
@@ -142,7 +142,7 @@ mod tests {
         let same: serde_dynamo::Item = serde_json::from_value(image.clone()).expect("an item");
         assert_eq!(item_of_image(&image), Ok(same.into()));
         for other in [json!("text"), json!({ "text": "a" }), json!({ "text": { "X": "a" } })] {
-            item_of_image(&other).expect_err("it is no image");
+            item_of_image(&other).expect_err("it is not an image");
         }
     }
 

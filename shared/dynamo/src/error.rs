@@ -160,7 +160,7 @@ where
             SdkError::TimeoutError(_) | SdkError::ResponseError(_) => {
                 Self::Unknown { source: error.into() }
             }
-            // The SDK's user error is an error of ours before anything was sent: an endpoint that is no URL.
+            // The SDK's user error is an error of ours before anything was sent: an endpoint that is not a URL.
             SdkError::DispatchFailure(failure) if failure.is_user() => {
                 Self::Permanent { source: SdkError::<E>::DispatchFailure(failure).into() }
             }

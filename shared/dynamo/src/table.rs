@@ -27,8 +27,8 @@ pub struct Table {
     meter: Meter,
 }
 
-/// Sends a request that reads or writes; its answer. The SDK's future has many kilobytes. In a box it is no part of
-/// the futures around it, which would be moved with it.
+/// Sends a request that reads or writes; its answer. The SDK's future has many kilobytes. In a box it is not a part
+/// of the futures around it, which would be moved with it.
 macro_rules! answer {
     ($table:expr, $kind:ident, $request:expr) => {{
         $table.meter.sent(Kind::$kind);

@@ -85,7 +85,7 @@ pub(crate) async fn bounded<E: Into<StreamError>>(
     let (mut found, mut bytes) = (BTreeMap::new(), 0);
     while let Some(item) = items.try_next().await.map_err(Into::into)? {
         bytes += item_bytes(&item);
-        // A number that is not whole is of no event.
+        // A number that is not whole is not the slot of an event.
         found.extend(slot_of(&item).map(|slot| (slot, item)));
         if bytes >= NEWS_BYTES_MAX {
             return Ok((found, true));

@@ -45,11 +45,11 @@ pub struct ContextInfo {
     pub slices: Vec<SliceInfo>,
     /// Its views.
     pub views: Vec<Definition>,
-    /// Its functions that are no slices.
+    /// Its functions that are not slices.
     pub functions: Vec<FunctionInfo>,
 }
 
-/// A function that is no slice.
+/// A function that is not a slice.
 #[derive(Clone, Debug)]
 pub struct FunctionInfo {
     /// Its name, which is that of its binary.
@@ -90,7 +90,7 @@ impl Stack {
         self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
     }
 
-    /// The functions of contexts that are no slices, with their contexts, in the order of the list.
+    /// The functions of contexts that are not slices, with their contexts, in the order of the list.
     pub fn functions(&self) -> impl Iterator<Item = (&ContextInfo, &FunctionInfo)> {
         self.contexts.iter().flat_map(|context| context.functions.iter().map(move |f| (context, f)))
     }

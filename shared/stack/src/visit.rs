@@ -12,7 +12,7 @@ pub trait Members {
     fn list(list: &mut List<impl Visitor>);
 }
 
-/// A function of a context that is no slice: it answers from views, or runs at times of its own.
+/// A function of a context that is not a slice: it answers from views, or runs at times of its own.
 pub trait Function {
     /// Its name in kebab case, which is that of its binary.
     const NAME: &'static str;
@@ -39,7 +39,7 @@ pub trait Visitor {
     fn document_slice<S: DocumentSlice>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
-    /// A function that is no slice.
+    /// A function that is not a slice.
     fn function<F: Function>(&mut self) {}
 }
 
@@ -71,7 +71,7 @@ impl<'v, V: Visitor> List<'v, V> {
         self
     }
 
-    /// Lists a function that is no slice.
+    /// Lists a function that is not a slice.
     pub fn function<F: Function>(&mut self) -> &mut Self {
         self.0.function::<F>();
         self

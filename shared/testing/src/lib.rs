@@ -3,7 +3,7 @@
 //! [`Cases`] runs every case of every slice in memory and on an embedded DynamoDB with the tables of the
 //! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`check_cases`], [`check_bad_input`],
 //! [`check_functions`], [`check_roles`], [`check_rooms`] and the checks of the readers' roles are the tests that every
-//! stack has. [`check_role`] is for the functions of a stack that are no slices.
+//! stack has. [`check_role`] is for the functions of a stack that are not slices.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;

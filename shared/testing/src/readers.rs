@@ -1,4 +1,4 @@
-//! Compares the requests of functions that are no slices with their roles.
+//! Compares the requests of functions that are not slices with their roles.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

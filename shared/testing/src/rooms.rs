@@ -10,7 +10,7 @@ use ringfence_stack::{Members, Stack};
 use crate::functions::{SERVING, entries};
 use crate::template::{check_none, differences};
 
-/// The folders of `functions` that are no contexts.
+/// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, every slice has a file and a binary of its

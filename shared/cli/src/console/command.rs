@@ -159,7 +159,7 @@ impl Filled<'_> {
     fn value(&self, of: &Value, path: &str) -> Result<Option<Json>, String> {
         let text = self.text(path);
         let one = |of: &Value, text: &str| match of {
-            // What is no number is sent as it is, and the slice says what it takes.
+            // Text that is not a number is sent as it is, and the slice says what it takes.
             Value::Whole | Value::Number => {
                 text.trim().parse::<Number>().map_or_else(|_| text.into(), Json::Number)
             }

@@ -62,7 +62,7 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// The shape of a boundary of the DCB log; `None` if the text is no boundary's id.
+    /// The shape of a boundary of the DCB log; `None` if the text is not the id of a boundary.
     pub(crate) fn of(boundary: &BoundaryId) -> Option<Self> {
         let keys = |tags: &[Tag], between: &str| {
             tags.iter().map(|tag| &*tag.key).collect::<Vec<_>>().join(between)

@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It lies in a partition of who asked, where it is no conflict for who has the tool.
+/// It lies in a partition of who asked, where it is not a conflict for who has the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {

@@ -294,7 +294,7 @@ async fn a_new_view_is_served_once_it_shows_the_events_that_were_there_at_the_de
     let ran = Ran { checkpoint: Some(at(1)), ..Ran::default() };
     world.projector().serve(&view(), &registered, &ran).await.unwrap();
     assert_eq!(reader.row("notes", "a", Some(&wait(&event, 0))).await.unwrap(), building(1));
-    // Later events are no reason to wait.
+    // Later events are not a reason to wait.
     world.run(&view(), FIRST).await.unwrap();
     world.publish([noted("n1", &["a"])]).await;
     assert_eq!(count(found(reader.row("notes", "a", None).await.unwrap())), 2);

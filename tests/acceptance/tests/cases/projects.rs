@@ -1,4 +1,4 @@
-//! The functions of the context `projects` that are no slices: what they do, and what their roles must allow.
+//! The functions of the context `projects` that are not slices: what they do, and what their roles must allow.
 
 use std::time::Duration;
 

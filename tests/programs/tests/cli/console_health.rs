@@ -26,7 +26,7 @@ async fn console(world: &World, more: &[&str]) -> Console {
     Console::start(world, &flags).await
 }
 
-/// Puts letters into the queue: each is an event of an order, or what is no letter.
+/// Puts letters into the queue: each is an event of an order, or text that is not a letter.
 async fn with_letters(orders: &[&str]) -> World {
     let world = World::start().await;
     for order in orders {

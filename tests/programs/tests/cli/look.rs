@@ -120,7 +120,8 @@ async fn a_boundary_shows_its_events_how_far_it_is_and_who_depends_on_it() {
         let error = world.error(&["boundary", name]);
         assert!(error.contains(why), "{name}: {error}");
     }
-    assert!(world.error(&["boundary", "a:1", "b"]).contains("\"b\" is no tag: a tag is KEY:VALUE"));
+    let error = world.error(&["boundary", "a:1", "b"]);
+    assert!(error.contains("\"b\" is not a tag: a tag is KEY:VALUE"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
