@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::TryStreamExt;
 
 use crate::{
-    Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
+    Access, Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
     LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen,
     StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
-    limits::ACTIONS_MAX,
+    limits::{self, ACTIONS_MAX},
 };
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
@@ -141,9 +141,12 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     unreachable!("the last attempt returns")
 }
 
-/// Refuses, before any read, a command whose append no log could take: it names the tag that most of
-/// its boundaries are of.
+/// Refuses, before any read, a command whose append no log could take. If it has too many boundaries, the error names
+/// the tag that most of them are of.
 fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
+    for read in plan.reads.iter().filter(|read| read.fenced || read.access != Access::Partition) {
+        limits::types(&read.boundary, read.types.len()).map_err(LogError::from)?;
+    }
     let found = plan.reads.len();
     let limit = BOUNDARIES_MAX - usize::from(recorded);
     if found <= limit {

@@ -46,7 +46,7 @@ impl Effect {
     /// the further items that the append puts: the record of a command, the marker of an import.
     ///
     /// # Errors
-    /// An event that can't be filed, or more actions than an append may have.
+    /// An event that can't be filed, more actions than an append may have, or more types in a condition.
     pub fn new(
         catalog: &Catalog,
         events: Vec<NewEvent>,
@@ -71,6 +71,9 @@ impl Effect {
         seen.into_iter().flat_map(Seen::iter).for_each(|(id, extent)| effect.require(id, extent));
         let items: usize = effect.events.iter().map(|(_, filing)| 1 + filing.items.len()).sum();
         limits::actions(items + marks + effect.checks.len() + effect.fences.len())?;
+        for (boundary, fence) in &effect.fences {
+            limits::types(boundary, fence.requires.len())?;
+        }
         Ok(effect)
     }
 

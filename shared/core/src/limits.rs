@@ -3,6 +3,8 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
+use std::fmt;
+
 use crate::{
     BoundaryId, Filing, LimitExceeded, LimitKind, SequencedEvent,
     storable::{bytes, number_bytes},
@@ -10,6 +12,9 @@ use crate::{
 
 /// How many actions one append may have: as many as a transaction.
 pub const ACTIONS_MAX: usize = 100;
+/// How many event types the condition on one boundary may name. DynamoDB's condition expressions have at most 4,096
+/// bytes and 300 operators, of which a type takes up to 32 and 2, and the order of the events 48 and 4.
+pub const TYPES_MAX: usize = 100;
 /// The items of one append together, in bytes.
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
@@ -25,6 +30,16 @@ pub(crate) const KEY_BYTES_MAX: usize = 2_048;
 pub fn actions(found: usize) -> Result<(), LimitExceeded> {
     let advice = "read and write fewer things in one decision";
     LimitExceeded::check(LimitKind::Append, TRANSACTION, "actions", found, ACTIONS_MAX, advice)
+}
+
+/// The event types in the condition on a boundary.
+///
+/// # Errors
+/// There are more than the limit.
+pub(crate) fn types(boundary: &BoundaryId, found: usize) -> Result<(), LimitExceeded> {
+    let (unit, advice) = ("event types", "read fewer event types in one decision");
+    let subject = fmt::from_fn(|f| write!(f, "the condition on {boundary}"));
+    LimitExceeded::check(LimitKind::Condition, subject, unit, found, TYPES_MAX, advice)
 }
 
 /// The bytes of an append.

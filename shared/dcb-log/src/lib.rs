@@ -35,7 +35,6 @@ mod image;
 mod import;
 mod item;
 mod layout;
-mod limits;
 mod log;
 mod mend;
 mod outcome;

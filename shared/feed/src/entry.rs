@@ -135,7 +135,8 @@ impl Doorbell {
             return Ok(None);
         }
         let place = place_of(&image);
-        let (partition, slot) = place.ok_or_else(|| unreadable("its key is not that of an event"))?;
+        let (partition, slot) =
+            place.ok_or_else(|| unreadable("its key is not that of an event"))?;
         Ok(Some(Self { partition, events: [(slot, image)].into() }))
     }
 }

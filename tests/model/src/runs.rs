@@ -73,6 +73,7 @@ pub fn small_runs() -> Vec<Run> {
 /// Minutes: the whole catalogue. A longer run has a fifth writer.
 pub fn full_runs(longer: bool) -> Vec<Run> {
     let (whole, small, few) = (whole(), small(), few());
+    let twenty = &small[..20];
     let mut runs: Vec<Run> = ENVIRONMENTS
         .into_iter()
         .map(|e| match e.answers {
@@ -81,7 +82,7 @@ pub fn full_runs(longer: bool) -> Vec<Run> {
             }
             Answers::Lost => run("2 writers, 223 commands", e, scenarios(&whole, 2, &[&[]])),
             Answers::LostOrCrashed => {
-                run("2 writers, 75 commands", e, scenarios(&every(3), 2, &[&[]]))
+                run("2 writers, 112 commands", e, scenarios(&every(2), 2, &[&[]]))
             }
         })
         .collect();
@@ -94,14 +95,14 @@ pub fn full_runs(longer: bool) -> Vec<Run> {
     let name = "2 writers, 223 commands, 3 retries";
     runs.push(run(name, retries, scenarios(&whole, 2, &[&[]])));
     runs.push(run("a writer and an effect, 223 commands", SUBSETS, reactions(&whole)));
-    runs.push(run("2 writers of 2 commands, 169 pairs", WIDE, sequences(&few, 2)));
+    runs.push(run("2 writers of 2 commands, 400 pairs", WIDE, sequences(twenty, 2)));
     let name = "a writer of 2 commands and a writer, 25 commands";
     runs.push(run(name, SNAPSHOTS, warm(&small)));
     runs.push(run("3 writers, 13 commands", PER_ITEM, scenarios(&few, 3, &[&[]])));
-    runs.push(run("3 writers, 7 commands", LOST, scenarios(&few[..7], 3, &[&[]])));
+    runs.push(run("3 writers, 20 commands", LOST, scenarios(twenty, 3, &[&[]])));
     runs.push(run("3 writers, 25 commands", FUSED, scenarios(&small, 3, &[&[]])));
-    runs.push(run("3 writers, 75 commands", WIDE, scenarios(&every(3), 3, &[&[]])));
-    runs.push(run("4 writers, 13 commands", WIDE, scenarios(&few, 4, &[&[]])));
+    runs.push(run("3 writers, 112 commands", WIDE, scenarios(&every(2), 3, &[&[]])));
+    runs.push(run("4 writers, 20 commands", WIDE, scenarios(twenty, 4, &[&[]])));
     if longer {
         runs.push(run("5 writers, 6 commands", WIDE, scenarios(&few[4..10], 5, &[&[]])));
     }

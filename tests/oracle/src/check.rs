@@ -208,7 +208,8 @@ impl Run<'_> {
         folded.sort_by_key(|event| event.place());
         let decide = |events: &[_]| job.command.decide(&self.world.catalog, events, job.now_ms);
         let decision = decide(&folded);
-        if folded != committed {
+        let facts = |events: &[_]| job.command.facts(&self.world.catalog, events);
+        if facts(&folded) != facts(&committed) {
             self.reordered.fetch_add(1, Ordering::Relaxed);
             let other = decide(&committed);
             if other != decision {

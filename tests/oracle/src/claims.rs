@@ -113,6 +113,19 @@ pub(crate) fn command(random: &mut Random) -> Command {
     }
 }
 
+/// The claim under which a command works.
+pub(crate) fn named(command: &Command) -> Option<&ClaimId> {
+    match command {
+        Command::CompleteIteration(CompleteIteration { claim, .. })
+        | Command::ConvergeEdge(ConvergeEdge { claim, .. })
+        | Command::ReleaseEdge(ReleaseEdge { claim, .. })
+        | Command::RenewClaim(RenewClaim { claim, .. })
+        | Command::RequestReview(RequestReview { claim, .. })
+        | Command::SpawnFeature(SpawnFeature { claim, .. }) => Some(claim),
+        _ => None,
+    }
+}
+
 /// What is known of an edge from its events.
 #[derive(Default)]
 struct Edge<'e> {

@@ -67,8 +67,7 @@ impl Decision {
         events: &[&SequencedEvent],
         now_ms: u64,
     ) -> Self {
-        let query = S::query(command.shape(), command.tags(), catalog);
-        let plan = Plan::new(&query, catalog).expect("every command has a plan");
+        let plan = plan(command, catalog);
         let mut seen = Seen::nothing(&plan);
         let read = |event: &&&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
         let state = events.iter().filter(read).fold(S::State::default(), |state, event| {
@@ -92,6 +91,11 @@ impl Decision {
         };
         Self { rejection, events: events.iter().map(event).collect() }
     }
+}
+
+fn plan<S: DcbSlice>(command: &S, catalog: &Catalog) -> Plan {
+    let query = S::query(command.shape(), command.tags(), catalog);
+    Plan::new(&query, catalog).expect("every command has a plan")
 }
 
 macro_rules! commands {
@@ -126,6 +130,20 @@ macro_rules! commands {
                         handle(log, catalog, &caches.$slice, command, envelope).await
                     })*
                 }
+            }
+
+            /// Those of the events that the command's decision folds.
+            pub(crate) fn facts<'e>(
+                &self,
+                catalog: &Catalog,
+                events: &[&'e SequencedEvent],
+            ) -> Vec<&'e SequencedEvent> {
+                let plan = match self {
+                    $(Self::$slice(command) => plan(command, catalog),)*
+                };
+                let read = |event: &SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
+                let events = events.iter().copied();
+                events.filter(|event| read(event) && plan.matches(event)).collect()
             }
 
             /// What the command comes to at this time if these events are folded in this order.

@@ -237,12 +237,14 @@ async fn run<S: DcbSlice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option
     let end = match handle(&log, catalog, &Decisions::new(0), &command, &envelope).await {
         Ok(Handled { attempts, .. }) => Some(attempts),
         Err(HandleError::Log(LogError::Store(StoreError::Contention { .. }))) => None,
-        Err(other) => panic!("{other:?} is no contention"),
+        Err(other) => panic!("{other:?} is not contention"),
     };
     let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     (end, took)
 }
 
+/// Orders a second.
+const ORDERS: [u64; 3] = [5, 10, 20];
 /// Appends a second to the product that the orders check, or to one boundary.
 const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 
@@ -250,19 +252,22 @@ const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 /// percent, and the time within which 99 of 100 ended, in milliseconds.
 #[must_use]
 pub fn rows(products: u64) -> Vec<String> {
-    let row = |name: &str, ends: &dyn Fn(u64) -> Ends| {
-        let percent = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
+    let row = |name: String, ends: &dyn Fn(u64) -> Ends| {
+        let percent = |part: usize, all: usize| {
+            let share = format!("{:.2}", 100.0 * part as f64 / all as f64);
+            share.trim_end_matches('0').trim_end_matches('.').to_owned()
+        };
         let cell = |rate| {
             let ends = ends(rate);
             let all = ends.commands();
-            let (at_once, gave_up) = (percent(ends.at_once(), all), percent(ends.gave_up(), all));
-            format!("{at_once:.0} % / {gave_up:.2} % / {} ms", ends.p99_ms())
+            let at_once = (100 * ends.at_once() + all / 2) / all;
+            format!("{at_once} %, {} %, {} ms", percent(ends.gave_up(), all), ends.p99_ms())
         };
         format!("| {name} | {} |", RATES.map(cell).join(" | "))
     };
-    let orders = |fenced| {
+    let checked = |orders, fenced| {
         move |appends| {
-            let [orders, _] = simulate(Load { orders: 10, appends, fenced }, products, 1);
+            let [orders, _] = simulate(Load { orders, appends, fenced }, products, 1);
             orders
         }
     };
@@ -270,7 +275,14 @@ pub fn rows(products: u64) -> Vec<String> {
         let [_, appends] = simulate(Load { orders: 0, appends, fenced: false }, products, 1);
         appends
     };
-    vec![row("by slot", &orders(false)), row("`fenced`", &orders(true)), row("one partition", &one)]
+    let mut rows = Vec::new();
+    for (how, fenced) in [("by its slot", false), ("`fenced`", true)] {
+        for orders in ORDERS {
+            rows.push(row(format!("{orders} orders, {how}"), &checked(orders, fenced)));
+        }
+    }
+    rows.push(row("the appends alone, to one partition".to_owned(), &one));
+    rows
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-//! Ways in which a log can be wrong. Each must be noticed, or the oracle sees nothing.
+//! Ways in which a log can be wrong, or what decides on it. Each must be noticed, or the oracle sees nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use projects::{ClaimId, EdgeStarted};
+use ringfence::prelude::*;
 use ringfence::{
     Append, Appended, BoundaryId, Change, CommandRecord, Conflict, Consistency, Envelope, EventLog,
     EventRef, LogError, Metadata, Plan, Seen, SequencedEvent, StoreError,
@@ -35,11 +38,15 @@ pub enum Mutant {
     MarksUnread,
     /// Appends wherever the heads of the fences are.
     NoHeadGuard,
+    /// Takes the claim that a command of work names for the one that holds the edge.
+    ClaimUnchecked,
+    /// Gives every claim of an edge the epoch 1.
+    EpochRestarts,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
@@ -49,6 +56,8 @@ impl Mutant {
         Self::ItemUnread,
         Self::MarksUnread,
         Self::NoHeadGuard,
+        Self::ClaimUnchecked,
+        Self::EpochRestarts,
     ];
 
     /// What it does to a transaction on its way.
@@ -91,6 +100,8 @@ pub(crate) struct Broken<L> {
     pub(crate) clock: Clock,
     /// Who hears of snapshots that are read. Without it none are kept.
     pub(crate) snapshots: Option<Arc<Weather>>,
+    /// The claims that commands of work name, by the ids of the commands.
+    pub(crate) claims: BTreeMap<String, ClaimId>,
 }
 
 impl<L> Broken<L> {
@@ -107,14 +118,31 @@ impl<L: EventLog> EventLog for Broken<L> {
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
         let read = self.log.read(plan, consistency, envelope);
-        if !self.is(Mutant::MarksUnread) {
-            return read;
+        let command = envelope.metadata.text("commandId");
+        let claim = command.and_then(|command| self.claims.get(command));
+        match (self.mutant, claim) {
+            (Some(Mutant::MarksUnread), _) => read
+                .map_ok(|event| SequencedEvent { metadata: Metadata::default(), ..event })
+                .boxed(),
+            (Some(Mutant::ClaimUnchecked), Some(claim)) => read
+                .map_ok(|mut event| {
+                    if event.event_type == EdgeStarted::NAME {
+                        event.data["claim"] = claim.to_string().into();
+                    }
+                    event
+                })
+                .boxed(),
+            _ => read,
         }
-        read.map_ok(|event| SequencedEvent { metadata: Metadata::default(), ..event }).boxed()
     }
 
-    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+    fn append<'a>(&'a self, mut append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
         async move {
+            for event in append.events.iter_mut().filter(|_| self.is(Mutant::EpochRestarts)) {
+                if event.event_type == EdgeStarted::NAME {
+                    event.data["epoch"] = 1.into();
+                }
+            }
             let seen = append.seen.filter(|_| !self.is(Mutant::NoCondition));
             let record = append.record.filter(|_| !self.is(Mutant::NoItem));
             // Enough for one attempt, seldom for two.

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::commands::{Caches, Delivery, Job, WRITERS};
 use crate::mutant::Broken;
 use crate::weather::{CALLER, History, STRAY_MAX_MS, Weather};
-use crate::{Kind, Mutant, Schedule, Tally, check};
+use crate::{Kind, Mutant, Schedule, Tally, check, claims};
 
 pub(crate) const TABLE: &str = "events";
 /// When every schedule begins: 2024-06-23T00:00:00Z.
@@ -139,8 +139,12 @@ impl World {
         let keeps = Random::new(&[self.schedule.seed, 8]).chance(80) && self.has(Kind::Snapshots);
         let snapshots = keeps.then(|| self.weather.clone());
         let (log, mutant) = (self.log(&clock), self.mutant);
+        let claims = self.jobs.iter();
+        let claims =
+            claims.filter_map(|job| Some((job.id(), claims::named(&job.command)?.clone())));
+        let claims = claims.collect();
         Writer {
-            log: Broken { log, mutant, clock: clock.clone(), snapshots },
+            log: Broken { log, mutant, clock: clock.clone(), snapshots, claims },
             clock,
             caches: Caches::new(if warm && self.has(Kind::Warm) { WARM } else { 0 }),
             skew_ms: if self.has(Kind::Skew) { skew_ms } else { SKEW_MAX_MS },

@@ -111,6 +111,7 @@ async fn create_one_entity() {
     let add = || Case::new([], add(), 1);
     assert_eq!(add().cost().await, cost((1, 0.5), (1, 1.0)));
     assert_eq!(add().with_key().cost().await, cost((1, 0.5), (1, 1.0)));
+    add().cost().await.is_documented("create an entity");
 }
 
 const PRODUCTS: [&str; 2] = ["product-0001", "product-0002"];
@@ -129,6 +130,7 @@ async fn place_an_order_of_two_products() {
     let place_order = || Case::new(stocked(), place(true), 3);
     assert_eq!(place_order().cost().await, cost((3, 1.5), (1, 6.0)));
     assert_eq!(place_order().with_key().cost().await, cost((3, 1.5), (1, 6.0)));
+    place_order().cost().await.is_documented("place an order with two products, which are checked");
     let warm = || place_order().warm(place(false));
     assert_eq!(warm().cost().await, cost((0, 0.0), (1, 6.0)));
     assert_eq!(warm().with_key().cost().await, cost((0, 0.0), (1, 6.0)));
@@ -166,6 +168,10 @@ async fn record_one_pair_that_is_read_as_a_composite() {
     // is an item.
     assert_eq!(record().cost().await, expected((2, 1.0), 4.0));
     assert_eq!(record().with_key().cost().await, expected((2, 1.0), 6.0));
+    record()
+        .cost()
+        .await
+        .is_documented("record a pair in the partition of one of the two (composite tag)");
     assert_eq!(record().warm(revoke()).cost().await, expected((1, 0.5), 4.0));
     assert_eq!(record().warm(revoke()).with_key().cost().await, expected((1, 0.5), 6.0));
 }
@@ -176,6 +182,7 @@ async fn record_one_pair_that_is_the_partition() {
     let pair = || Case::new([], find(true), 1);
     assert_eq!(pair().cost().await, cost((1, 0.5), (1, 1.0)));
     assert_eq!(pair().with_key().cost().await, cost((1, 0.5), (1, 1.0)));
+    pair().cost().await.is_documented("record a pair that is the partition");
     assert_eq!(pair().warm(find(false)).cost().await, cost((0, 0.0), (1, 1.0)));
     assert_eq!(pair().warm(find(false)).with_key().cost().await, cost((0, 0.0), (1, 1.0)));
 }
@@ -205,6 +212,7 @@ async fn cap_over_fifty_events_of_other_partitions() {
     };
     assert_eq!(cap().cost().await, expected((2, 4.5), 4.0));
     assert_eq!(cap().with_key().cost().await, expected((2, 4.5), 4.0));
+    cap().cost().await.is_documented("order under a cap, 50 prior events in other partitions");
     // A quantity that is refused leaves the handler warm.
     assert_eq!(cap().warm(order(11)).cost().await, expected((0, 0.0), 4.0));
     assert_eq!(cap().warm(order(11)).with_key().cost().await, expected((0, 0.0), 4.0));
@@ -229,6 +237,7 @@ async fn append_to_an_entity_of_a_hundred_events() {
     let append = || Case::new(hundred(), rename("Lantern"), 1);
     assert_eq!(append().cost().await, cost((1, 10.5), (1, 1.0)));
     assert_eq!(append().with_key().cost().await, cost((1, 10.5), (1, 1.0)));
+    append().cost().await.is_documented("append to an entity of 100 events");
     assert_eq!(append().warm(rename("Lamp 99")).cost().await, cost((0, 0.0), (1, 1.0)));
     let warm = append().warm(rename("Lamp 99")).with_key();
     assert_eq!(warm.cost().await, cost((0, 0.0), (1, 1.0)));

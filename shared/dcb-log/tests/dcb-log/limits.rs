@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{
     ACTIONS_MAX, Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, EVENT_BYTES_MAX,
-    Envelope, Event, EventLog, EventSchema, LogError, Name, NewEvent, Plan, Query, QueryItem,
-    TRANSACTION_BYTES_MAX, Tag, events,
+    Envelope, Event, EventLog, EventSchema, LogError, MemoryLog, Name, NewEvent, Plan, Query,
+    QueryItem, TRANSACTION_BYTES_MAX, TYPES_MAX, Tag, events,
 };
 use ringfence_dynamo::item_bytes;
 use serde_json::{Value, json};
@@ -145,8 +145,8 @@ fn types(count: usize) -> (Catalog, Vec<Name>) {
 }
 
 #[tokio::test]
-async fn operators_and_bytes_of_the_condition_on_one_boundary() {
-    let (catalog, names) = types(151);
+async fn event_types_of_the_condition_on_one_boundary_as_in_memory() {
+    let (catalog, names) = types(TYPES_MAX + 1);
     let stack = Stack::start(Ok(catalog)).await;
     let event =
         |page: &str, name: &Name| NewEvent { event_type: name.clone(), ..written(page, 1).into() };
@@ -167,18 +167,25 @@ async fn operators_and_bytes_of_the_condition_on_one_boundary() {
         let seen = seen(&plan, &of_page);
         let events = vec![event("other", &names[0])];
         let envelope = envelope();
-        let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
-        stack.log().append(append).await.map_err(|error| error.to_string())
+        let append =
+            |events| Append { events, seen: Some(&seen), record: None, envelope: &envelope };
+        let in_memory =
+            MemoryLog::of(stack.catalog.clone(), there.clone()).expect("the same events");
+        let kept = in_memory.append(append(events.clone())).await.map_err(|it| it.to_string());
+        let appended = stack.log().append(append(events)).await.map_err(|it| it.to_string());
+        assert_eq!(kept.as_ref().err(), appended.as_ref().err());
+        appended
     };
-    // A comparison for each type, joined by AND.
-    let error = append("p", &names).await.expect_err("above the limit");
-    let advice = "read fewer event types in one decision";
-    assert_eq!(error, format!("the condition on pageId:p: 301 operators, limit 300; {advice}"));
-    let error = append("empty", &names).await.expect_err("above the limit");
-    assert_eq!(error, format!("the condition on pageId:empty: 4717 bytes, limit 4096; {advice}"));
+    for page in ["p", "empty"] {
+        let error = append(page, &names).await.expect_err("above the limit");
+        let (limit, advice) =
+            ("101 event types, limit 100", "read fewer event types in one decision");
+        assert_eq!(error, format!("the condition on pageId:{page}: {limit}; {advice}"));
+    }
     nothing_written(&stack);
-    append("p", &names[..150]).await.expect("at the limit");
-    append("empty", &names[..131]).await.expect("at the limit");
+    for page in ["p", "empty"] {
+        append(page, &names[..TYPES_MAX]).await.expect("at the limit");
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,18 @@ pub(crate) struct Cost {
     pub(crate) index_write: Vec<(String, f64)>,
 }
 
+impl Cost {
+    /// Checks that docs/limits.md has this cost for a command.
+    #[track_caller]
+    pub(crate) fn is_documented(&self, command: &str) {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        let (Self { read, write, .. }, requests) = (self, self.requests.0 + self.requests.1);
+        let row = format!("| {command} | {read} | {write} | {requests} |");
+        assert!(page.lines().any(|line| line == row), "docs/limits.md lacks the row {row}");
+    }
+}
+
 /// One request or several that read, and how many units; the same of writes.
 pub(crate) fn cost(reads: (u32, f64), writes: (u32, f64)) -> Cost {
     let (requests, index_write) = ((reads.0, writes.0), vec![]);

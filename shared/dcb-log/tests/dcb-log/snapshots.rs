@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{DcbContext, Handled, Query, QueryItem, Tag, prelude::*};
+use ringfence::{
+    DcbContext, Decisions, Envelope, Handled, Query, QueryItem, Tag, handle, prelude::*,
+};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde::Serialize;
@@ -209,9 +211,17 @@ async fn an_append_to_a_hundred_events_costs_two_half_units_of_reading_with_a_sn
     kept(&stack).await;
     stack.accept(rename("Torch")).await;
     let exchanges = stack.wire.take();
-    assert_eq!(computed(&stack, &exchanges).await, cost((2, 1.0), (1, 1.0)));
+    let found = computed(&stack, &exchanges).await;
+    assert_eq!(found, cost((2, 1.0), (1, 1.0)));
+    found.is_documented("the same, of a slice that keeps [snapshots](slices.md#snapshots)");
     let read = exchanges.iter().map(|exchange| &*exchange.operation).collect::<Vec<_>>();
     assert_eq!(read, ["GetItem", "Query", "PutItem"]);
+    // With a key, the record is in the event.
+    let keyed = Envelope { idempotency_key: Some("key".to_owned()), ..crate::stack::envelope() };
+    let (catalog, torch) = (&stack.catalog, rename("Lantern"));
+    let handled = handle(&stack.log(), catalog, &Decisions::new(0), &torch, &keyed).await;
+    assert!(!handled.expect("an outcome").repeated);
+    assert_eq!(computed(&stack, &stack.wire.take()).await, cost((2, 1.0), (1, 1.0)));
     // The same slice's snapshot of another product is another one.
     name(&stack, "p2", &["Desk"]).await;
     let _ = stack.wire.take();
