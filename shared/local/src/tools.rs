@@ -24,7 +24,7 @@ pub async fn build(root: &Path, binaries: impl Iterator<Item = &str>) -> Result<
     }
     let status = cargo.status().await.context("cannot run cargo")?;
     if !status.success() {
-        bail!("the functions do not build");
+        bail!("the programs do not build");
     }
     Ok(())
 }

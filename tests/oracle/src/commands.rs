@@ -46,7 +46,7 @@ const START_MAX_MS: u64 = 120;
 /// What a schedule can be about.
 const THEMES: u64 = 5;
 /// Claims on the work of a project.
-const CLAIMS: u64 = 4;
+pub(crate) const CLAIMS: u64 = 4;
 /// The time by which a command is decided differs from the true one by at most this, either way, in milliseconds.
 /// Leases in the schedules have a second, so claims are often taken over.
 const AHEAD_MAX_MS: u64 = 600_000;
@@ -212,6 +212,11 @@ pub(crate) struct Delivery {
     pub(crate) crash_ms: Option<u64>,
 }
 
+/// What the schedule of a seed is about.
+pub(crate) fn theme(seed: u64) -> u64 {
+    Random::new(&[seed]).below(THEMES)
+}
+
 impl Job {
     /// Names the command: its key, if it has one, and the metadata `commandId` of its events.
     pub(crate) fn id(&self) -> String {
@@ -219,7 +224,7 @@ impl Job {
     }
 
     pub(crate) fn new(seed: u64, number: usize) -> Self {
-        let theme = Random::new(&[seed]).below(THEMES);
+        let theme = theme(seed);
         let mut random = Random::new(&[seed, 1, number as u64]);
         let command = if number < FIRST {
             first(theme, number)

@@ -53,6 +53,17 @@ impl Schedule {
         Self { seed, jobs: (0..JOBS_MAX).collect(), kinds: Kind::ALL.into() }
     }
 
+    /// The `n`th one that is about claims on the work of a project.
+    ///
+    /// # Panics
+    /// None of a thousand seeds is about them.
+    #[must_use]
+    pub fn of_claims(n: u64) -> Self {
+        let mut seeds = n * 1_000..(n + 1) * 1_000;
+        let seed = seeds.find(|seed| commands::theme(*seed) == commands::CLAIMS);
+        Self::new(seed.expect("a fifth of them are about claims"))
+    }
+
     /// Runs it and compares it with a serial run.
     ///
     /// # Errors
@@ -123,18 +134,19 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-/// Runs `schedules` schedules from `seed` on, on as many threads as there are processors.
+/// Runs as many schedules from the one of `first` on, on as many threads as there are processors.
 ///
 /// # Errors
 /// The first schedule that differs from a serial run, shrunk.
 pub fn run(
     schedules: u64,
-    seed: u64,
+    first: u64,
+    of: fn(u64) -> Schedule,
     mutant: Option<Mutant>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Tally, Box<Difference>> {
-    let tallies = each(schedules, seed, |seed| Schedule::new(seed).run(mutant), progress);
-    let tallies = tallies.map_err(|(seed, _)| Box::new(shrink(Schedule::new(seed), mutant)))?;
+    let tallies = each(schedules, first, |n| of(n).run(mutant), progress);
+    let tallies = tallies.map_err(|(n, _)| Box::new(shrink(of(n), mutant)))?;
     let mut tally = Tally::default();
     tallies.iter().for_each(|one| tally.add(one));
     Ok(tally)

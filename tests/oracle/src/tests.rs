@@ -11,8 +11,8 @@ const MUTANT_SCHEDULES: u64 = 1_000;
 
 #[test]
 fn every_answer_is_the_one_of_a_serial_run() {
-    let tally =
-        run(SCHEDULES, 0, None, &|_| ()).unwrap_or_else(|difference| panic!("{difference}"));
+    let tally = run(SCHEDULES, 0, Schedule::new, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
     println!("{tally:?}");
     let tried = [tally.accepted, tally.refused, tally.repeated, tally.unanswered];
     assert!(tried.iter().all(|number| *number > SCHEDULES / 5), "{tally:?}");
@@ -33,7 +33,8 @@ fn a_schedule_runs_again_as_it_was() {
 #[test]
 fn every_mistake_is_noticed_and_its_schedule_is_small() {
     for mutant in Mutant::ALL {
-        let difference = run(MUTANT_SCHEDULES, 0, Some(mutant), &|_| ()).expect_err("it is wrong");
+        let difference = run(MUTANT_SCHEDULES, 0, Schedule::new, Some(mutant), &|_| ())
+            .expect_err("it is wrong");
         let schedule = &difference.schedule;
         println!("{mutant:?}: {difference}");
         assert!(schedule.jobs.len() <= 9, "{mutant:?}: {difference}");

@@ -109,6 +109,12 @@ impl<'a> Importer<'a> {
         self.known.project(self.project).expect("the importer begins the project")
     }
 
+    /// Whether a feature has an edge, or takes it with the rules of the project.
+    fn has_edge(&self, of: &EdgeRef) -> bool {
+        let (config, _) = self.config();
+        self.known.edge_of(of).is_ok() || config.edges.iter().any(|rule| rule.edge == of.name)
+    }
+
     fn add<E: Event + Clone + Into<Fact>>(&mut self, event: E) {
         // In single mode nothing depends on the time.
         self.follow(event.clone().into(), 0);
@@ -267,7 +273,7 @@ impl<'a> Importer<'a> {
             let at = line
                 .edge_name()
                 .map(|name| parent.edge(&name))
-                .filter(|at| self.known.edge_of(at).is_ok_and(|(_, _, edge)| !edge.is_converged()));
+                .filter(|at| self.has_edge(at) && !self.known.edge(at).is_converged());
             if let Some(edge) = at {
                 let claim = self.claim(&edge);
                 self.add(SpawnCreated {

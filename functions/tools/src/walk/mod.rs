@@ -2,6 +2,7 @@
 //! topic, events of all three logs in the index, and rows of the views. It ends with an error at the first thing that
 //! is wrong.
 
+mod agent;
 mod projects;
 mod walker;
 
@@ -31,6 +32,7 @@ pub async fn walk(stack: &Stack) -> Result<()> {
     walker.check_out().await?;
     walker.share_a_project().await?;
     walker.claim_edges().await?;
+    walker.work_offline().await?;
     walker.expect_quiet().await?;
     for (queue, messages) in stack.queues() {
         ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());

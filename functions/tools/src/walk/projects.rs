@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
+use super::agent::Agent;
 use super::walker::{Answer, Walker};
 use super::{expect_accepted, expect_rejected, title};
 
@@ -80,6 +81,38 @@ impl Walker<'_> {
         expect_accepted(&self.post("/projects/claim-edge", &early).await?, "EdgeStarted")?;
         let events = [("IterationCompleted", 1), ("EdgeConverged", 1), ("EdgeStarted", 1)];
         self.expect_events(&events).await
+    }
+
+    pub(super) async fn work_offline(&mut self) -> Result<()> {
+        title(
+            "Bob works at the command line, without a network, and sends his work later; his copy can be\n\
+             made anew, byte for byte",
+        );
+        let bob = Agent::new(self.stack, "bob").await?;
+        let of = edge(SEARCH);
+        bob.pulls_until("edge_started", &edge(PAY)).await?;
+        let ready = bob.runs(&["ready"], 0).await?;
+        ensure!(ready.contains(&of), "{of} is not ready");
+        let claimed: Value = serde_json::from_str(&bob.runs(&["claim", "--next"], 0).await?)?;
+        ensure!(claimed["edge"] == *of, "he got {}", claimed["edge"]);
+        bob.runs(&["claim", &edge(PAY)], 1).await?;
+        self.expect_events(&[("EdgeStarted", 1), ("ClaimRejected", 1)]).await?;
+        bob.pulls_until("edge_started", &of).await?;
+        let iteration = json!({
+            "edge": of, "iteration": 1, "status": "converged", "delta": 0, "checks": [],
+            "sourceFindings": [], "processGaps": [], "contextHash": NOTHING,
+        });
+        let converge = json!({ "edge": of, "convergence": "standard" });
+        for (slice, data) in [("complete-iteration", iteration), ("converge-edge", converge)] {
+            bob.runs(&["do", slice, "--offline", "--data", &data.to_string()], 0).await?;
+        }
+        bob.runs(&["push"], 0).await?;
+        self.expect_events(&[("IterationCompleted", 1), ("EdgeConverged", 1)]).await?;
+        bob.pulls_until("edge_converged", &of).await?;
+        let copy = bob.events()?;
+        bob.runs(&["reconstruct"], 0).await?;
+        ensure!(bob.events()? == copy, "the copy that was made anew is another one");
+        Ok(())
     }
 
     /// Reports a converged iteration.

@@ -16,10 +16,10 @@ use tokio::{
 use ringfence_local::{notices::Notice, stack::Stack};
 
 /// Longest wait for the events that a step causes.
-const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
+pub(super) const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Pause before the index is looked at again.
-const INDEX_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the topic is watched at the end for unexpected events.
 const QUIET_MAX: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 pub(super) type Answer = (u16, Value);
 
 pub(super) struct Walker<'a> {
-    stack: &'a Stack,
+    pub(super) stack: &'a Stack,
     client: reqwest::Client,
     topic: Receiver<Notice>,
     /// Ids of the events seen: the bus promises each at least once.

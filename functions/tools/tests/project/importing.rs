@@ -157,6 +157,17 @@ async fn a_feature_takes_the_new_rules_of_its_project_where_the_file_goes_on_wit
     );
     let status = primary.runs(&["status"]).ends(0);
     assert_eq!(status["status"], "allDone");
+    // A child that is born at the new edge of another feature is born there.
+    let begun = line("design_code").replace("AUTH", "SEARCH");
+    let born = json!({
+        "event_type": "feature_spawned", "timestamp": "2026-02-19T12:00:01Z", "edge": "code_tests",
+        "data": { "parent_vector": "REQ-F-SEARCH-001", "child_vector": "REQ-F-CHILD-001" },
+    });
+    let before = primary.types().len();
+    imports(&primary, &format!("{both}{begun}{born}\n")).ends(0);
+    let expected =
+        ["feature_created", "edge_started", "edge_converged", "edge_started", "spawn_created"];
+    assert_eq!(primary.types()[before..before + 5], expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

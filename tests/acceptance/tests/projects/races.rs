@@ -25,8 +25,10 @@ use serde::Deserialize;
 
 use crate::stack::{Came, Stack, came};
 
-/// Rounds of the races for one edge and for one circle.
+/// Rounds of a race on one table.
 const ROUNDS: usize = 100;
+/// Tables for the race to a circle.
+const TABLES: usize = 10;
 const AGENTS: usize = 20;
 
 fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
@@ -123,6 +125,12 @@ async fn claims_of_two_edges_of_a_feature_are_decided_once_each() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
+    for _ in 0..TABLES {
+        race_to_a_circle().await;
+    }
+}
+
+async fn race_to_a_circle() {
     let stack = Stack::start().await;
     for round in 0..ROUNDS {
         let feature = |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-RING{round}-{:03}", n % 3));

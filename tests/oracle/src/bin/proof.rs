@@ -7,7 +7,7 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_oracle::{contention, each, import, names, queries, run};
+use ringfence_oracle::{Schedule, contention, each, import, names, queries, run};
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
@@ -22,7 +22,7 @@ const SETS: u64 = 100;
 const IMPORTED: u64 = 10;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
-const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|import|contention] \
+const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|claims|import|contention] \
                      [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
@@ -32,7 +32,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     ("mutants", mutants),
     ("model", model),
     ("repair", repair),
@@ -40,6 +40,7 @@ const PARTS: [Part; 9] = [
     ("names", check_names),
     ("queries", check_queries),
     ("schedules", schedules),
+    ("claims", claims),
     ("import", imports),
     ("contention", contend),
 ];
@@ -204,9 +205,17 @@ fn seeded(
 }
 
 fn schedules(extent: &Extent) -> Result<String, String> {
+    check_schedules(extent, Schedule::new)
+}
+
+fn claims(extent: &Extent) -> Result<String, String> {
+    check_schedules(extent, Schedule::of_claims)
+}
+
+fn check_schedules(extent: &Extent, of: fn(u64) -> Schedule) -> Result<String, String> {
     let Extent { schedules, seed } = *extent;
-    match run(schedules, seed, None, &|done| progress(100, "schedules", done, schedules)) {
-        Ok(tally) => Ok(format!("seeds from {seed}, {tally:?}")),
+    match run(schedules, seed, of, None, &|done| progress(100, "schedules", done, schedules)) {
+        Ok(tally) => Ok(format!("seeds from {}, {tally:?}", of(seed).seed)),
         Err(difference) => {
             let seed = difference.schedule.seed;
             Err(format!("{difference}\nagain: cargo proof schedules 1 {seed}"))
