@@ -70,8 +70,19 @@ pub fn small_runs() -> Vec<Run> {
     runs
 }
 
-/// Minutes: the whole catalogue. A longer run has a fifth writer.
-pub fn full_runs(longer: bool) -> Vec<Run> {
+/// How much is explored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// Without the two runs that have half of all states.
+    Half,
+    /// Minutes.
+    Full,
+    /// With a fifth writer.
+    Longer,
+}
+
+/// The whole catalogue.
+pub fn full_runs(extent: Extent) -> Vec<Run> {
     let (whole, small, few) = (whole(), small(), few());
     let twenty = &small[..20];
     let mut runs: Vec<Run> = ENVIRONMENTS
@@ -99,11 +110,13 @@ pub fn full_runs(longer: bool) -> Vec<Run> {
     let name = "a writer of 2 commands and a writer, 25 commands";
     runs.push(run(name, SNAPSHOTS, warm(&small)));
     runs.push(run("3 writers, 13 commands", PER_ITEM, scenarios(&few, 3, &[&[]])));
-    runs.push(run("3 writers, 20 commands", LOST, scenarios(twenty, 3, &[&[]])));
     runs.push(run("3 writers, 25 commands", FUSED, scenarios(&small, 3, &[&[]])));
-    runs.push(run("3 writers, 112 commands", WIDE, scenarios(&every(2), 3, &[&[]])));
     runs.push(run("4 writers, 20 commands", WIDE, scenarios(twenty, 4, &[&[]])));
-    if longer {
+    if extent >= Extent::Full {
+        runs.push(run("3 writers, 20 commands", LOST, scenarios(twenty, 3, &[&[]])));
+        runs.push(run("3 writers, 112 commands", WIDE, scenarios(&every(2), 3, &[&[]])));
+    }
+    if extent == Extent::Longer {
         runs.push(run("5 writers, 6 commands", WIDE, scenarios(&few[4..10], 5, &[&[]])));
     }
     runs

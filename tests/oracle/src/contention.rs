@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -243,46 +244,54 @@ async fn run<S: DcbSlice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option
     (end, took)
 }
 
-/// Orders a second.
-const ORDERS: [u64; 3] = [5, 10, 20];
+/// Orders a second, in the rows of the table.
+pub const ORDERS: [u64; 3] = [5, 10, 20];
 /// Appends a second to the product that the orders check, or to one boundary.
 const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 
 /// The table of docs/limits.md, one line a row: in each cell the share that committed at once and that gave up, in
 /// percent, and the time within which 99 of 100 ended, in milliseconds.
 #[must_use]
-pub fn rows(products: u64) -> Vec<String> {
-    let row = |name: String, ends: &dyn Fn(u64) -> Ends| {
-        let percent = |part: usize, all: usize| {
-            let share = format!("{:.2}", 100.0 * part as f64 / all as f64);
-            share.trim_end_matches('0').trim_end_matches('.').to_owned()
-        };
-        let cell = |rate| {
-            let ends = ends(rate);
-            let all = ends.commands();
-            let at_once = (100 * ends.at_once() + all / 2) / all;
-            format!("{at_once} %, {} %, {} ms", percent(ends.gave_up(), all), ends.p99_ms())
-        };
-        format!("| {name} | {} |", RATES.map(cell).join(" | "))
-    };
+pub fn rows(products: u64, orders: &[u64]) -> Vec<String> {
     let checked = |orders, fenced| {
         move |appends| {
             let [orders, _] = simulate(Load { orders, appends, fenced }, products, 1);
             orders
         }
     };
-    let one = |appends| {
+    let alone = move |appends| {
         let [_, appends] = simulate(Load { orders: 0, appends, fenced: false }, products, 1);
         appends
     };
-    let mut rows = Vec::new();
-    for (how, fenced) in [("by its slot", false), ("`fenced`", true)] {
-        for orders in ORDERS {
-            rows.push(row(format!("{orders} orders, {how}"), &checked(orders, fenced)));
+    thread::scope(|scope| {
+        let mut rows = Vec::new();
+        for (how, fenced) in [("by its slot", false), ("`fenced`", true)] {
+            for orders in orders {
+                let name = format!("{orders} orders, {how}");
+                let ends = checked(*orders, fenced);
+                rows.push(scope.spawn(move || row(&name, ends)));
+            }
         }
-    }
-    rows.push(row("the appends alone, to one partition".to_owned(), &one));
-    rows
+        rows.push(scope.spawn(move || row("the appends alone, to one partition", alone)));
+        rows.into_iter().map(|row| row.join().expect("no simulation panics")).collect()
+    })
+}
+
+/// A row, with a cell for each rate.
+fn row(name: &str, ends: impl Fn(u64) -> Ends) -> String {
+    let cell = |rate| {
+        let ends = ends(rate);
+        let all = ends.commands();
+        let at_once = (100 * ends.at_once() + all / 2) / all;
+        let gave_up = format!("{:.2}", 100.0 * ends.gave_up() as f64 / all as f64);
+        let gave_up = gave_up.trim_end_matches('0').trim_end_matches('.');
+        let ms = match ends.p99_ms() {
+            ms @ 0..1_000 => ms.to_string(),
+            ms => format!("{},{:03}", ms / 1_000, ms % 1_000),
+        };
+        format!("{at_once} %, {gave_up} %, {ms} ms")
+    };
+    format!("| {name} | {} |", RATES.map(cell).join(" | "))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Draft {
     pub(crate) const CLAIM: &str = "claim-edge";
 
     /// # Errors
-    /// It is no JSON object, or nobody gives it.
+    /// It is not a JSON object, or nobody gives it.
     pub(crate) fn new(slice: &str, text: &str, agent: Option<&AgentId>) -> Result<Self> {
         let mut given: Map<String, Value> =
             serde_json::from_str(text).context("--data: must be a JSON object")?;

@@ -45,7 +45,7 @@ impl Foreign {
         for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let number = n + 1;
             let members: Map<String, Value> = serde_json::from_str(line)
-                .with_context(|| format!("line {number} is no JSON object"))?;
+                .with_context(|| format!("line {number} is not a JSON object"))?;
             let sha256 = sha256(&serde_json::to_string(&members)?);
             let occurrence: &mut usize = occurrences.entry(sha256.clone()).or_default();
             *occurrence += 1;
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!([first.id(), second.id()], [1, 2].map(|n| format!("{}-{n}", first.sha256)));
         assert!(other.id().ends_with("-1") && other.sha256 != first.sha256);
         let error = Foreign::read("{}\n[]\n").err().unwrap().to_string();
-        assert_eq!(error, "line 2 is no JSON object");
+        assert_eq!(error, "line 2 is not a JSON object");
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Line {
     /// The event, as the log has it.
     ///
     /// # Errors
-    /// The id or the time is none, which no line of the index has.
+    /// The id or the time can't be read, which is so in no line of the index.
     pub(crate) fn event(&self) -> Result<SequencedEvent> {
         let place = self.event_id.rsplit_once('/');
         let place = place.and_then(|(partition, slot)| Some((partition, slot.parse().ok()?)));

@@ -55,14 +55,14 @@ impl Outbox {
     /// Reads them.
     ///
     /// # Errors
-    /// A line is no command, as a person may have written it.
+    /// A line is not a command, as a person may have written it.
     pub(crate) fn read(folder: &Reading<'_>) -> Result<Self> {
         let text = folder.text(OUTBOX)?.unwrap_or_default();
         let mut queued = Vec::new();
         for (n, line) in text.lines().enumerate() {
             let wrong = || {
                 let path = folder.path(OUTBOX);
-                format!("line {} of {} is no command: mend or remove it", n + 1, path.display())
+                format!("line {} of {} is not a command: mend or remove it", n + 1, path.display())
             };
             queued.push(serde_json::from_str(line).with_context(wrong)?);
         }

@@ -70,7 +70,7 @@ struct Copied {
 /// The folder of a project of the stack.
 ///
 /// # Errors
-/// The project is local, so its file is no copy.
+/// The project is local, so its file is not a copy.
 fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
     ensure!(

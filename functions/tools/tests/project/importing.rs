@@ -176,7 +176,7 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
         assert_eq!(primary.text("events.jsonl"), text);
     };
     let primary = world.agent("primary");
-    refused(&primary, "{}\nnothing\n", "other.jsonl: line 2 is no JSON object");
+    refused(&primary, "{}\nnothing\n", "other.jsonl: line 2 is not a JSON object");
     refused(&primary, "{}\n", "the edges of the file make no graph");
     let edges = json!([{ "edge": "design_code" }]);
     let other = begins(&world, "primary", json!({ "edges": edges }));

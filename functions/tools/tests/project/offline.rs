@@ -156,7 +156,7 @@ async fn an_edited_command_under_its_old_key_is_refused() {
     fs::write(primary.path("outbox.jsonl"), "{}\n").unwrap();
     let wrong = primary.runs(&["push"]);
     wrong.ends(2);
-    let expected = "line 1 of .ringfence/shop/outbox.jsonl is no command: mend or remove it";
+    let expected = "line 1 of .ringfence/shop/outbox.jsonl is not a command: mend or remove it";
     assert!(wrong.stderr.contains(expected), "{}", wrong.stderr);
 }
 

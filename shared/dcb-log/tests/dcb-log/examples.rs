@@ -68,7 +68,7 @@ async fn record_demand() {
     assert_eq!(third.attempts, 1);
     insta::assert_snapshot!(only_append(&stack));
 
-    // Revoked once; again is no event.
+    // Revoked once. A second time there is nothing to revoke.
     let revoke = || RecordDemand::Revoke { product_id: id("p1"), order_id: id("o3") };
     stack.accept(revoke()).await;
     stack.accept(revoke()).await;

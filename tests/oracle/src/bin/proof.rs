@@ -1,7 +1,8 @@
 //! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
 //! full. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
-//! writer more.
+//! writer more. Fewer are a shorter one: of the model half of the states, of contention three rows of seven.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::env;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
 use ringfence_proof::repair::{Rules, Scenario, explore_all};
-use ringfence_proof::runs::full_runs;
+use ringfence_proof::runs::{self, full_runs};
 
 /// Schedules without an argument.
 const SCHEDULES: u64 = 10_000;
@@ -22,6 +23,8 @@ const SETS: u64 = 100;
 const IMPORTED: u64 = 10;
 /// The document that states what the model prints.
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
+/// The document with the table of contention.
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
 const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|claims|import|contention] \
                      [how many schedules, 10000 if none are named] [first seed]";
 
@@ -85,9 +88,15 @@ fn imports(extent: &Extent) -> Result<String, String> {
 /// Products, one after the other, in each cell of the table of contention.
 const PRODUCTS: u64 = 5;
 
-fn contend(_: &Extent) -> Result<String, String> {
-    let rows = contention::rows(PRODUCTS);
-    Ok(format!("{PRODUCTS} products a cell\n{}", rows.join("\n")))
+fn contend(extent: &Extent) -> Result<String, String> {
+    let orders: &[u64] = if extent.schedules < SCHEDULES { &[10] } else { &contention::ORDERS };
+    let rows = contention::rows(PRODUCTS, orders);
+    let missing = rows.iter().filter(|row| !LIMITS.lines().any(|line| line == **row));
+    let missing: Vec<_> = missing.cloned().collect();
+    match missing.is_empty() {
+        true => Ok(format!("{PRODUCTS} products a cell\n{}", rows.join("\n"))),
+        false => Err(format!("docs/limits.md lacks the rows\n{}", missing.join("\n"))),
+    }
 }
 
 /// One line that is written over, on a terminal; nothing elsewhere.
@@ -126,9 +135,13 @@ fn mutants(_extent: &Extent) -> Result<String, String> {
 fn model(extent: &Extent) -> Result<String, String> {
     println!("| who | environment | scenarios | states | transitions | broken |");
     println!("|---|---|---|---|---|---|");
-    let longer = extent.schedules > SCHEDULES;
+    let extent = match extent.schedules.cmp(&SCHEDULES) {
+        Less => runs::Extent::Half,
+        Equal => runs::Extent::Full,
+        Greater => runs::Extent::Longer,
+    };
     let (mut sum, mut wrong) = (0, Vec::new());
-    for run in full_runs(longer) {
+    for run in full_runs(extent) {
         let all = run.scenarios.len() as u64;
         let of = format!("scenarios of {}, {}", run.name, run.environment.name);
         let totals =
@@ -140,7 +153,7 @@ fn model(extent: &Extent) -> Result<String, String> {
         let row =
             format!("| {} | {name} | {all} | {states} | {transitions} | {broken} |", run.name);
         println!("{row}");
-        if !longer && !DOCUMENT.contains(&row) {
+        if extent <= runs::Extent::Full && !DOCUMENT.contains(&row) {
             wrong.push(format!("docs/no-lost-update.md has other numbers than\n{row}"));
         }
         for (property, (scenarios, example)) in &totals.broken {
