@@ -139,7 +139,7 @@ pub async fn standing(
         Ok(known) => known.map(|shown| shown.content),
         Err(problem) => return Ok(Err(problem)),
     };
-    // A row that is parked is one that has grown too large, so the project has begun.
+    // A row is parked in the place of one that there was or was to be, so there are events of the project.
     let is_begun = |content| match content {
         Content::Parked(_) => true,
         content => row::<StatusRow>(content).is_some_and(|project| project.mode.is_some()),

@@ -79,7 +79,8 @@ impl Api {
     /// Posts a JSON body, with these headers, whose names are in lower case.
     ///
     /// # Errors
-    /// There is no answer, or one without JSON, so the command may have taken effect.
+    /// There is no answer, or one without JSON. The command may have taken effect, unless the request
+    /// [was not sent](was_not_sent).
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
@@ -155,6 +156,7 @@ impl Signer {
 /// The text is not an HTTP URL.
 pub fn url(text: &str) -> Result<String, &'static str> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
+    let is_url = is_url && text.parse::<axum::http::Uri>().is_ok();
     let wrong = "give the URL of an API, or name the stack with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong) }
 }

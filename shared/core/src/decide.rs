@@ -144,7 +144,7 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
 /// Refuses, before any read, a command whose append no log could take. If it has too many boundaries, the error names
 /// the tag that most of them are of.
 fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
-    for read in plan.reads.iter().filter(|read| read.fenced || read.access != Access::Partition) {
+    for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
         limits::types(&read.boundary, read.types.len()).map_err(LogError::from)?;
     }
     let found = plan.reads.len();

@@ -38,7 +38,8 @@ fn order_of_samples() -> Vec<String> {
     let (order, _) = rest.split_once("<!-- end of order of samples -->").unwrap();
     let (_, order) = order.split_once("-->\n").unwrap();
     let mut order: Vec<_> = order.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    let others: Vec<_> = slices().filter(|slice| !order.contains(slice)).collect();
+    let mut others: Vec<_> = slices().filter(|slice| !order.contains(slice)).collect();
+    others.sort();
     order.extend(others);
     order
 }

@@ -13,7 +13,7 @@ use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
-use super::cache::Cache;
+use super::cache::{Cache, Folded};
 use super::command::{Advice, Draft};
 use super::decide::{Slices, envelope};
 use super::folder::Folder;
@@ -150,13 +150,14 @@ impl Caller {
         let mut document =
             json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
         for ready in ready(&cache.standing.features, Clock::system().now_ms()) {
-            let rests_on = json!([ready.edge, cache.standing.dependencies(&ready.edge.feature)]);
-            if let (true, Some(folded)) = (self.offline, cache.lacks(&rests_on)) {
-                let detail = format!("the events of {folded} are folded");
-                document["lastRefusal"] = json!({ "edge": ready.edge, "detail": detail });
-                continue;
-            }
-            let Settled { document: mut answer, code } = self.claim(&ready.edge).await?;
+            let Settled { document: mut answer, code } = match self.claim(&ready.edge).await {
+                Err(error) if error.is::<Folded>() => {
+                    let detail = error.to_string();
+                    document["lastRefusal"] = json!({ "edge": ready.edge, "detail": detail });
+                    continue;
+                }
+                settled => settled?,
+            };
             // It refuses the agent and not the edge, so it would refuse the other edges too.
             if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
                 return Ok(Settled { document: answer, code });
@@ -170,8 +171,8 @@ impl Caller {
         Ok(Settled { document, code: ExitCode::FAILURE })
     }
 
-    /// Gives a command to the stack. The command goes to the outbox with `--offline`, and also if the stack gives no
-    /// answer. In a local project it is settled here.
+    /// Gives a command to the stack. With `--offline`, or without a connection, it goes to the outbox if it is accepted
+    /// here; without an answer, in any case. In a local project it is settled here.
     async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         if folder.read()?.is_local()? {
             return settle(folder, &draft).await;
@@ -212,16 +213,18 @@ impl Caller {
                     let error = unanswered.err();
                     let was_sent = !error.as_ref().is_some_and(was_not_sent);
                     let why = error.map_or(String::new(), |error| format!("{error:#}: "));
-                    eprintln!(
-                        "warning: {why}{}",
-                        match was_sent {
-                            true =>
-                                "the command may have taken effect; it waits until `ringfence project push` sends it \
-                                 again under its key",
-                            false => "the command is decided here",
-                        }
-                    );
-                    return queue(folder, &slices, &draft, filled, key, was_sent).await;
+                    let so = match was_sent {
+                        true => "the command may have taken effect",
+                        false => "the command is decided here",
+                    };
+                    eprintln!("warning: {why}{so}");
+                    let settled = queue(folder, &slices, &draft, filled, key, was_sent).await?;
+                    if was_sent {
+                        eprintln!(
+                            "the command waits until `ringfence project push` sends it again under its key"
+                        );
+                    }
+                    return Ok(settled);
                 }
             };
             let advice = match answer.status {
@@ -257,8 +260,9 @@ impl Caller {
     }
 }
 
-/// Decides a command on the cache. If it is accepted, it waits in the outbox. One that was sent waits in any case: it may
-/// have taken effect, and the cache may be older than what it rests on.
+/// Decides a command on the cache. If it is accepted, it waits in the outbox. One that was sent waits without being
+/// decided: it may have taken effect, and the cache may be older than what it rests on. One that means the edge of the
+/// moment does not wait where many agents work.
 async fn queue(
     folder: &Folder,
     slices: &Slices,
@@ -272,16 +276,18 @@ async fn queue(
     draft.check(&data)?;
     if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge) {
         let (slice, mode) = (&draft.slice, cache.mode(edge));
+        let shown = match was_sent {
+            true => ". It may have taken effect: `ringfence project pull` shows it",
+            false => "",
+        };
         ensure!(
             mode != Some(Mode::Multi),
             "{slice} can be given without the stack only in single mode: where many agents work, the edge may be \
-             another agent's when the stack gets the command. If it was sent, it may have taken effect: `ringfence \
-             project pull` shows it"
+             another agent's when the stack gets the command{shown}"
         );
         ensure!(
             mode.is_some() || !was_sent,
-            "{edge} is not known here, so {slice} does not wait. It may have taken effect: `ringfence project pull` \
-             shows it"
+            "{edge} is not known here, so {slice} does not wait{shown}"
         );
     }
     let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));
@@ -328,7 +334,7 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
 /// Sends a command.
 ///
 /// # Errors
-/// There is no answer, so it may have taken effect.
+/// There is no answer, so it may have taken effect, unless it [was not sent](was_not_sent).
 pub(crate) async fn post(
     api: &Api,
     slice: &str,

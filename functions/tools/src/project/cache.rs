@@ -16,6 +16,19 @@ use super::line::{About, named};
 use super::outbox::{Outbox, Queued};
 use super::standing::{FEATURES, Standing, agent};
 
+/// What a command rests on is folded, so it can't be decided here.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the events of {feature} are folded, and {what} rests on them: {or}, or bring the events back by `ringfence project \
+     reconstruct`"
+)]
+pub(crate) struct Folded {
+    feature: FeatureRef,
+    what: &'static str,
+    /// Another way out.
+    or: &'static str,
+}
+
 /// What is known of a project, here.
 pub(crate) struct Cache {
     /// The commands that wait.
@@ -35,8 +48,8 @@ impl Cache {
     /// A line is damaged, or an event does not have the shape of its type.
     pub(crate) async fn read(folder: &Reading<'_>, slices: &Slices) -> Result<Self> {
         let mut events = Vec::new();
-        let (standing, end) = Standing::read(folder, &[FEATURES], |_, event| events.push(event))?;
-        let folded = folder.snapshot()?.map(|it| it.folded).unwrap_or_default();
+        let (standing, folded, end) =
+            Standing::read(folder, &[FEATURES], |_, event| events.push(event))?;
         let outbox = Outbox::read(folder)?;
         let mut cache = Self { outbox, standing, events, folded, end };
         if cache.outbox.len() > 0
@@ -65,19 +78,14 @@ impl Cache {
     /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
-    /// Some events are of a newer version, or the command or one that waits names a feature whose events are folded.
+    /// Some events are of a newer version. Or [`Folded`]: the command, or one that waits, names a folded feature.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
         if let Some(feature) = self.lacks(&queued.data) {
-            bail!(
-                "the events of {feature} are folded, and the command rests on them: give it to the stack, or bring \
-                 the events back by `ringfence project reconstruct`"
-            );
+            bail!(Folded { feature, what: "the command", or: "give it to the stack" });
         }
         if let Some(feature) = self.outbox.iter().find_map(|waiting| self.lacks(&waiting.data)) {
-            bail!(
-                "the events of {feature} are folded, and a command that waits rests on them: send it by `ringfence \
-                 project push`, or bring the events back by `ringfence project reconstruct`"
-            );
+            let or = "send it by `ringfence project push`";
+            bail!(Folded { feature, what: "a command that waits", or });
         }
         let events = mem::take(&mut self.events);
         let log = self.log(slices, events)?;
@@ -119,7 +127,7 @@ impl Cache {
     }
 
     /// A folded feature that a command names. A decision reads only what its command names.
-    pub(crate) fn lacks(&self, data: &Value) -> Option<FeatureRef> {
+    fn lacks(&self, data: &Value) -> Option<FeatureRef> {
         named(data).into_iter().find(|feature| self.folded.contains(&feature.feature))
     }
 

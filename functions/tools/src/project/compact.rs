@@ -29,8 +29,8 @@ const CHUNK_BYTES: usize = 1_000_000;
 #[derive(Args)]
 #[command(after_help = "\
 The lines of a feature are folded if it is done and nothing has happened to it for this time. They stay if a feature
-that is not done waits for it or has to fold it back, or if a command that waits names it. What `status`, `ready`,
-`claims` and `trace` show stays the same. `log` shows the lines that are left. `reconstruct` brings all lines back.
+that is not done waits for it, directly or through others, or has to fold it back. They also stay if a command that
+waits names it. What `status`, `ready`, `claims` and `trace` show stays the same. `log` shows the lines that are left. `reconstruct` brings all lines back.
 
 Example:
   ringfence project compact --keep 30d")]
@@ -56,7 +56,7 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
     );
     let since = rfc3339(Clock::system().now_ms().saturating_sub(*keep));
     let gone = compact(&folder, &since)?;
-    println!("{} events of {} features folded", gone.values().sum::<u64>(), gone.len());
+    println!("features folded: {}, events: {}", gone.len(), gone.values().sum::<u64>());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,10 +67,10 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
 /// A line is damaged, or the file can't be written. The old file stays then.
 fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>> {
     let (mut lines, mut recent, mut kept) = (BTreeMap::new(), BTreeSet::new(), 0);
-    let (standing, end) = Standing::read(folder, &PARTS, |line, event| {
+    let (standing, before, end) = Standing::read(folder, &PARTS, |line, event| {
         kept += 1;
         let Some(feature) = line.feature else { return };
-        // What this version does not know, a newer one does.
+        // An event that this version can't fold keeps its feature.
         if line.timestamp.as_str() >= since || !is_known(&event) {
             recent.insert(feature.clone());
         }
@@ -79,13 +79,12 @@ fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>
     let over = over(&standing, &Outbox::read(folder)?);
     lines.retain(|feature, _| over.contains(feature) && !recent.contains(feature));
     let Some(last) = end.place().filter(|_| !lines.is_empty()) else { return Ok(lines) };
-    let before = folder.snapshot()?.map(|old| old.folded).unwrap_or_default();
     let snapshot = Snapshot {
         folded: before.into_iter().chain(lines.keys().cloned()).collect(),
         kept: kept - lines.values().sum::<u64>(),
         last,
         project: folder.project().clone(),
-        standing,
+        standing: serde_json::to_value(standing)?,
         version: VERSION.to_owned(),
     };
     replace(folder, &snapshot, |feature| lines.contains_key(feature))?;
@@ -252,14 +251,16 @@ mod tests {
         let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
         let folder = Folder::at(root.path(), &"shop".parse().unwrap());
         let folder = folder.write().unwrap();
-        let mut lines = lines(work(), &slices);
-        lines[0].timestamp = rfc3339(BEGIN_MS + 9_000_000);
-        lines[1].timestamp = rfc3339(BEGIN_MS + 9_000_000);
-        folder.replace(EVENTS, &text(&lines)).unwrap();
-        let all = standing(&folder);
-        let folded = compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
-        assert_eq!(folded, [(id("REQ-F-SEARCH-001"), 5)].into());
-        assert_eq!(standing(&folder), all);
+        let (since, ahead) = (rfc3339(BEGIN_MS + 3_600_000), rfc3339(BEGIN_MS + 9_000_000));
+        for (n, folded) in [(0, vec![(id("REQ-F-SEARCH-001"), 5)]), (2, vec![])] {
+            let mut lines = lines(work(), &slices);
+            lines[n].timestamp.clone_from(&ahead);
+            folder.replace(EVENTS, &text(&lines)).unwrap();
+            let all = standing(&folder);
+            let folded: BTreeMap<FeatureId, u64> = folded.into_iter().collect();
+            assert_eq!(compact(&folder, &since).unwrap(), folded);
+            assert_eq!(standing(&folder), all);
+        }
     }
 
     /// A line that is lost would not come back with the next pull.
@@ -301,6 +302,47 @@ mod tests {
         folder.replace(EVENTS, &other).unwrap();
         let error = Standing::read(&folder, &PARTS, |_, _| ()).unwrap_err().to_string();
         assert!(error.starts_with("version 0.0.1 has compacted the copy"), "{error}");
+    }
+
+    /// PAY waits for AUTH through SEARCH. A child is folded back by a feature that is not done, or not yet.
+    #[test]
+    fn what_an_open_feature_may_ask_for_stays() {
+        let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let folder = folder.write().unwrap();
+        let since = rfc3339(BEGIN_MS + 3_600_000);
+        let folds = |events: Vec<NewEvent>| {
+            folder.replace(EVENTS, &text(&lines(events, &slices))).unwrap();
+            let folded = compact(&folder, &since).unwrap().into_keys();
+            folded.map(|feature| feature.to_string()).collect::<Vec<_>>()
+        };
+        let both = |feature: &str| {
+            events![done(feature, "requirements_design"), done(feature, "design_code")]
+        };
+        let depends = |feature: &str, on: &str| FeatureCreated {
+            dependencies: vec![id(on)],
+            ..created(feature)
+        };
+        let search = depends(SEARCH, AUTH);
+        let mut chain = events![initialized(single()), created(AUTH), search, depends(PAY, SEARCH)];
+        chain.extend([both(AUTH), both(SEARCH)].concat());
+        assert_eq!(folds(chain.clone()), [""; 0]);
+        chain.extend(both(PAY));
+        assert_eq!(folds(chain), ["REQ-F-AUTH-001", "REQ-F-PAY-001", "REQ-F-SEARCH-001"]);
+
+        let mut child = events![initialized(single()), created(AUTH), created(SEARCH)];
+        child.extend(events![started("primary", "c1", 1), spawned(SEARCH, true)]);
+        child.extend(both(SEARCH));
+        assert_eq!(folds(child.clone()), [""; 0]);
+        child.extend(events![folded_back(SEARCH)]);
+        assert_eq!(folds(child), ["REQ-F-SEARCH-001"]);
+
+        // AUTH is done by its rules, and somebody still holds an edge that they had once.
+        let mut held = events![initialized(single()), created(AUTH)];
+        held.extend(both(AUTH));
+        let old = id(&format!("{AUTH}/old"));
+        held.extend(events![projects::EdgeStarted { edge: old, ..started("primary", "c2", 1) }]);
+        assert_eq!(folds(held), [""; 0]);
     }
 
     #[test]

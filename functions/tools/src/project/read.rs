@@ -133,10 +133,11 @@ pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
     let folder = folder.read()?;
     warn(&folder)?;
     if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
-        let (features, until) = (folded.len(), last.timestamp);
         eprintln!(
-            "warning: the events of {features} features that were done by {until} are folded and not shown: \
-             `ringfence project reconstruct` brings them back"
+            "warning: events of features that were done by {} are folded and not shown (features: {}): `ringfence \
+             project reconstruct` brings them back",
+            last.timestamp,
+            folded.len()
         );
     }
     let Log { of, agent, event_type, since, until } = log;

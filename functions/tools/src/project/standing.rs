@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use projects::views::Holding;
 use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{FeatureRow, ProjectFeatures};
@@ -12,7 +12,6 @@ use projects::views::project_trace::{ProjectTrace, Trace};
 use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, Features, ProjectId};
 use ringfence::SequencedEvent;
 use ringfence::prelude::*;
-use ringfence_feed::Checkpoint;
 use ringfence_views::{ViewError, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,8 +39,9 @@ pub(crate) struct Standing {
     pub(crate) traces: BTreeMap<String, Trace>,
 }
 
-/// Another version may fold events otherwise.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Another version may fold events otherwise. The number behind the program's version grows with each change of what
+/// the views fold.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 
 /// The first line of a compacted copy. What it tells stands for all events up to the last one of them. The lines of
 /// these events that follow are there for decisions, and need not be folded again.
@@ -54,13 +54,29 @@ pub(crate) struct Snapshot {
     pub(crate) kept: u64,
     pub(crate) last: Place,
     pub(crate) project: ProjectId,
-    pub(crate) standing: Standing,
-    /// The version of the program that has folded the events.
+    /// The standing, as the version has it.
+    pub(crate) standing: Value,
+    /// [`VERSION`] of the program that has folded the events.
     pub(crate) version: String,
 }
 
+impl Snapshot {
+    /// # Errors
+    /// Another version has folded the events.
+    fn standing(self) -> Result<Standing> {
+        let Self { standing, version, .. } = self;
+        ensure!(
+            version == VERSION,
+            "version {version} has compacted the copy, and this is version {VERSION}, which may read events otherwise: \
+             `ringfence project reconstruct` writes the copy anew"
+        );
+        Ok(serde_json::from_value(standing)?)
+    }
+}
+
 impl Standing {
-    /// Reads the file for some parts, and passes on each of its lines with its event.
+    /// Reads the file for some parts, and passes on each of its lines with its event. Says also which features are
+    /// folded.
     ///
     /// # Errors
     /// A line is damaged, an event does not have the shape of its type, or another version has compacted the copy.
@@ -68,10 +84,12 @@ impl Standing {
         folder: &Reading<'_>,
         parts: &[Part],
         mut each: impl FnMut(Line, SequencedEvent),
-    ) -> Result<(Self, End)> {
-        let snapshot = folder.snapshot()?;
-        let behind = snapshot.as_ref().map_or(Checkpoint::START, |it| it.last.checkpoint);
-        let mut standing = snapshot.map(|it| it.standing).unwrap_or_default();
+    ) -> Result<(Self, BTreeSet<FeatureId>, End)> {
+        let (mut standing, mut folded, mut behind) = Default::default();
+        if let Some(snapshot) = folder.snapshot()? {
+            (folded, behind) = (snapshot.folded.clone(), snapshot.last.checkpoint);
+            standing = snapshot.standing()?;
+        }
         let end = folder.lines(|line| {
             let event = line.event()?;
             if line.checkpoint > behind {
@@ -80,7 +98,7 @@ impl Standing {
             each(line, event);
             Ok(())
         })?;
-        Ok((standing, end))
+        Ok((standing, folded, end))
     }
 
     /// The same after an event.

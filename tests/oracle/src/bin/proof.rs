@@ -228,7 +228,7 @@ fn claims(extent: &Extent) -> Result<String, String> {
 fn check_schedules(extent: &Extent, of: fn(u64) -> Schedule) -> Result<String, String> {
     let Extent { schedules, seed } = *extent;
     match run(schedules, seed, of, None, &|done| progress(100, "schedules", done, schedules)) {
-        Ok(tally) => Ok(format!("seeds from {}, {tally:?}", of(seed).seed)),
+        Ok(tally) => Ok(format!("from {seed}: {tally:?}")),
         Err(difference) => {
             let seed = difference.schedule.seed;
             Err(format!("{difference}\nagain: cargo proof schedules 1 {seed}"))

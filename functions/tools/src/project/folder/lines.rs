@@ -4,11 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 
 use super::super::line::{self, Line, Place};
-use super::super::standing::{Snapshot, VERSION};
+use super::super::standing::Snapshot;
 use super::{EVENTS, Reading, Writing, sync_folder_of};
 
 /// Where the good lines end.
@@ -18,15 +18,15 @@ pub(crate) struct End {
     pub(crate) bytes: u64,
     /// The last good line.
     pub(crate) last: Option<Line>,
-    /// The last event of the snapshot.
-    pub(crate) folded: Option<Place>,
+    /// The last event that the snapshot tells of, if the copy was compacted.
+    pub(crate) snapshot: Option<Place>,
 }
 
 impl End {
     /// The last event that the file tells of. In a compacted copy, the last line may be older than the snapshot.
     pub(crate) fn place(&self) -> Option<Place> {
         let last = self.last.as_ref().map(Place::of_line);
-        last.into_iter().chain(self.folded.clone()).max_by_key(|place| place.checkpoint)
+        last.into_iter().chain(self.snapshot.clone()).max_by_key(|place| place.checkpoint)
     }
 }
 
@@ -56,7 +56,8 @@ impl Reading<'_> {
             if number == 1
                 && let Some(snapshot) = self.snapshot_of(&text)
             {
-                (end.bytes, end.folded, kept) = (bytes as u64, Some(snapshot.last), snapshot.kept);
+                (end.bytes, end.snapshot, kept) =
+                    (bytes as u64, Some(snapshot.last), snapshot.kept);
                 continue;
             }
             let last = begun.last().or(end.last.as_ref());
@@ -80,8 +81,8 @@ impl Reading<'_> {
                 }
             }
         }
-        // The snapshot is the first line, and the line that can't be read is one that it has.
-        if end.folded.is_some() && number <= kept + 1 {
+        // A line that the snapshot counts is missing or torn, and no pull would bring it back.
+        if end.snapshot.is_some() && number <= kept + 1 {
             return Err(self.damaged(number)?);
         }
         if let Some(last) = &end.last {
@@ -102,23 +103,12 @@ impl Reading<'_> {
     }
 
     /// The first line of a copy that was compacted; `None` if it was not.
-    ///
-    /// # Errors
-    /// Another version has compacted it.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>> {
         let Some(mut file) = self.open()? else { return Ok(None) };
         let mut text = Vec::new();
         let path = self.path(EVENTS);
         file.read_until(b'\n', &mut text).with_context(|| format!("reading {}", path.display()))?;
-        let snapshot = self.snapshot_of(&text);
-        if let Some(Snapshot { version, .. }) = &snapshot {
-            ensure!(
-                version == VERSION,
-                "version {version} has compacted the copy, and this is version {VERSION}, which may read events \
-                 otherwise: `ringfence project reconstruct` writes the copy anew"
-            );
-        }
-        Ok(snapshot)
+        Ok(self.snapshot_of(&text))
     }
 
     fn snapshot_of(&self, text: &[u8]) -> Option<Snapshot> {
