@@ -139,12 +139,7 @@ pub async fn standing(
         Ok(known) => known.map(|shown| shown.content),
         Err(problem) => return Ok(Err(problem)),
     };
-    // A row is parked in the place of one that there was or was to be, so there are events of the project.
-    let is_begun = |content| match content {
-        Content::Parked(_) => true,
-        content => row::<StatusRow>(content).is_some_and(|project| project.mode.is_some()),
-    };
-    let exists = known.is_some_and(is_begun);
+    let exists = known.is_some_and(has_begun);
     let mut features = Features::new();
     let prefix = format!("{project}/");
     let mut page = ListPage { prefix, limit: LIST_MAX, ..ListPage::default() };
@@ -162,6 +157,15 @@ pub async fn standing(
         }
     }
     Ok(Ok((exists, features)))
+}
+
+/// Whether a project has begun, by its row. A row is parked in the place of one that there was or was to be, so there
+/// are events of the project.
+fn has_begun(content: Content) -> bool {
+    match content {
+        Content::Parked(_) => true,
+        content => row::<StatusRow>(content).is_some_and(|project| project.mode.is_some()),
+    }
 }
 
 /// The row, unless it is parked or of another version of the view: what depends on it is not ready then.
@@ -190,4 +194,14 @@ fn a_refusal_names_the_field_and_its_limit() {
     }
     refused("shop", json!({ "prefix": "x" }), "prefix: is unknown; the list takes limit");
     refused("a/b", Value::Null, "project: an id has 1 to 64 characters");
+}
+
+#[test]
+fn a_project_whose_row_is_parked_has_begun() {
+    let parked =
+        ringfence_views::Parked { event: "project:shop/1".to_owned(), cause: String::new() };
+    assert!(has_begun(Content::Parked(parked)));
+    let row = |row: StatusRow| Content::Row(json!(row));
+    assert!(!has_begun(row(StatusRow::default())));
+    assert!(has_begun(row(StatusRow { mode: Some(crate::Mode::Single), ..StatusRow::default() })));
 }

@@ -79,8 +79,8 @@ impl Api {
     /// Posts a JSON body, with these headers, whose names are in lower case.
     ///
     /// # Errors
-    /// There is no answer, or one without JSON. The command may have taken effect, unless the request
-    /// [was not sent](was_not_sent).
+    /// There is no answer, or one without JSON. The command may have taken effect. If the request
+    /// [was not sent](was_not_sent), it has not.
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];

@@ -366,3 +366,28 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         Err(HandleError::Unread { slice: S::NAME, event_type, partition })
     }
 }
+
+#[test]
+fn too_many_event_types_of_a_fence_are_refused_before_any_read() {
+    use crate::{Read, limits::TYPES_MAX};
+
+    let read = |count: usize, access| Plan {
+        clauses: Vec::new(),
+        reads: vec![Read {
+            boundary: BoundaryId::tagless(),
+            access,
+            types: (0..count).map(|n| Name::from(format!("T{n}"))).collect(),
+            fenced: false,
+            after: 0,
+        }],
+    };
+    let of_fence = |count| check_size(&read(count, Access::TypeItems("T0".into())), false);
+    assert!(of_fence(TYPES_MAX).is_ok());
+    let error = of_fence(TYPES_MAX + 1).expect_err("above the limit");
+    assert!(matches!(
+        error,
+        HandleError::Log(LogError::Limit(it)) if it.kind == LimitKind::Condition && it.found == 101
+    ));
+    // What is read of a partition is conditioned on its next slot alone.
+    assert!(check_size(&read(TYPES_MAX + 1, Access::Partition), false).is_ok());
+}

@@ -170,15 +170,6 @@ macro_rules! forward {
                 (**self).read(plan, consistency, envelope)
             }
 
-            fn read_with_seen<'a>(
-                &'a self,
-                plan: &'a Plan,
-                consistency: Consistency,
-                envelope: &'a Envelope,
-            ) -> BoxFuture<'a, Result<(Vec<SequencedEvent>, Seen), LogError>> {
-                (**self).read_with_seen(plan, consistency, envelope)
-            }
-
             fn append<'a>(
                 &'a self,
                 append: Append<'a>,

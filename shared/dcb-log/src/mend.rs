@@ -106,8 +106,8 @@ fn set(table: &str, key: &Item, attributes: &Item) -> Update {
         .expect("table, key and expression are set")
 }
 
-/// Puts an item where there is none; whether there was none. What a second attempt finds, the first may have
-/// put, so it counts as lacking.
+/// Puts an item if it is lacking, and says whether it was. If a second attempt finds the item, the first one may have
+/// put it. So it counts as lacking then.
 pub(crate) async fn put_new(log: &DcbLog, item: &Item) -> Result<bool, LogError> {
     let put = || {
         let put = Put::builder()

@@ -2,13 +2,13 @@
 //!
 //! An event never changes and the catalog alone says what indexes hold of it. So whoever writes it
 //! into an index, a writer in the event's own transaction or any number of repairs, writes the same.
-//! An attribute is set to what it is; an index item is put where there is none. Nothing that is
-//! there is replaced, and neither fences nor events are touched but for an event's index attributes.
+//! An index attribute is set to the value that follows from the event. An index item is put if it is lacking.
+//! Nothing that is there is replaced, and neither fences nor events are touched but for an event's index attributes.
 //!
 //! *What is said to lack is lacking.* The event was seen, so its transaction is committed; but its
 //! items become visible one by one, and a strong read of an index item can miss it. Only a
 //! transaction, or a condition, that is judged after the event was seen sees all of it. `verify`
-//! asks the one, `repair` the other: it puts the item under the condition that there is none.
+//! asks by a transaction. `repair` puts the item under the condition that it is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

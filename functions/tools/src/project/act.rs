@@ -334,7 +334,7 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
 /// Sends a command.
 ///
 /// # Errors
-/// There is no answer, so it may have taken effect, unless it [was not sent](was_not_sent).
+/// There is no answer. The command may have taken effect. If it [was not sent](was_not_sent), it has not.
 pub(crate) async fn post(
     api: &Api,
     slice: &str,

@@ -1,7 +1,7 @@
 //! `ringfence project compact`: a copy without the old lines of features that are done.
 //!
-//! What the old lines tell is folded into a [`Snapshot`], the first line of the copy. Two files could be torn apart; one
-//! is replaced in one step. The lines of features that are still worked on stay, however old they are, because a
+//! What the old lines tell is folded into a [`Snapshot`], the first line of the copy. It does not have a file of its own, because
+//! one file is replaced in one step. The lines of features that are still worked on stay, however old they are, because a
 //! decision needs whole partitions, also without a network.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,8 @@ const CHUNK_BYTES: usize = 1_000_000;
 #[command(after_help = "\
 The lines of a feature are folded if it is done and nothing has happened to it for this time. They stay if a feature
 that is not done waits for it, directly or through others, or has to fold it back. They also stay if a command that
-waits names it. What `status`, `ready`, `claims` and `trace` show stays the same. `log` shows the lines that are left. `reconstruct` brings all lines back.
+waits names it. What `status`, `ready`, `claims` and `trace` show stays the same. `log` shows the lines that are left.
+`reconstruct` brings all lines back.
 
 Example:
   ringfence project compact --keep 30d")]
@@ -91,8 +92,8 @@ fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>
     Ok(lines)
 }
 
-/// The features that are done, except those that a decision about another one may ask for: what it waits for, what
-/// was born at its edges and is not folded back, and what commands name that wait.
+/// The features that are done, except those that another decision may need. An open feature needs those that it waits
+/// for, and those that were born at its edges and are not folded back. A command that waits needs those that it names.
 fn over(standing: &Standing, outbox: &Outbox) -> BTreeSet<FeatureId> {
     let features = standing.features.iter();
     let features = features.filter_map(|(id, row)| Some((id.parse::<FeatureRef>().ok()?, row)));
@@ -109,7 +110,7 @@ fn over(standing: &Standing, outbox: &Outbox) -> BTreeSet<FeatureId> {
     over.map(|it| it.feature).collect()
 }
 
-/// Whether all edges of a feature are done, and nobody holds one that is none of its edges any more.
+/// Whether all edges of a feature are done. An edge that its rules had once may still be held. Then it is not done.
 fn is_done(row: &FeatureRow) -> bool {
     row.edges_left() == Some(0) && row.edges.values().all(|edge| edge.holding.holder.is_none())
 }

@@ -34,6 +34,7 @@ impl Agent {
             ("API_URL", stack.api().to_owned()),
             ("INDEX_TABLE", index.context("the stack has no index")?.name.clone()),
             ("RINGFENCE_AGENT", name.to_owned()),
+            ("RINGFENCE_PROJECT", "shop".to_owned()),
         ];
         let program = root.join("target/debug/ringfence");
         Ok(Self { program, name, folder: tempfile::tempdir()?, variables })
@@ -49,7 +50,7 @@ impl Agent {
         // Without the variables of AWS that the person has set.
         let path = env::var_os("PATH").unwrap_or_default();
         program.env_clear().env("PATH", path).envs(self.variables.iter().cloned());
-        program.args(["project", "--project", "shop"]).args(arguments);
+        program.arg("project").args(arguments);
         let output = program.current_dir(&self.folder).kill_on_drop(true).output().await;
         let output = output.with_context(|| format!("running {}", self.program.display()))?;
         let (out, err) =
