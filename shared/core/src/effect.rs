@@ -53,10 +53,12 @@ impl Effect {
         seen: Option<&Seen>,
         marks: usize,
     ) -> Result<Self, LogError> {
-        let file = |event: NewEvent| Ok((catalog.filing_of_new(&event)?, event));
-        let filed: Vec<_> = events.into_iter().map(file).collect::<Result<_, FilingError>>()?;
+        let file = |event: NewEvent| {
+            let filing = catalog.filing_of_new(&event)?;
+            Ok((event, filing))
+        };
         let mut effect = Self {
-            events: filed.into_iter().map(|(filing, event)| (event, filing)).collect(),
+            events: events.into_iter().map(file).collect::<Result<_, FilingError>>()?,
             targets: BTreeMap::new(),
             checks: BTreeMap::new(),
             fences: BTreeMap::new(),

@@ -47,9 +47,16 @@ pub trait Director: Send + Sync {
 /// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
 pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
+/// An exchange as it is recorded. Few are looked at, so the bodies are read when they are taken.
+struct Recorded {
+    operation: String,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
 #[derive(Default)]
 struct State {
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<Recorded>,
     /// Operation, how many of its requests pass first, what happens to the next one.
     faults: Vec<(String, usize, Fault)>,
     director: Option<Arc<dyn Director>>,
@@ -112,7 +119,17 @@ impl Wire {
     /// Everything recorded since the start or the last call, in the order of sending.
     #[must_use]
     pub fn take(&self) -> Vec<Exchange> {
-        self.with(|state| std::mem::take(&mut state.exchanges))
+        let exchange = |Recorded { operation, request, answer }| Exchange {
+            operation,
+            request: json(&request),
+            answer: json(&answer),
+        };
+        self.with(|state| std::mem::take(&mut state.exchanges)).into_iter().map(exchange).collect()
+    }
+
+    /// Forgets what was recorded.
+    pub fn forget(&self) {
+        self.with(|state| state.exchanges.clear());
     }
 
     /// Whether every injected fault has happened.
@@ -126,12 +143,12 @@ impl Wire {
     }
 
     /// Records the request and picks its faults, each injected one once.
-    fn begin(&self, operation: &str, request: &Value) -> (usize, Vec<Fault>) {
+    fn begin(&self, operation: &str, text: &[u8], request: &Value) -> (usize, Vec<Fault>) {
         let (index, injected, director) = self.with(|state| {
-            state.exchanges.push(Exchange {
+            state.exchanges.push(Recorded {
                 operation: operation.to_owned(),
-                request: request.clone(),
-                answer: Value::Null,
+                request: text.to_vec(),
+                answer: Vec::new(),
             });
             let mut due = None;
             for (index, (of, pass, _)) in state.faults.iter_mut().enumerate() {
@@ -148,11 +165,11 @@ impl Wire {
         (index, injected.into_iter().chain(directed.into_iter().flatten()).collect())
     }
 
-    fn end(&self, index: usize, answer: &Value) {
+    fn end(&self, index: usize, answer: &[u8]) {
         self.with(|state| {
             // The record may have been taken meanwhile.
             if let Some(exchange) = state.exchanges.get_mut(index) {
-                exchange.answer = answer.clone();
+                exchange.answer = answer.to_vec();
             }
         });
     }
@@ -213,13 +230,15 @@ impl WireConnector {
     async fn exchange(self, mut request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let mut body = json(request.body().bytes());
-        let (index, faults) = self.wire.begin(&operation, &body);
+        let text = request.body().bytes().unwrap_or_default();
+        let mut body = json(text);
+        let (index, faults) = self.wire.begin(&operation, text, &body);
         for fault in &faults {
             match fault {
                 Fault::Answer(status, answer) => {
-                    self.wire.end(index, answer);
-                    return Ok(respond(*status, SdkBody::from(answer.to_string())));
+                    let answer = answer.to_string();
+                    self.wire.end(index, answer.as_bytes());
+                    return Ok(respond(*status, SdkBody::from(answer)));
                 }
                 Fault::LostBefore => return Err(lost()),
                 Fault::Delay(delay) => tokio::time::sleep(*delay).await,
@@ -252,7 +271,7 @@ impl WireConnector {
                     (status, answer) = (*other, body.to_string().into_bytes());
                 }
                 Fault::Reply(edit) if status == 200 => {
-                    let mut body = json(Some(&answer));
+                    let mut body = json(&answer);
                     edit.apply(&mut body);
                     answer = body.to_string().into_bytes();
                 }
@@ -280,7 +299,7 @@ impl WireConnector {
                 (response.status().as_u16(), bytes)
             }
         };
-        self.wire.end(index, &json(Some(&answer)));
+        self.wire.end(index, &answer);
         if let Some(director) = self.wire.with(|state| state.director.clone()) {
             director.carried_out(operation, body, status);
         }
@@ -292,8 +311,8 @@ fn lost() -> ConnectorError {
     ConnectorError::timeout("the answer was lost".into())
 }
 
-fn json(bytes: Option<&[u8]>) -> Value {
-    bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
+fn json(text: &[u8]) -> Value {
+    serde_json::from_slice(text).unwrap_or_default()
 }
 
 fn respond(status: u16, body: SdkBody) -> HttpResponse {

@@ -86,7 +86,7 @@ async fn run<S: Slice>(
     dynamo: &Dynamo,
 ) -> Vec<(String, Value)> {
     case.prepare(log).await;
-    let _ = dynamo.wire.take();
+    dynamo.wire.forget();
     case.check_prepared(log).await;
     asked(dynamo)
 }
@@ -118,7 +118,7 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
         let on = OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) };
         if has_key {
             case.prepare(&on).await;
-            let _ = dynamo.wire.take();
+            dynamo.wire.forget();
             let envelope = with_key();
             let run = async || {
                 let decisions = Decisions::new(0);

@@ -181,7 +181,7 @@ impl World {
     async fn publish(&self, event: NewEvent) -> SequencedEvent {
         let event = self.append(vec![event]).await.remove(0);
         self.index_all(vec![Partition::of(&event)]).await;
-        let _ = self.dynamo.wire.take();
+        self.dynamo.wire.forget();
         event
     }
 
@@ -221,7 +221,7 @@ pub async fn check_role_of_index_events() {
         for _ in 0..appends {
             partitions.push(world.transact(50).await);
         }
-        let _ = world.dynamo.wire.take();
+        world.dynamo.wire.forget();
         world.index_all(partitions).await;
         asked.extend(world.dynamo.wire.take());
     }

@@ -209,7 +209,7 @@ pub fn simulate(load: Load, products: u64, seed: u64) -> [Ends; 2] {
             for (all, ends) in all.iter_mut().zip([orders, appends]) {
                 all.extend(Ends::of(ends));
             }
-            let _ = wire.take();
+            wire.forget();
         }
         all
     })
@@ -321,11 +321,12 @@ mod tests {
     #[test]
     fn at_forty_other_events_a_second_on_a_product_few_orders_give_up_and_none_if_it_is_fenced() {
         let load = |fenced| Load { orders: 10, appends: 40, fenced };
+        let fenced = thread::spawn(move || simulate(load(true), 10, 1));
         let [orders, _] = simulate(load(false), 20, 1);
         println!("by slot: {} of {} gave up", orders.gave_up(), orders.commands());
         assert!(orders.gave_up() * 100 < orders.commands(), "{}", orders.gave_up());
         assert!(orders.at_once() * 10 < orders.commands() * 9, "{}", orders.at_once());
-        let [orders, _] = simulate(load(true), 20, 1);
+        let [orders, _] = fenced.join().expect("the simulation does not panic");
         assert_eq!((orders.gave_up(), orders.at_once()), (0, orders.commands()));
     }
 }

@@ -108,7 +108,7 @@ async fn run(log: &DcbLog, clock: &Clock, wire: &Wire, events: u64) -> Result<Ru
         let end = end.map_err(|error| format!("{event_id}: {error:?}"))?;
         imported += u64::from(matches!(end, Imported::Now(_)));
         if number.is_multiple_of(KEPT) {
-            let _ = wire.take();
+            wire.forget();
         }
     }
     let units = log.meter().snapshot().since(&before).total();

@@ -248,7 +248,10 @@ pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
     if keys_only {
         layout.indexes.iter_mut().for_each(|index| index.attributes.clear());
     }
-    layout.properties()
+    let mut properties = layout.properties();
+    // Nobody reads the stream here, and the engine looks through all its records at each write.
+    properties["StreamSpecification"].take();
+    properties
 }
 
 fn count(tally: &mut Tally, ends: &[End]) {

@@ -75,7 +75,7 @@ impl<S: DcbSlice + Clone> Case<S> {
         if let Some(before) = &self.before {
             run(&stack.log(), before, None).await;
         }
-        let _ = stack.wire.take();
+        stack.wire.forget();
         let barrier = Arc::new(Barrier::new(self.reads));
         for _ in 0..self.reads {
             stack.wire.inject("Query", 0, Fault::Meet(barrier.clone()));
@@ -272,7 +272,7 @@ async fn a_repeat_costs_what_a_refusal_costs() {
     let envelope = Envelope { idempotency_key: Some("key".to_owned()), ..envelope() };
     let (log, decisions) = (stack.log(), Decisions::new(1));
     let run = async |repeated| {
-        let _ = stack.wire.take();
+        stack.wire.forget();
         let handled = handle(&log, &stack.catalog, &decisions, &add(), &envelope).await;
         assert_eq!(handled.expect("an outcome").repeated, repeated);
     };
@@ -290,7 +290,7 @@ async fn an_append_to_a_partition_that_was_not_read_looks_for_its_last_slot() {
     for event in hundred() {
         stack.seed(vec![event]).await;
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let log = stack.log();
     let event = padded(ProductStocked { product_id: id("product-0001") });
     let appended = committed(append(&log, vec![event], &envelope()).await);
@@ -312,7 +312,7 @@ async fn a_conflict_costs_the_refused_put_and_the_tail() {
     assert_eq!(run(&stack.log(), "Lamp 99").await, 1);
     let product_id = id("product-0001");
     stack.seed(vec![padded(ProductNameChanged { product_id, name: "Torch".to_owned() })]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     assert_eq!(run(&log, "Lantern").await, 2);
     let exchanges = stack.wire.take();
     let operations: Vec<_> = exchanges.iter().map(|e| e.operation.as_str()).collect();

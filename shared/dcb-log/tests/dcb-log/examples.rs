@@ -33,7 +33,7 @@ async fn place_order() {
     let stocked = |product| ProductStocked { product_id: id(product) };
     stack.seed(events![stocked("p1"), stocked("p1"), stocked("p2")]).await;
     stack.clock.set(NOW_MS);
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let product_ids = vec![id("p1"), id("p2")];
     stack.accept(PlaceOrder { order_id: id("o1"), product_ids, paid: true }).await;
     insta::assert_snapshot!(only_append(&stack));
@@ -45,7 +45,7 @@ async fn order_listed() {
     stack.clock.set(NOW_MS - 10);
     stack.accept(ListProduct { product_id: id("p1") }).await;
     stack.clock.set(NOW_MS);
-    let _ = stack.wire.take();
+    stack.wire.forget();
     stack.accept(ListProduct { product_id: id("p2") }).await;
     insta::assert_snapshot!("list_product", only_append(&stack));
     let product_ids = vec![id("p1"), id("p2")];
@@ -63,7 +63,7 @@ async fn record_demand() {
     stack.clock.set(NOW_MS - 10);
     stack.accept(demand("o2")).await;
     stack.clock.set(NOW_MS);
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let third = stack.accept(demand("o3")).await;
     assert_eq!(third.attempts, 1);
     insta::assert_snapshot!(only_append(&stack));
@@ -94,7 +94,7 @@ async fn order_product() {
         }])
         .await;
     stack.clock.set(NOW_MS);
-    let _ = stack.wire.take();
+    stack.wire.forget();
     stack.accept(order("o2", "c1", 6)).await;
     insta::assert_snapshot!(only_append(&stack));
 

@@ -274,7 +274,7 @@ async fn what_can_never_succeed_is_sent_once() {
 async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
     let stack = shop().await;
     let ahead = stack.seed(events![ordered("o1")]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
     let behind = committed(append(&slow, events![ordered("o2")], &envelope()).await);
     assert!(ahead[0].at < behind[0].at);

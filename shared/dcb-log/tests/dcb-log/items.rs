@@ -53,7 +53,7 @@ async fn what_index_items_show_is_the_event_as_it_was() {
     stack.check_fences().await;
     for (tags, expected) in [(&[("depot", "x")][..], 2), (&[], 3)] {
         let plan = plan(&stack, tags);
-        let _ = stack.wire.take();
+        stack.wire.forget();
         let log = stack.log();
         let read = log.read(&plan, Consistency::Strong, &envelope()).try_collect().await;
         let read: Vec<_> = read.expect("a read");
@@ -113,7 +113,7 @@ async fn index_items_count_among_the_actions_of_a_transaction() {
     };
     stack.seed(invited(49)).await;
     stack.check_fences().await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let error = append(&stack.log(), invited(50), &envelope()).await.expect_err("101 actions");
     assert_eq!(
         error.to_string(),

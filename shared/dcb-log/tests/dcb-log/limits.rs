@@ -39,7 +39,7 @@ fn nothing_written(stack: &Stack) {
 async fn check(at: Vec<NewEvent>, above: Vec<NewEvent>) -> String {
     let stack = Stack::start(catalog()).await;
     stack.seed(at).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let error = append(&stack.log(), above, &envelope()).await.expect_err("above the limit");
     assert!(
         matches!(error, LogError::Limit(_) | LogError::Filing(_) | LogError::Unstorable { .. }),
@@ -154,7 +154,7 @@ async fn event_types_of_the_condition_on_one_boundary_as_in_memory() {
     for names in names.chunks(90) {
         there.extend(stack.seed(names.iter().map(|name| event("p", name)).collect()).await);
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let append = async |page: &str, types: &[Name]| {
         let tags = vec![Tag::new("pageId", page)];
         let items = vec![QueryItem { tags, types: types.to_vec() }];

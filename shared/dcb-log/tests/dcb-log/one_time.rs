@@ -76,7 +76,7 @@ async fn events_of_one_millisecond_are_read_once_and_in_order_whatever_the_page(
     }
     // Where the times differ, a page is one request.
     let page = Page { limit: Some(2), backwards: true, ..Page::default() };
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let latest: Vec<_> = log.query(&reading, &page).try_collect().await.expect("a page");
     assert_eq!((latest.len(), stack.wire.take().len()), (2, 1));
     let plan = plan(&stack, &[&[("readerId", "r")]]);

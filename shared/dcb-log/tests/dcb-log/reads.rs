@@ -106,7 +106,7 @@ async fn a_partition_over_one_page_is_read_whole() {
     for _ in 0..8 {
         stack.seed(events![noted("b", "r", &large)]).await;
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     for clause in [("bookId", "b"), ("readerId", "r")] {
         let read = read(&stack, &plan(&stack, &[&[clause]])).await.expect("a read");
         assert_eq!(read.len(), 8);
@@ -125,7 +125,7 @@ async fn an_index_of_keys_is_completed_from_the_table() {
         let notes = (0..30).map(|m| noted(&format!("b{}", m % 7), "r", &format!("{n} {m}")).into());
         appended.extend(stack.seed(notes.collect()).await);
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let plan = plan(&stack, &[&[("readerId", "r")]]);
     let read = read(&stack, &plan).await.expect("a read");
     assert_eq!(read, appended);
@@ -199,7 +199,7 @@ async fn unprocessed_keys_are_asked_for_again() {
     for n in 0..60 {
         stack.seed(events![noted(&format!("b{n}"), "r", &large)]).await;
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let read = read(&stack, &plan(&stack, &[&[("readerId", "r")]])).await.expect("a read");
     assert_eq!(read.len(), 60);
     assert_eq!(stack.take("BatchGetItem").len(), 2);

@@ -310,7 +310,7 @@ async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
 async fn whether_an_event_can_be_imported_is_known_without_a_request() {
     let stack = Stack::start(catalog()).await;
     let log = stack.log();
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let importable = |event_id: &str, event_type: &str, note: &str| {
         let event_type = event_type.to_owned().into();
         let event = NewEvent { event_type, ..NewEvent::from(noted("b", "r", note)) };

@@ -142,7 +142,7 @@ async fn a_put_into_an_unread_partition_whose_answer_was_lost_does_not_move_on()
 async fn a_taken_slot_of_an_unread_partition_moves_the_put_and_nothing_is_decided_again() {
     let stack = shop().await;
     let ahead = stack.seed(events![renamed("1"), renamed("2"), renamed("3")]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     // The pair is read by its composite, and then the end of the product's partition, which lags.
     stack.wire.inject("Query", 1, stale());
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
@@ -202,7 +202,7 @@ async fn after_a_conflict_the_tail_is_read_and_folded_on_top() {
     // What the first read does not show: another name, or something that the decision does not ask for.
     for (missed, accepted) in [(NewEvent::from(renamed("lamp")), false), (stocked.into(), true)] {
         let slot = stack.seed(vec![missed]).await[0].slot;
-        let _ = stack.wire.take();
+        stack.wire.forget();
         stack.wire.inject("Query", 0, until(slot));
         let handled = stack.run(&rename("lamp")).await.expect("it is accepted");
         let exchanges = stack.wire.take();
@@ -236,7 +236,7 @@ fn order_listed(order: &str) -> OrderListed {
 /// Runs an order whose read of the product `p1` ends before this slot; how often it was decided, and which
 /// tails were read.
 async fn order<S: DcbSlice>(stack: &Stack, command: S, slot: u64) -> (u32, Vec<(String, String)>) {
-    let _ = stack.wire.take();
+    stack.wire.forget();
     // The partitions are asked in the order of their names: the order, then the products.
     stack.wire.inject("Query", 1, until(slot));
     let handled = stack.accept(command).await;
@@ -271,7 +271,7 @@ async fn other_events_of_a_partition_do_not_disturb_a_decision_on_its_fenced_typ
 async fn a_refusal_on_fenced_types_looks_at_their_fences() {
     let stack = shop().await;
     stack.seed(events![listed("p1"), renamed("x")]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     assert_eq!(code(&stack.run(&order_listed("o1")).await), "ProductsNotAvailable");
     let exchanges = stack.wire.take();
     assert_eq!(operations(&exchanges), ["Query", "Query", "Query", "TransactGetItems"]);
@@ -292,7 +292,7 @@ async fn a_refusal_that_rests_on_half_of_an_append_is_never_answered() {
     let stack = shop().await;
     let added = ProductAdded { product_id: id("p1"), name: "lamp".to_owned() };
     stack.seed(events![added, renamed("lantern")]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     // Without the second event of the append, the product has that name already.
     stack.wire.inject("Query", 0, until(2));
     let handled = stack.run(&rename("lamp")).await.expect("it is accepted");

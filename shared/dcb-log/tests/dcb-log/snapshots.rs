@@ -191,7 +191,7 @@ async fn kept(stack: &Stack) {
     for _ in 0..10_000 {
         let items = stack.items().await;
         if items.iter().any(|item| item["id"].as_s().is_ok_and(|id| is_snapshot(id))) {
-            let _ = stack.wire.take();
+            stack.wire.forget();
             return;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -206,7 +206,7 @@ async fn an_append_to_a_hundred_events_costs_two_half_units_of_reading_with_a_sn
     let names: Vec<String> = (0..101).map(|n| format!("{n}{pad}")).collect();
     name(&stack, "p1", &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let rename = |name: &str| Rename { product_id: id("p1"), name: name.to_owned() };
-    let _ = stack.wire.take();
+    stack.wire.forget();
     stack.accept(rename("Lamp")).await;
     kept(&stack).await;
     stack.accept(rename("Torch")).await;
@@ -224,7 +224,7 @@ async fn an_append_to_a_hundred_events_costs_two_half_units_of_reading_with_a_sn
     assert_eq!(computed(&stack, &stack.wire.take()).await, cost((2, 1.0), (1, 1.0)));
     // The same slice's snapshot of another product is another one.
     name(&stack, "p2", &["Desk"]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     stack.accept(Rename { product_id: id("p2"), name: "Table".to_owned() }).await;
     assert_eq!(operations(&stack), "GetItem Query PutItem");
 }
@@ -246,7 +246,7 @@ async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
     let decisions = ringfence::Decisions::new(0);
     let handled = ringfence::handle(&behind, catalog, &decisions, &rename, &envelope).await;
     assert!(matches!(handled, Ok(Handled { attempts: 1, .. })), "{handled:?}");
-    let _ = stack.wire.take();
+    stack.wire.forget();
     assert_eq!(code(&stack.run(&tell()).await), "a b e c d");
     let again = "GetItem Query Query Query Query TransactGetItems";
     assert_eq!(operations(&stack).trim_end_matches(" PutItem"), again);
@@ -256,13 +256,13 @@ async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
 async fn a_snapshot_that_is_not_kept_is_missed_by_nobody() {
     let stack = Stack::start(Shop::catalog()).await;
     name(&stack, "p1", &["a", "b", "c", "d"]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     stack.wire.inject("PutItem", 0, Fault::error("ValidationException"));
     assert_eq!(code(&stack.run(&tell()).await), "a b c d");
     while !stack.wire.is_spent() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let _ = stack.wire.take();
+    stack.wire.forget();
     assert_eq!(code(&stack.run(&tell()).await), "a b c d");
     let read = operations(&stack);
     assert!(read.starts_with("GetItem Query Query TransactGetItems"), "{read}");

@@ -19,7 +19,7 @@ use crate::verify::Damage;
 async fn a_rejection_decided_on_a_stale_read_is_never_answered() {
     let stack = shop().await;
     stack.seed(events![ProductStocked { product_id: id("p1") }]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     // Both reads of the first decision: the order, which is not there, and the product.
     stack.wire.inject("Query", 0, stale());
     stack.wire.inject("Query", 0, stale());
@@ -118,7 +118,7 @@ async fn a_lagging_index_is_waited_for() {
     stack.seed(events![ordered]).await;
     // Two decisions' worth of reads; the order's partition is empty anyway.
     (0..4).for_each(|_| stack.wire.inject("Query", 0, stale()));
-    let _ = stack.wire.take();
+    stack.wire.forget();
     let (product_id, customer_id) = (id("p1"), id("c1"));
     let command = OrderProduct { order_id: id("o2"), customer_id, product_id, quantity: 1 };
     let end = stack.run(&command).await;

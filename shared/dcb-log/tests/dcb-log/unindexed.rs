@@ -82,7 +82,7 @@ async fn an_index_item_that_lacks_is_named_and_put_as_it_was() {
 async fn events_and_index_items_are_read_strongly_and_fences_of_a_survey_are_not() {
     let stack = Stack::start(catalog()).await;
     stack.seed(vec![moved("p", "x", "y")]).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     assert!(verify(&stack).await.in_order());
     let strong = stack.wire.take().into_iter().map(|Exchange { operation, request, .. }| {
         let of_items = request["RequestItems"][TABLE]["ConsistentRead"] == true;

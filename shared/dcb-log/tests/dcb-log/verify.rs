@@ -101,7 +101,7 @@ pub(crate) async fn repair(stack: &Stack) -> Report {
 #[tokio::test]
 async fn a_clean_table_has_no_difference() {
     let (stack, _) = library(BOOK).await;
-    let _ = stack.wire.take();
+    stack.wire.forget();
     for (passes, scans) in [(1, 2), (3, 6)] {
         let options = Options { passes, ..OPTIONS };
         let report = stack.log().verify_fences(&options).await.expect("a report");

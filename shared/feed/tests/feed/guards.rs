@@ -74,7 +74,7 @@ fn an_indexer_that_remembers_an_old_end_finds_the_new_one() {
             }
             let before = pages_of(&world).await;
             let event = world.append(vec![changed(2, "x")]).await.remove(0);
-            let _ = wire.take();
+            wire.forget();
             let outcomes = indexer.index([record(&world, &event).await], Retry::default()).await;
             assert_eq!(outcomes[&of(2)].as_ref().ok(), Some(&1), "{outcomes:?}");
             let exchanges = wire.take();

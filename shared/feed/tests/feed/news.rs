@@ -43,7 +43,7 @@ async fn warm(world: &World) -> (Indexer, Wire) {
     let indexer = world.indexer(world.wired(&wire), INDEX);
     let event = world.append(vec![changed(99, "x")]).await.remove(0);
     indexer.index([event.partition], Retry::default()).await;
-    let _ = wire.take();
+    wire.forget();
     (indexer, wire)
 }
 
@@ -116,7 +116,7 @@ fn an_image_of_an_indexed_event_is_neither_read_nor_written() {
         let (indexer, wire) = warm(&world).await;
         let events = world.append(vec![changed(1, "x"), changed(1, "y")]).await;
         indexer.index([of(1)], Retry::default()).await;
-        let _ = wire.take();
+        wire.forget();
         for event in &events {
             let outcomes = indexer.index(records(&world, &[event]).await, Retry::default()).await;
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&0), "{outcomes:?}");

@@ -171,7 +171,7 @@ async fn events_that_touch_nothing_move_the_checkpoint_alone() {
     let world = World::new(7, catalog());
     world.run(&view(), FIRST).await.unwrap();
     world.publish((0..50).map(|_| noted("n1", &[]))).await;
-    let _ = world.wire.take();
+    world.wire.forget();
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches, ran.rows), (50, 1, 0));
     let writes = world.wire.take().into_iter().map(|exchange| exchange.operation);
@@ -198,7 +198,7 @@ async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpo
     world.run(&view(), FIRST).await.unwrap();
     world.publish([noted("n1", &["a"])]).await;
     let (projector, mut ran) = (world.projector(), Ran::default());
-    let _ = world.wire.take();
+    world.wire.forget();
     projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
     let expected = [
         ("GetItem", 1.0),            // the checkpoint
@@ -219,7 +219,7 @@ async fn an_event_costs_a_read_and_a_write_of_its_row_and_a_write_of_the_checkpo
 
     // A hundred events of one row are one write of it.
     world.publish((0..100).map(|_| noted("n1", &["a"]))).await;
-    let _ = world.wire.take();
+    world.wire.forget();
     projector.run(&view(), FIRST, LONG, &mut ran).await.unwrap();
     let writes = world.units().into_iter().filter(|(name, _)| name == "TransactWriteItems");
     assert_eq!(writes.collect::<Vec<_>>(), [("TransactWriteItems".to_owned(), 4.0)]);

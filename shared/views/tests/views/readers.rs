@@ -220,7 +220,7 @@ async fn a_row_costs_half_a_unit_and_half_a_unit_to_find_it() {
     let event = &world.publish([noted("n1", &["a"])]).await[0];
     world.run(&view(), FIRST).await.unwrap();
     let reader = world.reader();
-    let _ = world.wire.take();
+    world.wire.forget();
     let get = |units: &[f64]| units.iter().map(|u| ("GetItem".to_owned(), *u)).collect::<Vec<_>>();
     found(reader.row("notes", "a", None).await.unwrap());
     assert_eq!(world.units(), get(&[0.5, 0.5]));

@@ -73,7 +73,7 @@ impl World {
         let projector = Projector::new(client, index, "ViewTable", clock.clone());
         let round = project_views::ring(&projector, &self.views, LONG, &clock).await;
         assert_eq!(round.unfinished, Vec::<String>::new());
-        let _ = self.dynamo.wire.take();
+        self.dynamo.wire.forget();
     }
 
     async fn sweep(&self) -> Swept {
@@ -132,7 +132,7 @@ async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_n
     // The rows do not show this yet.
     world.append(events![ClaimRenewed { edge: id(&renewed_edge), ..renewed("ada", "c1") }]).await;
     world.dynamo.clock.set(BEGIN_MS + LEASE_MS + GRACE_MS + 1_000);
-    let _ = world.dynamo.wire.take();
+    world.dynamo.wire.forget();
     world.dynamo.wire.inject("PutItem", 0, Fault::error("ValidationException"));
     let Swept { rows, expired, failures, unfinished } = world.sweep().await;
     assert_eq!((rows, expired, failures.len(), unfinished), (3, 1, 1, false), "{failures:?}");

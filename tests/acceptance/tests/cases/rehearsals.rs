@@ -111,7 +111,7 @@ async fn on_events<S: DcbSlice>(template: &Template) {
         let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
         case.prepare(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
         for envelope in envelopes(case) {
-            let _ = dynamo.wire.take();
+            dynamo.wire.forget();
             let (none, before) = (Decisions::new(0), log.meter().snapshot());
             let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
             let handled = handle(&rehearsal, &catalog, &none, case.command(), &envelope).await;
@@ -139,7 +139,7 @@ async fn on_aggregates<S: AggregateSlice>(template: &Template) {
         let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         case.prepare(&OnAggregates { log: &log, clock: clock.clone() }).await;
         for envelope in envelopes(case) {
-            let _ = dynamo.wire.take();
+            dynamo.wire.forget();
             let (retry, before) = (Retry::default(), log.meter().snapshot());
             let rehearsal = Rehearsal::of(&log, clock.clone());
             let executed = handle(&rehearsal, case.command(), &envelope, retry).await;
@@ -179,7 +179,7 @@ async fn on_documents<S: DocumentSlice>(template: &Template) {
         let on = OnDocuments { category: &real, prefix: String::new(), clock: clock.clone() };
         case.prepare(&on).await;
         for envelope in envelopes(case) {
-            let _ = dynamo.wire.take();
+            dynamo.wire.forget();
             let before = store.meter().snapshot();
             let log = DocumentLog::new(Rehearsal::of(store.clone()), clock.clone());
             let rehearsal =
