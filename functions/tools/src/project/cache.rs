@@ -78,7 +78,7 @@ impl Cache {
     /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
-    /// Some events are of a newer version. Or [`Folded`]: the command, or one that waits, names a folded feature.
+    /// Some events are missing or of a newer version. Or [`Folded`]: the command, or one that waits, names a folded feature.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
         if let Some(feature) = self.lacks(&queued.data) {
             bail!(Folded { feature, what: "the command", or: "give it to the stack" });
@@ -95,7 +95,7 @@ impl Cache {
     /// The log of a local project, or of one that is to be. The events are used up for it.
     ///
     /// # Errors
-    /// The project is a copy, or some events are of a newer version.
+    /// The project is a copy, or some events are missing or of a newer version.
     pub(crate) fn file_log<'a>(
         mut self,
         folder: &'a Writing<'a>,
@@ -121,8 +121,8 @@ impl Cache {
         };
         let events = events.into_iter().filter(|event| is_known(event) && is_whole(event));
         MemoryLog::of(slices.catalog().clone(), events).context(
-            "commands can't be decided here, because some events are of types that this version does not know: take \
-             a newer version",
+            "commands can't be decided here: some events are missing, or are of types that this version does not know. \
+             Take a newer version, or have a copy written anew by `ringfence project reconstruct`",
         )
     }
 

@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
+use projects::ProjectId;
 use serde::de::DeserializeOwned;
 
 use super::super::line::{self, Line, Place};
@@ -36,7 +37,7 @@ impl Reading<'_> {
     /// has not taken place.
     ///
     /// # Errors
-    /// A line before the last one is damaged.
+    /// A line before the last one is damaged, or the file is another project's.
     pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
@@ -54,15 +55,18 @@ impl Reading<'_> {
                 break;
             }
             if number == 1
-                && let Some(snapshot) = self.snapshot_of(&text)
+                && let Some(snapshot) = self.snapshot_of(&text)?
             {
                 (end.bytes, end.snapshot, kept) =
                     (bytes as u64, Some(snapshot.last), snapshot.kept);
                 continue;
             }
             let last = begun.last().or(end.last.as_ref());
-            let line = whole::<Line>(&text)
-                .filter(|line| line.project == self.folder.project && line.follows(last));
+            let line = whole::<Line>(&text).filter(|line| line.follows(last));
+            let line = match line {
+                Some(line) => self.is_of(&line.project)?.then_some(line),
+                None => None,
+            };
             let Some(line) = line else {
                 if file.fill_buf().with_context(reading)?.is_empty() {
                     break;
@@ -108,11 +112,28 @@ impl Reading<'_> {
         let mut text = Vec::new();
         let path = self.path(EVENTS);
         file.read_until(b'\n', &mut text).with_context(|| format!("reading {}", path.display()))?;
-        Ok(self.snapshot_of(&text))
+        self.snapshot_of(&text)
     }
 
-    fn snapshot_of(&self, text: &[u8]) -> Option<Snapshot> {
-        whole::<Snapshot>(text).filter(|snapshot| snapshot.project == self.folder.project)
+    fn snapshot_of(&self, text: &[u8]) -> Result<Option<Snapshot>> {
+        let Some(snapshot) = whole::<Snapshot>(text) else { return Ok(None) };
+        Ok(self.is_of(&snapshot.project)?.then_some(snapshot))
+    }
+
+    /// Whether what was read is of this project.
+    ///
+    /// # Errors
+    /// It is of another one that has the same folder here: their names differ in nothing but case.
+    fn is_of(&self, project: &ProjectId) -> Result<bool> {
+        let ours = &self.folder.project;
+        let share = project != ours && project.to_string().eq_ignore_ascii_case(&ours.to_string());
+        ensure!(
+            !share,
+            "{} is of the project {project} and not of {ours}: this disk takes names that differ in case for one, so \
+             keep one of the two projects below another folder",
+            self.path(EVENTS).display()
+        );
+        Ok(project == ours)
     }
 
     fn open(&self) -> Result<Option<BufReader<File>>> {
@@ -269,5 +290,17 @@ mod tests {
         let other = Folder::at(root.path(), &"other".parse().unwrap());
         other.write().unwrap().replace(EVENTS, &text([1, 2])).unwrap();
         assert!(read(&other).unwrap_err().to_string().starts_with("line 1 of "));
+    }
+
+    #[test]
+    fn a_project_whose_name_differs_in_case_alone_is_told_where_a_disk_ignores_case() {
+        let root = tempfile::tempdir().unwrap();
+        // One line, which would be cut off if it were taken for a torn one.
+        shop(&root).write().unwrap().replace(EVENTS, &text([1])).unwrap();
+        let project = "Shop".parse().unwrap();
+        let same = Folder { project, path: shop(&root).path };
+        let error = read(&same).unwrap_err().to_string();
+        assert!(error.contains("is of the project shop and not of Shop"), "{error}");
+        assert_eq!(read(&shop(&root)).unwrap().0, [1]);
     }
 }
