@@ -46,7 +46,10 @@ impl Keys {
         if event.metadata.text(of) == Some(slice)
             && let Some(key) = event.metadata.text(key)
         {
-            self.0.push_back((event.at, hash(key.bytes())));
+            let key = hash(key.bytes());
+            // The events of one command come one after the other.
+            self.0.pop_back_if(|(_, last)| *last == key);
+            self.0.push_back((event.at, key));
         }
     }
 

@@ -206,7 +206,7 @@ impl Source<'_> {
             .set_exclusive_start_key(start)
     }
 
-    /// From where on the boundary is read, by its sort key. A partition is sorted by slot, so of another
+    /// From where on the boundary is read, by its sort key: a slot in a partition, else a time. A partition is sorted by slot, so of another
     /// partition than that where the page begins everything is read.
     fn range(&self) -> Option<(&'static str, u64)> {
         match (&self.read.access, &self.page.after) {
@@ -217,7 +217,7 @@ impl Source<'_> {
             // Several events can have the time, and the position of an index item has a fraction.
             (_, Some(after)) if self.page.backwards => Some(("<", after.at.saturating_add(1))),
             (_, Some(after)) => Some((">=", after.at)),
-            (_, None) => None,
+            (_, None) => (self.read.after > 0).then_some((">", self.read.after)),
         }
     }
 

@@ -87,7 +87,7 @@ impl<S: Store> DocumentLog<S> {
         // A Tip that can't be decoded is read again, and then is an error.
         let found = found.and_then(|found| Batch::of_item(found).ok());
         let Some(source) = unknown else { return Ok(Appended::Conflict(found)) };
-        match self.whose(&write, found.as_ref(), envelope).await? {
+        match self.whose(&write, found.as_ref(), envelope).await {
             Whose::Ours => Ok(Appended::Written(write.tip)),
             Whose::Theirs => Ok(Appended::Conflict(found)),
             Whose::Unclear => {
@@ -100,39 +100,32 @@ impl<S: Store> DocumentLog<S> {
     /// Whether the refused write is in the stream, by an earlier send that was not answered. The Tip has
     /// its etag until another writer comes. After that its events show it: no others can have their
     /// indexes.
-    async fn whose(
-        &self,
-        write: &Write,
-        found: Option<&Batch>,
-        envelope: &Envelope,
-    ) -> Result<Whose, DocumentError> {
+    async fn whose(&self, write: &Write, found: Option<&Batch>, envelope: &Envelope) -> Whose {
         let new = usize::try_from(write.tip.appended).unwrap_or(usize::MAX);
-        let Some(found) = found else { return Ok(Whose::Unclear) };
+        let Some(found) = found else { return Whose::Unclear };
         if found.etag == write.tip.etag {
-            return Ok(Whose::Ours);
+            return Whose::Ours;
         }
         if found.version < write.tip.version {
-            return Ok(Whose::Theirs);
+            return Whose::Theirs;
         }
         if new == 0 {
             // Nothing tells which unfolds were there before those that are there now.
-            return Ok(Whose::Unclear);
+            return Whose::Unclear;
         }
         let stream = &write.tip.stream;
         let range = write.tip.version - write.tip.appended..write.tip.version;
         let read = self.read(stream, range, Direction::Forward, Consistency::Strong, envelope);
-        let there: Vec<_> = match read.map_ok(|recorded| recorded.event).try_collect().await {
-            Ok(there) => there,
-            Err(error) if error.is_torn() => return Ok(Whose::Unclear),
-            Err(error) => return Err(error),
-        };
-        Ok(match there == write.tip.events[write.tip.events.len() - new..] {
+        let there = read.map_ok(|recorded| recorded.event).try_collect::<Vec<_>>().await;
+        // Whatever the error of this read says, it says nothing about the write.
+        let Ok(there) = there else { return Whose::Unclear };
+        match there == write.tip.events[write.tip.events.len() - new..] {
             false => Whose::Theirs,
             // Without a command's id, another command may have written the same in the same
             // millisecond.
             true if envelope.metadata.text(COMMAND).is_none() => Whose::Unclear,
             true => Whose::Ours,
-        })
+        }
     }
 
     fn events(

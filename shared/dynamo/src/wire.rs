@@ -47,7 +47,7 @@ pub trait Director: Send + Sync {
 /// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
 pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
-/// An exchange as it is recorded. Few are looked at, so the bodies are read when they are taken.
+/// An exchange as it is recorded. Few are looked at, so the bodies are parsed when they are taken.
 struct Recorded {
     operation: String,
     request: Vec<u8>,

@@ -79,11 +79,11 @@ impl Checkpoint {
         self.0.checked_add(1).map(Self)
     }
 
-    /// The checkpoint before the entry that this one follows. There is none at the beginning of an epoch.
+    /// The checkpoint before the entry that this one follows. There is none at the start. The last entry of a full epoch
+    /// ends where the next epoch begins, and has one before it too.
     #[must_use]
     pub fn previous(self) -> Option<Self> {
-        let (_, offset) = self.place();
-        (offset > 0).then(|| Self(self.0 - 1))
+        (self.0 > 0).then(|| Self(self.0 - 1))
     }
 
     /// The epoch, and how many of its entries are before the checkpoint.
@@ -130,6 +130,9 @@ mod tests {
         let end = Checkpoint::new(3, EPOCH_ENTRIES_MAX);
         assert_eq!(end, Checkpoint::new(4, 0));
         assert_eq!(end.map(Checkpoint::place), Some((4, 0)));
+        let before = end.and_then(Checkpoint::previous);
+        assert_eq!(before, Checkpoint::new(3, EPOCH_ENTRIES_MAX - 1));
+        assert_eq!(Checkpoint::START.previous(), None);
         assert_eq!(Checkpoint::new(u64::MAX, 0), None);
     }
 

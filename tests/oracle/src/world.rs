@@ -249,8 +249,8 @@ pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
         layout.indexes.iter_mut().for_each(|index| index.attributes.clear());
     }
     let mut properties = layout.properties();
-    // Nobody reads the stream here, and the engine looks through all its records at each write.
-    properties["StreamSpecification"].take();
+    // Nobody reads the stream here, and the embedded store reads all of its records at each write.
+    properties.as_object_mut().expect("a map").remove("StreamSpecification");
     properties
 }
 

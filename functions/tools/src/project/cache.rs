@@ -78,7 +78,8 @@ impl Cache {
     /// What would become of a command, behind those that wait. The events are used up for it.
     ///
     /// # Errors
-    /// Some events are missing or of a newer version. Or [`Folded`]: the command, or one that waits, names a folded feature.
+    /// Some events are missing or of a newer version. Or [`Folded`]: the command, or one that waits, names a folded
+    /// feature.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
         if let Some(feature) = self.lacks(&queued.data) {
             bail!(Folded { feature, what: "the command", or: "give it to the stack" });
@@ -122,7 +123,7 @@ impl Cache {
         let events = events.into_iter().filter(|event| is_known(event) && is_whole(event));
         MemoryLog::of(slices.catalog().clone(), events).context(
             "commands can't be decided here: some events are missing, or are of types that this version does not know. \
-             Take a newer version, or have a copy written anew by `ringfence project reconstruct`",
+             Take a newer version. `ringfence project reconstruct` writes the copy of a stack's project anew",
         )
     }
 

@@ -127,6 +127,22 @@ impl Reading<'_> {
         self.folder.path.join(name)
     }
 
+    /// Refuses what one of the files says of another project. It may have the same folder where a disk takes names
+    /// that differ in case for one, or the folder may have another project's name.
+    ///
+    /// # Errors
+    /// The project is another one.
+    pub(crate) fn check_project(&self, file: &str, project: &ProjectId) -> Result<()> {
+        let ours = self.project();
+        ensure!(
+            project == ours,
+            "{} is of the project {project} and not of {ours}: name {project} with --project, or have {ours} below \
+             another folder",
+            self.path(file).display()
+        );
+        Ok(())
+    }
+
     /// The text of a file; `None` if there is none.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         let path = self.path(name);

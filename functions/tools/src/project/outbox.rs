@@ -55,7 +55,7 @@ impl Outbox {
     /// Reads them.
     ///
     /// # Errors
-    /// A line is not a command, as a person may have written it.
+    /// A line is not a command, as a person may have written it, or is one of another project.
     pub(crate) fn read(folder: &Reading<'_>) -> Result<Self> {
         let text = folder.text(OUTBOX)?.unwrap_or_default();
         let mut queued = Vec::new();
@@ -64,7 +64,10 @@ impl Outbox {
                 let path = folder.path(OUTBOX);
                 format!("line {} of {} is not a command: mend or remove it", n + 1, path.display())
             };
-            queued.push(serde_json::from_str(line).with_context(wrong)?);
+            let command: Queued = serde_json::from_str(line).with_context(wrong)?;
+            let project = About::of(&command.data).project;
+            project.iter().try_for_each(|project| folder.check_project(OUTBOX, project))?;
+            queued.push(command);
         }
         let refused = refused(folder)?;
         queued.retain(|queued: &Queued| !refused.contains(&queued.key));

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::StreamExt;
+use projects::ProjectId;
 use ringfence_cli::{Dynamo, IndexTable};
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,7 @@ impl Source {
 /// of the file is that of the last pull.
 #[derive(Serialize, Deserialize)]
 struct Pulled {
+    project: ProjectId,
     /// The checkpoint of the last line; the start if there is none.
     behind: Checkpoint,
     /// Absent if the index was empty.
@@ -70,9 +72,11 @@ struct Copied {
 /// The folder of a project of the stack.
 ///
 /// # Errors
-/// The project is local, so its file is not a copy.
+/// The project is local, so its file is not a copy. Or the file is another project's.
 fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
+    // A copy that was compacted may have no line but this.
+    folder.snapshot()?;
     ensure!(
         !folder.is_local()?,
         "{} is a local project: `ringfence project publish` imports it into a stack",
@@ -118,17 +122,20 @@ pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u
     keep(folder, copied)
 }
 
-/// The last entry that is known to be read. Behind another line than the last, `pull.json` says nothing.
+/// The last entry that is known to be read. Of another project, or behind another line
+/// than the last, `pull.json` says nothing.
 fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let text = folder.text(PULLED)?.unwrap_or_default();
     let last = end.place();
     let behind = last.as_ref().map_or(Checkpoint::START, |place| place.checkpoint);
-    let pulled = serde_json::from_str::<Pulled>(&text).ok().filter(|it| it.behind == behind);
+    let pulled = serde_json::from_str::<Pulled>(&text).ok();
+    let pulled = pulled.filter(|it| it.project == *folder.project() && it.behind == behind);
     Ok(pulled.and_then(|pulled| pulled.read).or(last))
 }
 
 fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u64> {
-    let pulled = Pulled { behind: last.unwrap_or(Checkpoint::START), read };
+    let project = folder.project().clone();
+    let pulled = Pulled { project, behind: last.unwrap_or(Checkpoint::START), read };
     folder.replace(PULLED, &serde_json::to_string(&pulled)?)?;
     Ok(lines)
 }

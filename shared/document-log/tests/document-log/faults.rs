@@ -150,6 +150,16 @@ async fn overtaken(
     fault: Fault,
     between: std::ops::Range<u64>,
 ) -> Result<Appended, DocumentError> {
+    overtaken_and(None, envelope, fault, between).await
+}
+
+/// The same. What the first writer then reads has this fault.
+async fn overtaken_and(
+    unread: Option<Fault>,
+    envelope: &Envelope,
+    fault: Fault,
+    between: std::ops::Range<u64>,
+) -> Result<Appended, DocumentError> {
     let stack = Stack::start().await;
     let first = log(stack.store());
     let tip = written(append(&first, None, 0..1).await);
@@ -181,11 +191,22 @@ async fn overtaken(
             let tip = second.tip(&stream, Consistency::Strong, envelope).await.expect("an answer");
             written(append(&second, tip.as_ref().or(known.as_ref()), n..n + 1).await);
         }
+        unread.into_iter().for_each(|fault| stack.wire.inject("Query", 0, fault));
         barrier.wait().await;
     };
     let (outcome, ()) = tokio::join!(append_first, overtake);
     assert!(stack.wire.is_spent());
     outcome
+}
+
+#[tokio::test]
+async fn where_the_stream_can_not_be_read_again_the_outcome_of_a_lost_write_stays_open() {
+    let unread = Some(Fault::error("AccessDeniedException"));
+    let outcome = overtaken_and(unread, &command("c-1"), Fault::LostAfter, 2..3).await;
+    assert!(
+        matches!(outcome, Err(DocumentError::Store(StoreError::OutcomeUnknown { .. }))),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]

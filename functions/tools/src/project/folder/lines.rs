@@ -4,8 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, ensure};
-use projects::ProjectId;
+use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 
 use super::super::line::{self, Line, Place};
@@ -62,11 +61,9 @@ impl Reading<'_> {
                 continue;
             }
             let last = begun.last().or(end.last.as_ref());
-            let line = whole::<Line>(&text).filter(|line| line.follows(last));
-            let line = match line {
-                Some(line) => self.is_of(&line.project)?.then_some(line),
-                None => None,
-            };
+            let line = whole::<Line>(&text);
+            line.iter().try_for_each(|line| self.check_project(EVENTS, &line.project))?;
+            let line = line.filter(|line| line.follows(last));
             let Some(line) = line else {
                 if file.fill_buf().with_context(reading)?.is_empty() {
                     break;
@@ -116,24 +113,9 @@ impl Reading<'_> {
     }
 
     fn snapshot_of(&self, text: &[u8]) -> Result<Option<Snapshot>> {
-        let Some(snapshot) = whole::<Snapshot>(text) else { return Ok(None) };
-        Ok(self.is_of(&snapshot.project)?.then_some(snapshot))
-    }
-
-    /// Whether what was read is of this project.
-    ///
-    /// # Errors
-    /// It is of another one that has the same folder here: their names differ in nothing but case.
-    fn is_of(&self, project: &ProjectId) -> Result<bool> {
-        let ours = &self.folder.project;
-        let share = project != ours && project.to_string().eq_ignore_ascii_case(&ours.to_string());
-        ensure!(
-            !share,
-            "{} is of the project {project} and not of {ours}: this disk takes names that differ in case for one, so \
-             keep one of the two projects below another folder",
-            self.path(EVENTS).display()
-        );
-        Ok(project == ours)
+        let snapshot = whole::<Snapshot>(text);
+        snapshot.iter().try_for_each(|it| self.check_project(EVENTS, &it.project))?;
+        Ok(snapshot)
     }
 
     fn open(&self) -> Result<Option<BufReader<File>>> {
@@ -152,6 +134,7 @@ impl Reading<'_> {
         for text in file.split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
             if let Some(line) = parse::<Line>(&text) {
+                self.check_project(EVENTS, &line.project)?;
                 return Ok(line.rest.is_some());
             }
         }
@@ -282,25 +265,26 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_there_twice_or_of_another_project_is_damage() {
+    fn a_line_that_is_there_twice_is_damage() {
         let root = tempfile::tempdir().unwrap();
         let folder = shop(&root);
         folder.write().unwrap().replace(EVENTS, &text([1, 1, 2])).unwrap();
         assert!(read(&folder).unwrap_err().to_string().starts_with("line 2 of "));
-        let other = Folder::at(root.path(), &"other".parse().unwrap());
-        other.write().unwrap().replace(EVENTS, &text([1, 2])).unwrap();
-        assert!(read(&other).unwrap_err().to_string().starts_with("line 1 of "));
     }
 
     #[test]
-    fn a_project_whose_name_differs_in_case_alone_is_told_where_a_disk_ignores_case() {
+    fn the_file_of_another_project_is_neither_read_nor_cut() {
         let root = tempfile::tempdir().unwrap();
         // One line, which would be cut off if it were taken for a torn one.
         shop(&root).write().unwrap().replace(EVENTS, &text([1])).unwrap();
-        let project = "Shop".parse().unwrap();
-        let same = Folder { project, path: shop(&root).path };
-        let error = read(&same).unwrap_err().to_string();
-        assert!(error.contains("is of the project shop and not of Shop"), "{error}");
+        let same = Folder { project: "Shop".parse().unwrap(), path: shop(&root).path };
+        let writing = same.write().unwrap();
+        let errors = [writing.lines(|_| Ok(())).map(drop), writing.is_local().map(drop)];
+        for error in errors {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("is of the project shop and not of Shop"), "{error}");
+        }
+        drop(writing);
         assert_eq!(read(&shop(&root)).unwrap().0, [1]);
     }
 }
