@@ -206,8 +206,8 @@ impl Source<'_> {
             .set_exclusive_start_key(start)
     }
 
-    /// From where on the boundary is read, by its sort key: a slot in a partition, else a time. A partition is sorted by slot, so of another
-    /// partition than that where the page begins everything is read.
+    /// From where on the boundary is read, by its sort key. A partition is sorted by slot, so of another
+    /// partition than that where the page begins everything is read. All other boundaries are sorted by time.
     fn range(&self) -> Option<(&'static str, u64)> {
         match (&self.read.access, &self.page.after) {
             (Access::Partition, None) => (self.read.after > 0).then_some((">", self.read.after)),

@@ -79,10 +79,10 @@ impl Checkpoint {
         self.0.checked_add(1).map(Self)
     }
 
-    /// The checkpoint before the entry that this one follows. There is none at the start. The last entry of a full epoch
-    /// ends where the next epoch begins, and has one before it too.
+    /// The checkpoint before the entry that this one follows. Only the start has none.
     #[must_use]
     pub fn previous(self) -> Option<Self> {
+        // The offset does not tell: it is 0 after the last entry of a full epoch too.
         (self.0 > 0).then(|| Self(self.0 - 1))
     }
 

@@ -75,8 +75,6 @@ struct Copied {
 /// The project is local, so its file is not a copy. Or the file is another project's.
 fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
-    // A copy that was compacted may have no line but this.
-    folder.snapshot()?;
     ensure!(
         !folder.is_local()?,
         "{} is a local project: `ringfence project publish` imports it into a stack",
@@ -122,8 +120,8 @@ pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u
     keep(folder, copied)
 }
 
-/// The last entry that is known to be read. Of another project, or behind another line
-/// than the last, `pull.json` says nothing.
+/// The last entry that is known to be read. Of another project, or behind another line than the last, `pull.json` says
+/// nothing.
 fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let text = folder.text(PULLED)?.unwrap_or_default();
     let last = end.place();

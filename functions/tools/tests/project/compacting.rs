@@ -125,6 +125,44 @@ async fn a_damaged_snapshot_is_an_error_that_a_reconstruction_mends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_folder_of_another_project_is_neither_read_nor_written() {
+    let world = World::start().await;
+    let primary = world.single();
+    works(&primary, "AUTH");
+    primary.pulls();
+    let good = primary.text("events.jsonl");
+    primary.runs(&["compact", "--keep", "0d"]).ends(0);
+    let compacted = primary.text("events.jsonl");
+    let created = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
+    primary.does_offline("create-feature", &created).ends(0);
+    // As on a disk that takes `shop` and `Shop` for one name.
+    let shop = primary.path("");
+    let other = shop.with_file_name("Shop");
+    fs::rename(&shop, &other).unwrap();
+    let refuses = |file: &str, commands: &[&[&str]]| {
+        for command in commands {
+            let ran = primary.runs(&[&["--project", "Shop"], *command].concat());
+            ran.ends(2);
+            let told = format!(".ringfence/Shop/{file} is of the project shop and not of Shop");
+            assert!(ran.stderr.contains(&told), "{command:?}: {}", ran.stderr);
+        }
+    };
+    let reads: [&[&str]; 3] = [&["status"], &["log"], &["compact", "--keep", "0d"]];
+    refuses("events.jsonl", &reads);
+    refuses("events.jsonl", &[&["pull"], &["reconstruct"]]);
+    assert_eq!(fs::read_to_string(other.join("events.jsonl")).unwrap(), compacted);
+    refuses("outbox.jsonl", &[&["push"]]);
+    fs::remove_file(other.join("outbox.jsonl")).unwrap();
+    fs::remove_file(other.join("events.jsonl")).unwrap();
+    // What a pull of the one has read says nothing about the other.
+    let pulled = primary.runs(&["--project", "Shop", "pull"]);
+    assert_eq!(pulled.stdout, "0 events added to Shop\n", "{}", pulled.stderr);
+    fs::rename(&other, &shop).unwrap();
+    primary.pulls();
+    assert_eq!(primary.text("events.jsonl"), good);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_a_copy_is_compacted_and_only_by_days() {
     let world = World::start().await;
     let primary = world.agent("primary");

@@ -133,6 +133,11 @@ impl Reading<'_> {
         let Some(file) = self.open()? else { return Ok(false) };
         for text in file.split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
+            // Only a copy is compacted.
+            if let Some(snapshot) = parse::<Snapshot>(&text) {
+                self.check_project(EVENTS, &snapshot.project)?;
+                return Ok(false);
+            }
             if let Some(line) = parse::<Line>(&text) {
                 self.check_project(EVENTS, &line.project)?;
                 return Ok(line.rest.is_some());
