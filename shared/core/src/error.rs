@@ -60,6 +60,8 @@ pub enum LimitKind {
     Append,
     /// The condition on one boundary.
     Condition,
+    /// A snapshot of a slice's state.
+    Snapshot,
     /// The versions of one stream.
     Version,
     /// The item that holds a stream's latest events and unfolds.

@@ -135,7 +135,9 @@ pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
 pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError};
 pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
-pub use limits::{ACTIONS_MAX, EVENT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX};
+pub use limits::{
+    ACTIONS_MAX, EVENT_BYTES_MAX, SNAPSHOT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX,
+};
 pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};

@@ -20,6 +20,8 @@ pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
 /// event fits a page of the feed.
 pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
+/// The text of a snapshot, in bytes. An item may have 400 KB, its key among them.
+pub const SNAPSHOT_BYTES_MAX: usize = 390 * 1_024;
 /// A partition key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 2_048;
 
@@ -61,6 +63,17 @@ const TRANSACTION: &str = "the command's transaction";
 pub fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
     let advice = "keep large payloads elsewhere and refer to them";
     LimitExceeded::check(LimitKind::Event, event_type, "bytes", bytes, EVENT_BYTES_MAX, advice)
+}
+
+/// The text of a snapshot.
+///
+/// # Errors
+/// It is longer than the limit.
+pub fn snapshot(text: &str) -> Result<(), LimitExceeded> {
+    let advice = "keep less in the state, or send fewer commands with a key about one thing: each takes eleven bytes \
+                  for fifteen days";
+    let (subject, limit) = ("the snapshot", SNAPSHOT_BYTES_MAX);
+    LimitExceeded::check(LimitKind::Snapshot, subject, "bytes", text.len(), limit, advice)
 }
 
 /// The partition key of an item that is not an event: its id.
@@ -140,6 +153,10 @@ mod tests {
         assert_eq!(
             (kind(event("E", 358_400)), kind(event("E", 358_401))),
             (Ok(()), Err(LimitKind::Event))
+        );
+        assert_eq!(
+            (kind(snapshot(&id(399_360))), kind(snapshot(&id(399_361)))),
+            (Ok(()), Err(LimitKind::Snapshot))
         );
         assert_eq!(
             (kind(key("k", &id(2_048))), kind(key("k", &id(2_049)))),

@@ -151,7 +151,7 @@ pub trait EventLog: Send + Sync {
     }
 
     /// Keeps a snapshot in place of the one before. The caller does not wait for it and does not hear if it
-    /// fails.
+    /// fails, as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
     fn keep_snapshot(&self, _id: String, _snapshot: String) {}
 
     /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.

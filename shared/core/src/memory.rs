@@ -267,7 +267,9 @@ impl EventLog for MemoryLog {
     }
 
     fn keep_snapshot(&self, id: String, snapshot: String) {
-        self.state().snapshots.insert(id, snapshot);
+        if limits::snapshot(&snapshot).is_ok() {
+            self.state().snapshots.insert(id, snapshot);
+        }
     }
 
     fn pause<'a>(&'a self, _attempt: u32, _envelope: &'a Envelope) -> BoxFuture<'a, bool> {

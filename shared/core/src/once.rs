@@ -4,7 +4,7 @@
 //! whoever decides the command again either sees them, or is refused for the slots that they took. All other
 //! commands leave an item.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,11 @@ pub fn events_are_record<S: DcbSlice>(catalog: &Catalog) -> bool {
 
 /// The keys of a slice's commands whose events were read. A key is remembered for as long as a repeat has to be
 /// recognized.
+///
+/// A snapshot has them too, so they are kept short: half of each key's hash, under the day of its event. Two keys can
+/// have the same. Then everything is read.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Keys(VecDeque<(u64, u64)>);
+pub(crate) struct Keys(BTreeMap<u64, Vec<u32>>);
 
 impl Keys {
     /// Remembers the key of an event of this slice.
@@ -46,23 +49,78 @@ impl Keys {
         if event.metadata.text(of) == Some(slice)
             && let Some(key) = event.metadata.text(key)
         {
-            let key = hash(key.bytes());
+            let of_day = self.0.entry(event.at / DAY_MS).or_default();
             // The events of one command come one after the other.
-            self.0.pop_back_if(|(_, last)| *last == key);
-            self.0.push_back((event.at, key));
+            of_day.pop_if(|last| *last == short(key));
+            of_day.push(short(key));
         }
     }
 
-    /// Whether an event of the key may have been read. Two keys can have the same hash.
+    /// Whether an event of the key may have been read.
     pub(crate) fn may_have(&self, key: &str) -> bool {
-        let key = hash(key.bytes());
-        self.0.iter().any(|(_, known)| *known == key)
+        self.0.values().flatten().any(|known| *known == short(key))
     }
 
-    /// Forgets the keys of events that are older than a repeat can be.
+    /// Forgets the days whose events are older than a repeat can be.
     pub(crate) fn forget(&mut self, now_ms: u64) {
-        let is_old =
-            |(at, _): &mut (u64, u64)| at.saturating_add(KEY_KEPT_SECONDS * 1_000) < now_ms;
-        while self.0.pop_front_if(is_old).is_some() {}
+        let oldest = now_ms.saturating_sub(KEY_KEPT_SECONDS * 1_000) / DAY_MS;
+        self.0.retain(|day, _| *day >= oldest);
+    }
+}
+
+const DAY_MS: u64 = 24 * 3_600 * 1_000;
+
+fn short(key: &str) -> u32 {
+    let [a, b, c, d, ..] = hash(key.bytes()).to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{BoundaryId, Metadata};
+
+    fn noted<'a>(events: impl IntoIterator<Item = (u64, &'a str)>) -> Keys {
+        let mut keys = Keys::default();
+        for (at, key) in events {
+            let [marked, of, _] = CommandRecord::MARKS;
+            let mut metadata = Metadata::default();
+            metadata.insert(marked, key).expect("not a key of the log");
+            metadata.insert(of, "rename").expect("not a key of the log");
+            let event = SequencedEvent {
+                partition: BoundaryId::stored("p"),
+                slot: at,
+                at,
+                rest: 0,
+                event_type: "Renamed".to_owned(),
+                context: "shop".to_owned(),
+                tags: Vec::new(),
+                data: Value::Null,
+                metadata,
+            };
+            keys.note("rename", &event);
+        }
+        keys
+    }
+
+    #[test]
+    fn a_key_is_kept_once_for_the_events_of_a_command() {
+        let next_day = [(DAY_MS - 1, "a"), (DAY_MS, "a")];
+        let keys = noted([(1, "a"), (2, "a"), (3, "b"), (4, "a")].into_iter().chain(next_day));
+        let [a, b] = ["a", "b"].map(short);
+        assert_eq!(keys.0, BTreeMap::from([(0, vec![a, b, a]), (1, vec![a])]));
+        assert!(keys.may_have("a") && keys.may_have("b") && !keys.may_have("c"));
+    }
+
+    #[test]
+    fn a_key_takes_eleven_bytes_of_a_snapshot() {
+        let names: Vec<String> = (0..30_000).map(|key| format!("key {key}")).collect();
+        let keys = noted(names.iter().map(|key| (1, &**key)));
+        let text = serde_json::to_string(&keys).expect("it has a JSON");
+        assert!(text.len() < 11 * names.len(), "{}", text.len());
+        let read: Keys = serde_json::from_str(&text).expect("it is one");
+        assert!(names.iter().all(|key| read.may_have(key)) && !read.may_have("key"));
     }
 }

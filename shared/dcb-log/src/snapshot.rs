@@ -1,7 +1,7 @@
 //! Snapshot items: states that slices keep (rule 13).
 
 use aws_sdk_dynamodb::types::Put;
-use ringfence::{Envelope, LogError};
+use ringfence::{Envelope, LogError, limits};
 use ringfence_dynamo::Item;
 
 use crate::item::{key, number, text};
@@ -11,6 +11,7 @@ use crate::record::EXPIRES_AT;
 /// How long a snapshot is kept that no newer one replaces. Then the next command reads all events once more.
 const KEPT_SECONDS: u64 = 90 * 24 * 3_600;
 const SNAPSHOT: &str = "snapshot";
+const NOT_KEPT: &str = "a snapshot is not kept; the next reader reads more events";
 
 /// The text of the snapshot item with this id.
 pub(crate) async fn read(
@@ -26,6 +27,10 @@ pub(crate) async fn read(
 /// Sends the item once, beside what its caller does next. Of two handlers the later one's stays, which need not
 /// be the newer one.
 pub(crate) fn keep(log: &DcbLog, id: String, snapshot: String) {
+    if let Err(failure) = limits::snapshot(&snapshot) {
+        tracing::warn!(%failure, id, "{NOT_KEPT}");
+        return;
+    }
     let mut item: Item = key(id, 0);
     let expires = log.clock.now_ms() / 1_000 + KEPT_SECONDS;
     item.extend([(SNAPSHOT.to_owned(), text(snapshot)), (EXPIRES_AT.to_owned(), number(expires))]);
@@ -33,7 +38,7 @@ pub(crate) fn keep(log: &DcbLog, id: String, snapshot: String) {
     tokio::spawn(async move {
         let put = Put::builder().table_name(table.name()).set_item(Some(item)).build();
         if let Err(failure) = table.put(put.expect("table and item are set")).await {
-            tracing::warn!(%failure, "a snapshot is not kept; the next reader reads more events");
+            tracing::warn!(%failure, "{NOT_KEPT}");
         }
     });
 }

@@ -97,7 +97,7 @@ fn a_warm_handler_knows_the_keys_of_the_events_that_it_has_read() {
 }
 
 #[test]
-fn a_warm_handler_forgets_a_key_after_fifteen_days() {
+fn a_warm_handler_forgets_a_key_fifteen_days_after_the_day_of_its_event() {
     let (log, decisions) = (Faulty::new([]), Decisions::new(10));
     let noted = |key: &str, now_ms| {
         let context = CommandContext { now_ms, ..CommandContext::default() };
@@ -106,10 +106,10 @@ fn a_warm_handler_forgets_a_key_after_fifteen_days() {
         let (note, catalog) = (Note { room_id: id("r1") }, catalog().unwrap());
         block_on(handle(&log, &catalog, &decisions, &note, &envelope)).unwrap().repeated
     };
-    let last_ms = 1_000 + KEY_KEPT_SECONDS * 1_000;
-    let ends = [("k1", 1_000), ("k2", last_ms), ("k1", last_ms), ("k3", last_ms + 1)];
+    let end_ms = (24 * 3_600 + KEY_KEPT_SECONDS) * 1_000;
+    let ends = [("k1", 1_000), ("k2", end_ms - 1), ("k1", end_ms - 1), ("k3", end_ms)];
     assert_eq!(ends.map(|(key, now_ms)| noted(key, now_ms)), [false, false, true, false]);
-    assert!(!noted("k1", last_ms + 1));
+    assert!(!noted("k1", end_ms));
 }
 
 /// Cleans two rooms at once.

@@ -6,7 +6,8 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
-    DcbContext, Decisions, Envelope, Handled, Query, QueryItem, Tag, handle, prelude::*,
+    DcbContext, Decisions, Envelope, EventLog, Handled, MemoryLog, Query, QueryItem,
+    SNAPSHOT_BYTES_MAX, Tag, handle, prelude::*,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
@@ -267,6 +268,26 @@ async fn a_snapshot_that_is_not_kept_is_missed_by_nobody() {
     let read = operations(&stack);
     assert!(read.starts_with("GetItem Query Query TransactGetItems"), "{read}");
     kept(&stack).await;
+}
+
+#[tokio::test]
+async fn the_longest_snapshot_is_kept_and_a_longer_one_is_not() {
+    let stack = Stack::start(Shop::catalog()).await;
+    let (log, memory) = (stack.log(), MemoryLog::new(Shop::catalog().expect("it is valid")));
+    let logs: [&dyn EventLog; 2] = [&log, &memory];
+    stack.wire.inject("PutItem", 1, Fault::error("ValidationException"));
+    for log in logs {
+        for bytes in [SNAPSHOT_BYTES_MAX + 1, SNAPSHOT_BYTES_MAX] {
+            log.keep_snapshot("snapshot#tell#0".to_owned(), "x".repeat(bytes));
+        }
+    }
+    kept(&stack).await;
+    for log in logs {
+        let envelope = crate::stack::envelope();
+        let kept = log.snapshot("snapshot#tell#0", &envelope).await.expect("it is read");
+        assert_eq!(kept.map(|text| text.len()), Some(SNAPSHOT_BYTES_MAX));
+    }
+    assert!(!stack.wire.is_spent(), "the longer one was sent");
 }
 
 #[tokio::test]
