@@ -70,7 +70,8 @@ struct Program {
 }
 
 impl Functions {
-    /// Starts the runtime API and two processes of each function; more come as invocations overlap.
+    /// Starts the runtime API and two processes of each function; more come as invocations overlap. `programs` has
+    /// the file of each function's binary, by its name.
     ///
     /// # Errors
     /// `cargo lambda watch` does not start or a log file can't be made.
@@ -78,6 +79,7 @@ impl Functions {
         root: &Path,
         cargo_lambda: &Path,
         definitions: &[Function],
+        programs: &BTreeMap<String, PathBuf>,
         common: &BTreeMap<String, String>,
         logs: &Path,
     ) -> Result<Self> {
@@ -89,8 +91,9 @@ impl Functions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
             File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+            let built = programs.get(name).with_context(|| format!("cargo built no {name}"))?;
             let program = Program {
-                binary: keep(&root.join("target/debug").join(name), kept.path().join(name))?,
+                binary: keep(built, kept.path().join(name))?,
                 environment: environment(definition, common, &runtime),
                 log,
             };

@@ -83,7 +83,9 @@ impl Stack {
         let services = format!("http://{}", services_listener.local_addr()?);
         let model = options.template.model(&services)?;
         let cargo_lambda = tools::cargo_lambda(&options.root).await?;
-        tools::build(&options.root, model.functions.iter().map(|f| f.binary.as_str())).await?;
+        let definitions = &model.functions;
+        let binaries = definitions.iter().map(|function| function.binary.as_str());
+        let programs = tools::build(&options.root, binaries).await?;
 
         let dynamo = Embedded::start().await?;
         for table in &model.tables {
@@ -91,8 +93,9 @@ impl Stack {
         }
         let common = common_environment(dynamo.endpoint(), &services);
         let logs = folder.join(environment::LOGS);
+        let root = &options.root;
         let functions =
-            Functions::start(&options.root, &cargo_lambda, &model.functions, &common, &logs);
+            Functions::start(root, &cargo_lambda, definitions, &programs, &common, &logs);
         let functions = Arc::new(functions.await?);
 
         let queues = Queues::new(model.queues.iter().cloned());

@@ -1,32 +1,56 @@
 //! The tools of the stack: the build of the functions' binaries, and cargo-lambda.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     process::Stdio,
 };
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 use tokio::process::Command;
 
 /// The version of cargo-lambda that the stack is written for.
 pub const CARGO_LAMBDA_VERSION: &str = "1.9.2";
 
-/// Builds the binaries, all in one call of cargo, which shows its progress.
+/// Builds the binaries, all in one call of cargo, which shows its progress. Each binary's file, by its name.
 ///
 /// # Errors
 /// Cargo can't be run or the build fails.
-pub async fn build(root: &Path, binaries: impl Iterator<Item = &str>) -> Result<()> {
+pub async fn build(
+    root: &Path,
+    binaries: impl Iterator<Item = &str>,
+) -> Result<BTreeMap<String, PathBuf>> {
     let mut cargo = Command::new("cargo");
-    cargo.arg("build").current_dir(root).stdin(Stdio::null()).kill_on_drop(true);
+    // Cargo says where they are: a person may have set another target folder, or another target.
+    cargo.args(["build", "--message-format", "json-render-diagnostics"]);
+    cargo.current_dir(root).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     for binary in binaries {
         cargo.args(["--bin", binary]);
     }
-    let status = cargo.status().await.context("cannot run cargo")?;
-    if !status.success() {
+    let output = cargo.output().await.context("cannot run cargo")?;
+    if !output.status.success() {
         bail!("the programs do not build");
     }
-    Ok(())
+    let messages = output.stdout.split(|byte| *byte == b'\n').map(serde_json::from_slice);
+    let built = messages.filter_map(|message: Result<Artifact, _>| {
+        let Artifact { target: Target { name }, executable } = message.ok()?;
+        Some((name, executable))
+    });
+    Ok(built.collect())
+}
+
+/// What cargo says of a program that is built. Its other messages have no `executable`.
+#[derive(Deserialize)]
+struct Artifact {
+    target: Target,
+    executable: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
 }
 
 /// The path of cargo-lambda at its pinned version: the installed one, or else the project's own, which pip

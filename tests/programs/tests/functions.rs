@@ -17,11 +17,9 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     let root = folder.path();
     let manifest = "[package]\nname = \"echo\"\nedition = \"2024\"\n[workspace]\n";
     fs::create_dir_all(root.join("src")).expect("a folder");
-    fs::create_dir_all(root.join("target/debug")).expect("a folder");
     fs::write(root.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(root.join("src/main.rs"), "fn main() {}").expect("a source");
-    let echo = env!("CARGO_BIN_EXE_echo");
-    std::os::unix::fs::symlink(echo, root.join("target/debug/echo")).expect("a link");
+    let programs = BTreeMap::from([("echo".to_owned(), env!("CARGO_BIN_EXE_echo").into())]);
 
     let definition = Function {
         id: "Echo".to_owned(),
@@ -36,9 +34,9 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
     let common = BTreeMap::from([("AWS_ACCESS_KEY_ID".to_owned(), "local".to_owned())]);
     let cargo_lambda = tools::cargo_lambda(&workspace_root()).await.expect("cargo-lambda");
     let logs = root.join("logs");
-    let functions = Functions::start(root, &cargo_lambda, &[definition], &common, &logs)
-        .await
-        .expect("functions");
+    let definitions = [definition];
+    let functions = Functions::start(root, &cargo_lambda, &definitions, &programs, &common, &logs);
+    let functions = functions.await.expect("functions");
     (folder, functions)
 }
 

@@ -23,7 +23,7 @@ impl Agent {
     /// Builds the program.
     pub(super) async fn new(stack: &Stack, name: &'static str) -> Result<Self> {
         let root = workspace_root();
-        tools::build(&root, ["ringfence"].into_iter()).await?;
+        let mut built = tools::build(&root, ["ringfence"].into_iter()).await?;
         let index = stack.tables().iter().find(|table| table.name.ends_with("IndexTable"));
         let local = || "local".to_owned();
         let variables = vec![
@@ -36,7 +36,7 @@ impl Agent {
             ("RINGFENCE_AGENT", name.to_owned()),
             ("RINGFENCE_PROJECT", "shop".to_owned()),
         ];
-        let program = root.join("target/debug/ringfence");
+        let program = built.remove("ringfence").context("cargo built no ringfence")?;
         Ok(Self { program, name, folder: tempfile::tempdir()?, variables })
     }
 
