@@ -159,7 +159,7 @@ impl<C: AggregateContext> Aggregate<C> {
     /// Events that follow on the aggregate as it was read, as one push of a group.
     ///
     /// # Errors
-    /// [`AggregateError::Invalid`] for an event that serde does not tag adjacently.
+    /// As [`Draft::encode`].
     pub fn push<D: Into<Draft<C::Event>>>(
         &self,
         events: impl IntoIterator<Item = D>,
@@ -187,11 +187,12 @@ impl<E> From<E> for Draft<E> {
     }
 }
 
-impl<E: Serialize> Draft<E> {
-    /// The event as a log takes it.
+impl<E: Serialize + DeserializeOwned> Draft<E> {
+    /// The event as a log takes it. Its JSON is read back first: JSON can't hold every value (NaN becomes null), and a
+    /// log keeps its events for ever.
     ///
     /// # Errors
-    /// [`AggregateError::Invalid`] for an event that serde does not tag adjacently.
+    /// [`AggregateError::Invalid`] for an event that serde does not tag adjacently, or that can't be read back.
     pub fn encode(self) -> Result<NewEvent, AggregateError> {
         let invalid = |why: String| {
             AggregateError::Invalid(format!(
@@ -199,6 +200,9 @@ impl<E: Serialize> Draft<E> {
             ))
         };
         let json = serde_json::to_value(&self.event).map_err(|error| invalid(error.to_string()))?;
+        E::deserialize(&json).map_err(|error| {
+            AggregateError::Invalid(format!("an event can't be read back from its JSON: {error}"))
+        })?;
         let Value::Object(mut fields) = json else {
             return Err(invalid("it has no type".to_owned()));
         };
@@ -290,6 +294,22 @@ mod tests {
                 Switched::On => since.or_else(|| Some(event.timestamp.clone())),
                 Switched::Off => None,
             }
+        }
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(tag = "type", content = "payload")]
+    enum Measured {
+        Metres(f64),
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_read_back_is_refused() {
+        assert!(Draft::from(Measured::Metres(0.01 + 0.2)).encode().is_ok());
+        for number in [f64::NAN, f64::INFINITY] {
+            let refused = Draft::from(Measured::Metres(number)).encode();
+            let Err(AggregateError::Invalid(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.contains("can't be read back"), "{why}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Looks for faults that this crate never causes, but other writers may: gaps, events that go back in
-//! time, first events that the index does not list or lists wrongly.
+//! Looks for faults: gaps, first events that the index does not list or lists wrongly, items that are not events, and
+//! events that go back in time. The last are also there if writers' clocks differ; the others this crate never causes.
 
 use std::collections::HashSet;
 

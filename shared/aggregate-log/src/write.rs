@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ringfence::{CommandRecord, Metadata};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::once::{Reader, marks};
@@ -110,7 +110,7 @@ pub(crate) fn by_aggregate<E>(
 /// # Errors
 /// [`AggregateError::Invalid`] for events of other aggregates alone, for an event of an aggregate that
 /// was not read, and for an event that serde does not tag adjacently.
-pub(crate) fn group<E: Serialize>(
+pub(crate) fn group<E: Serialize + DeserializeOwned>(
     writes: Vec<impl Into<To<E>>>,
     own: &AggregateKey,
     versions: &BTreeMap<AggregateKey, Version>,

@@ -112,8 +112,8 @@ pub struct SequencedEvent {
     /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
     /// log count from 1, the document log from 0.
     pub slot: u64,
-    /// When it was recorded, in milliseconds since 1970: later than everything that its writer had seen.
-    /// 0 where another writer's time can't be read.
+    /// When it was recorded, in milliseconds since 1970. In the DCB log it is later than everything that its writer
+    /// had seen; in the other two it is the time of the writer's clock. 0 where another writer's time can't be read.
     pub at: u64,
     /// How many events of the same append follow in the partition; 0 in a log of single streams.
     pub rest: u64,

@@ -134,7 +134,9 @@ impl<S: Store> DocumentLog<S> {
         envelope: &Envelope,
     ) -> Vec<StoredEvent> {
         let time = rfc3339(self.clock.now_ms());
-        let text = |key: &str| envelope.metadata.text(key).map(str::to_owned);
+        // An empty id is not stored.
+        let text = |key: &str| envelope.metadata.text(key).filter(|id| !id.is_empty());
+        let id = |key: &str| text(key).map(str::to_owned);
         let meta = envelope
             .metadata
             .iter()
@@ -149,8 +151,8 @@ impl<S: Store> DocumentLog<S> {
             time: time.clone(),
             data: self.body(data.as_ref()),
             meta: meta.clone(),
-            correlation_id: text(CORRELATION),
-            causation_id: text(CAUSATION),
+            correlation_id: id(CORRELATION),
+            causation_id: id(CAUSATION),
         };
         events.into_iter().map(stored).collect()
     }

@@ -206,6 +206,15 @@ mod tests {
     }
 
     #[test]
+    fn a_number_comes_out_as_it_went_in() {
+        for number in [0.01 + 0.2, 0.1, f64::MAX, f64::MIN_POSITIVE, 1e22 + 1e6] {
+            let value = json!({ "amount": number });
+            let read = Body::of_json(&value, Encoding::Raw).json().expect("it is JSON");
+            assert_eq!(read, Some(value));
+        }
+    }
+
+    #[test]
     fn a_body_does_not_unpack_without_bound() {
         let zeros = vec![b'0'; DECOMPRESSED_BYTES_MAX + 1];
         for encoding in [Encoding::Deflate, Encoding::Brotli] {

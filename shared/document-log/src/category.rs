@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
 
 use crate::cache::{Cache, Loaded};
-use crate::codec::{encode, types};
+use crate::codec::{encode_readable, types};
 use crate::once::Search;
 use crate::{
     Access, Append, Appended, Batch, Conflict, DocumentContext, DocumentError, DocumentLog,
@@ -237,7 +237,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         let state = events.iter().cloned().fold(loaded.state.clone(), D::evolve);
         let (written, unfolds) = self.access.written(events.clone(), &state);
         let encoded = |all: &[D::Event]| {
-            let all = all.iter().map(encode).collect::<Result<Vec<_>, _>>();
+            let all = all.iter().map(encode_readable).collect::<Result<Vec<_>, _>>();
             let stream = stream.clone();
             all.map_err(|source| DocumentError::Unencodable { stream, source })
         };

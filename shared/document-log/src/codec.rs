@@ -18,6 +18,18 @@ pub(crate) fn encode(event: &impl Serialize) -> Result<(String, Option<Value>), 
     }
 }
 
+/// The same as [`encode`], of an event that can be read back. JSON can't hold every value: NaN becomes null. And a
+/// reader refuses what nests too deep.
+pub(crate) fn encode_readable<E: Serialize + DeserializeOwned>(
+    event: &E,
+) -> Result<(String, Option<Value>), Error> {
+    let (event_type, data) = encode(event)?;
+    let text = data.as_ref().map(Value::to_string);
+    let read = text.as_deref().map(serde_json::from_str).transpose()?;
+    decode::<E>(&event_type, read)?;
+    Ok((event_type, data))
+}
+
 /// The event of a type that the enum knows.
 pub(crate) fn decode<E: DeserializeOwned>(
     event_type: &str,
@@ -115,6 +127,33 @@ mod tests {
         assert!(error.to_string().contains("itemId"), "{error}");
         let error = encode(&vec![1]).expect_err("no enum");
         assert!(error.to_string().contains("variants of an enum"), "{error}");
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Measured {
+        Metres(f64),
+        Nested(Nested),
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Nested(Option<Box<Nested>>, ());
+
+    #[test]
+    fn what_no_reader_could_read_is_not_encoded() {
+        let whole = 0.01 + 0.2;
+        let (event_type, data) = encode_readable(&Measured::Metres(whole)).expect("a number");
+        assert_eq!(decode::<Measured>(&event_type, data).expect("read"), Measured::Metres(whole));
+        for number in [f64::NAN, f64::INFINITY, 1.7e308 + 1.7e308] {
+            let error = encode_readable(&Measured::Metres(number)).expect_err("JSON has none");
+            assert!(error.to_string().contains("null"), "{error}");
+        }
+        let nested = |levels: u32| {
+            let level = |inner, _| Nested(Some(Box::new(inner)), ());
+            Measured::Nested((0..levels).fold(Nested(None, ()), level))
+        };
+        encode_readable(&nested(100)).expect("it can be read");
+        let error = encode_readable(&nested(200)).expect_err("no reader goes as deep");
+        assert!(error.to_string().contains("recursion limit"), "{error}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
-    /// An event has no JSON form, or is not a variant of an enum.
+    /// An event or unfold has no JSON form that can be read back, or is not a variant of an enum; nothing is written.
     #[error("an event of {stream} can't be encoded")]
     Unencodable {
         /// The stream.

@@ -30,7 +30,8 @@ impl<S: Store> DocumentLog<S> {
     /// leaves no gap. If no calf is left, it then deletes those in the Tip. Unfolds stay.
     ///
     /// # Errors
-    /// A request failed; what was deleted stays deleted, and the prune can be run again.
+    /// [`DocumentError::NoTip`], and nothing is deleted; or a request failed. What was deleted then stays deleted, and
+    /// the prune can be run again.
     pub async fn prune(
         &self,
         stream: &StreamName,
@@ -39,6 +40,15 @@ impl<S: Store> DocumentLog<S> {
     ) -> Result<Pruned, DocumentError> {
         let mut attempts = self.retry(envelope).start();
         let mut began = None;
+        let no_tip = || DocumentError::NoTip { stream: stream.clone() };
+        if self.tip(stream, Consistency::Strong, envelope).await?.is_none() {
+            // The calves are what the stream can be repaired from.
+            match self.prune_calves(stream, 0, envelope, &mut began).await? {
+                Left::Nothing => return Ok(Pruned::default()),
+                Left::Calf(_) => return Err(no_tip()),
+                Left::Tip(_) => {}
+            }
+        }
         loop {
             let calves = self.prune_calves(stream, before, envelope, &mut began).await?;
             let ended = |first: u64, deferred: u64| {
@@ -48,7 +58,7 @@ impl<S: Store> DocumentLog<S> {
             let seen = match calves {
                 Left::Calf(first) => return ended(first, before.saturating_sub(first)),
                 Left::Tip(base) => base,
-                Left::Nothing => return ended(0, 0),
+                Left::Nothing => return Err(no_tip()),
             };
             // A calving in between may have made a calf that this round has not seen.
             let tip = self.tip(stream, Consistency::Strong, envelope).await?;

@@ -148,11 +148,9 @@ impl GaveUp {
     pub fn during(self, operation: &'static str) -> StoreError {
         let Self { failure, attempts, .. } = self;
         match failure {
+            failure if failure.is_contention() => StoreError::Contention { attempts, over: None },
             Failure::Throttled { .. } => StoreError::Throttled { attempts },
-            Failure::Contended { .. } => StoreError::Contention { attempts, over: None },
-            Failure::Cancelled(_) if failure.is_transient() => {
-                StoreError::Contention { attempts, over: None }
-            }
+            Failure::Cancelled(_) if failure.is_transient() => StoreError::Throttled { attempts },
             Failure::Unknown { .. } => {
                 StoreError::Unavailable { operation, attempts, source: failure.into() }
             }

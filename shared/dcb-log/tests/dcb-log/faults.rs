@@ -125,17 +125,25 @@ async fn fails(
 #[tokio::test]
 async fn exhaustion_says_what_is_known() {
     let conflict = Fault::cancelled(&["TransactionConflict", "None"]);
-    for (event, operation, conflict) in [
-        (renamed("x").into(), PUT, Fault::error("TransactionConflictException")),
-        (NewEvent::from(ordered("o1")), TRANSACTION, conflict),
+    let cancelled = Fault::cancelled(&["None", "ThrottlingError"]);
+    let throttling = Fault::error("ThrottlingException");
+    for (event, operation, conflict, cancelled) in [
+        (
+            renamed("x").into(),
+            PUT,
+            Fault::error("TransactionConflictException"),
+            throttling.clone(),
+        ),
+        (NewEvent::from(ordered("o1")), TRANSACTION, conflict, cancelled),
     ] {
         let many = |fault: Fault| vec![fault; SENDS];
-        let mut once_lost = many(Fault::error("ThrottlingException"));
+        let mut once_lost = many(throttling.clone());
         once_lost[3] = Fault::LostBefore;
         let fails = |faults| fails(event.clone(), operation, faults, None);
-        let (contention, throttled, unknown, once_lost) = tokio::join!(
+        let (contention, throttled, cancelled, unknown, once_lost) = tokio::join!(
             fails(many(conflict)),
-            fails(many(Fault::error("ThrottlingException"))),
+            fails(many(throttling.clone())),
+            fails(many(cancelled)),
             fails(many(Fault::error("InternalServerError"))),
             fails(once_lost),
         );
@@ -146,13 +154,15 @@ async fn exhaustion_says_what_is_known() {
             ),
             "{contention:?}"
         );
-        assert!(
-            matches!(
-                throttled,
-                (LogError::Store(StoreError::Throttled { attempts: SENDS_MAX }), SENDS)
-            ),
-            "{throttled:?}"
-        );
+        for throttled in [throttled, cancelled] {
+            assert!(
+                matches!(
+                    throttled,
+                    (LogError::Store(StoreError::Throttled { attempts: SENDS_MAX }), SENDS)
+                ),
+                "{throttled:?}"
+            );
+        }
         for unknown in [unknown, once_lost] {
             assert!(
                 matches!(

@@ -216,6 +216,11 @@ async fn an_own_event_below_the_others_is_found() {
         let outcome = overtaken(&command("c-1"), Fault::LostAfter, 2..end).await;
         assert_eq!(written(outcome.expect("it is settled")).version, 2);
     }
+    // An empty id is stored as none.
+    let mut command = command("c-1");
+    command.metadata.insert("correlationId", "").expect("not a key of the log");
+    let outcome = overtaken(&command, Fault::LostAfter, 2..3).await;
+    assert_eq!(written(outcome.expect("it is settled")).version, 2);
 }
 
 #[tokio::test]

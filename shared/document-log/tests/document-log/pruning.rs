@@ -16,6 +16,7 @@ use crate::stack::{Stack, events_max, log, name};
 on_both![
     calves_go_whole_and_the_tip_goes_by_the_event,
     a_snapshot_outlives_its_events,
+    a_stream_without_a_tip_is_not_pruned,
     a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back,
 ];
 
@@ -107,6 +108,19 @@ async fn a_lost_answer_to_a_trim_or_a_deletion_changes_nothing() {
     let pruned = log.prune(&name("a"), 3, &envelope).await.expect("pruned");
     assert_eq!(pruned, Pruned { deleted: 3, deferred: 0, first: 3 });
     assert!(stack.wire.is_spent());
+}
+
+/// Its calves are what it can be repaired from.
+async fn a_stream_without_a_tip_is_not_pruned<S: Store + Clone>(store: S) {
+    let (log, envelope) = (log(store.clone()).with_limits(events_max(2)), Envelope::default());
+    let before = written(append(&log, None, 0..2).await);
+    let tip = written(append(&log, Some(&before), 2..3).await);
+    store.delete(&name("a"), tip.key).await.expect("deleted");
+    let refused = log.prune(&name("a"), 99, &envelope).await;
+    assert!(matches!(refused, Err(DocumentError::NoTip { .. })), "{refused:?}");
+    store.delete(&name("a"), 0).await.expect("the calf is there");
+    let nothing = log.prune(&name("a"), 99, &envelope).await.expect("nothing is there");
+    assert_eq!(nothing, Pruned::default());
 }
 
 async fn a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back<S: Store + Clone>(store: S) {
