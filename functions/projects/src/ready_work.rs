@@ -5,13 +5,14 @@
 //! project-features, a hundred at a time, so a project with a thousand features of two kilobytes costs 250 read units.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Problem, VariableNames, Variables, chain, http};
+use ringfence_lambda::{Problem, VariableNames, Variables, chain, http, time_left};
 use ringfence_stack::Function;
-use ringfence_views::query_views::{Answered, failed, found};
+use ringfence_views::query_views::{Answered, failed, found, within};
 use ringfence_views::{
     Content, Definition, LIST_DEFAULT, LIST_MAX, ListPage, Shown, View, ViewError, ViewReader,
 };
@@ -20,6 +21,11 @@ use serde_json::{Value, json};
 use crate::views::project_features::{FeatureRow, ProjectFeatures};
 use crate::views::project_status::{ProjectStatus, StatusRow};
 use crate::{Features, ProjectId, ready};
+
+/// The time before the deadline that is left for the answer.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
+/// The time for a read if the runtime sets no deadline or one in the past.
+const TIME_DEFAULT: Duration = Duration::from_secs(10);
 
 /// The function.
 pub struct ReadyWork;
@@ -53,7 +59,8 @@ async fn serve() -> Result<(), Error> {
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
         let (payload, context) = event.into_parts();
         let started_ms = clock.now_ms();
-        let answered = answer(reader, &payload, &context.request_id, started_ms).await;
+        let time = time_left(&context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
+        let answered = answer(reader, &payload, &context.request_id, started_ms, time).await;
         let now_ms = clock.now_ms();
         let (function, duration_ms) =
             (&context.env_config.function_name, now_ms.saturating_sub(started_ms));
@@ -69,18 +76,20 @@ pub fn views() -> [Definition; 2] {
     [Definition::of::<ProjectFeatures>(), Definition::of::<ProjectStatus>()]
 }
 
-/// Answers an HTTP request (payload format 2.0) at this time, in milliseconds since 1970.
+/// Answers an HTTP request (payload format 2.0) at this time, in milliseconds since 1970. It reads for at most `time`.
 pub async fn answer(
     reader: &ViewReader,
     request: &Value,
     request_id: &str,
     now_ms: u64,
+    time: Duration,
 ) -> Answered {
     let mut cause = None;
     let answer = match ask(request) {
         Err(problem) => Err(problem),
         Ok((project, limit)) => {
-            read(reader, &project, limit, now_ms).await.unwrap_or_else(|error| {
+            let read = within(time, read(reader, &project, limit, now_ms)).await;
+            read.unwrap_or_else(|error| {
                 cause = Some(chain(&error));
                 Err(failed(&error, request_id))
             })

@@ -281,7 +281,7 @@ impl Batch {
             }
         }
         let write = |(id, row): (&str, Folding)| {
-            let was = stored.get(id).map(|stored| stored.as_of);
+            let was = stored.get(id).map(Stored::was);
             Write { id: id.to_owned(), was, becomes: row.end(id) }
         };
         rows.into_iter().map(write).collect()

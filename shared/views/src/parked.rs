@@ -120,7 +120,7 @@ impl Projector {
                 if let Becomes::Parked(parked) = becomes {
                     retried.left.push((id.clone(), parked));
                 } else {
-                    let write = Write { id: id.clone(), was: Some(*was), becomes };
+                    let write = Write { id: id.clone(), was: Some((*was, PARKED)), becomes };
                     let actions = vec![
                         // No projector has gone on meanwhile.
                         self.checkpoints.action(&reader, &reached, &to.into()),

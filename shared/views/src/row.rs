@@ -1,6 +1,6 @@
 //! Rows as items of the view table, which are read, written under a condition, and deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
@@ -53,6 +53,17 @@ pub(crate) struct Stored {
     pub(crate) content: Content,
 }
 
+impl Stored {
+    /// The checkpoint, and the attribute that holds the content.
+    pub(crate) fn was(&self) -> (Checkpoint, &'static str) {
+        let held = match self.content {
+            Content::Row(_) => ROW,
+            Content::Parked(_) => PARKED,
+        };
+        (self.as_of, held)
+    }
+}
+
 /// What becomes of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Becomes {
@@ -66,11 +77,11 @@ pub(crate) enum Becomes {
     AsItWas,
 }
 
-/// What becomes of a row, and the row as it was read.
+/// What becomes of a row, and the row as it was read: its checkpoint, and the attribute that held it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Write {
     pub(crate) id: String,
-    pub(crate) was: Option<Checkpoint>,
+    pub(crate) was: Option<(Checkpoint, &'static str)>,
     pub(crate) becomes: Becomes,
 }
 
@@ -129,15 +140,19 @@ impl Write {
 
     /// The action, under the condition that the row is still as it was read. The items of an earlier
     /// transaction may become visible one by one, so the checkpoint alone does not prove that the rows read
-    /// beside it belong to it.
+    /// beside it belong to it. A retry shows a parked row as of the same checkpoint, so the attribute counts as well.
     pub(crate) fn action(self, table: &str, view: &str, as_of: Checkpoint) -> TransactWriteItem {
         let key = key(view, &self.id);
-        let (condition, name) = match self.was {
-            None => ("attribute_not_exists(#name)", VIEW),
-            Some(_) => ("#name = :was", AS_OF),
+        let (condition, names) = match self.was {
+            None => ("attribute_not_exists(#view)", vec![("#view", VIEW)]),
+            Some((_, held)) => (
+                "#as_of = :was AND attribute_exists(#held)",
+                vec![("#as_of", AS_OF), ("#held", held)],
+            ),
         };
-        let names = Some([("#name".to_owned(), name.to_owned())].into());
-        let was = self.was.map(|was| [(":was".to_owned(), number(was))].into());
+        let names = names.into_iter().map(|(name, is)| (name.to_owned(), is.to_owned()));
+        let names: Option<HashMap<_, _>> = Some(names.collect());
+        let was = self.was.map(|(as_of, _)| [(":was".to_owned(), number(as_of))].into());
         let action = TransactWriteItem::builder();
         let content = match self.becomes {
             Becomes::Row(row) => Some((ROW, row)),

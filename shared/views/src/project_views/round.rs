@@ -8,8 +8,13 @@ use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
 use ringfence_lambda::chain;
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
+
+/// How long a view that is present waits while others are behind.
+const TURN: Duration = Duration::from_secs(1);
 
 /// The result of a ring for all views.
 #[derive(Debug, Default)]
@@ -33,7 +38,8 @@ struct Outcome {
 }
 
 /// Runs every view on its own, until nothing is left or the time is over. A generation that is being
-/// built is kept current beside the one that is served. If it fails, the doorbell does not ring again,
+/// built is kept current beside the one that is served. While some are behind, the others stay current: the doorbell
+/// can't ring again before all are done. If the generation that is being built fails, the doorbell does not ring again,
 /// because a repeat would not help the rebuild.
 pub async fn ring(
     projector: &Projector,
@@ -41,7 +47,8 @@ pub async fn ring(
     time: Duration,
     clock: &Clock,
 ) -> Round {
-    let all = join_all(views.iter().map(|view| run_view(projector, view, time))).await;
+    let turns = &Turns { time, behind: watch::Sender::new(views.len()) };
+    let all = join_all(views.iter().map(|view| run_view(projector, view, turns))).await;
     let end = projector.end().await;
     let now_ms = clock.now_ms();
     let mut round = Round::default();
@@ -67,17 +74,56 @@ pub async fn ring(
     round
 }
 
-async fn run_view(projector: &Projector, view: &Definition, time: Duration) -> Vec<Outcome> {
+/// The runs of one ring, which end together.
+struct Turns {
+    time: Duration,
+    /// How many are still behind.
+    behind: watch::Sender<usize>,
+}
+
+impl Turns {
+    /// Runs a generation until it is present, and again every second while others are behind.
+    async fn run(
+        &self,
+        projector: &Projector,
+        view: &Definition,
+        generation: Generation,
+        ran: &mut Ran,
+    ) -> Result<(), ViewError> {
+        let turns = async {
+            let mut ended = projector.run(view, generation, self.time, ran).await;
+            self.done();
+            let mut others = self.behind.subscribe();
+            while ended.is_ok() && ran.present {
+                let others = others.wait_for(|behind| *behind == 0);
+                if timeout(TURN, others).await.is_ok() {
+                    break;
+                }
+                ended = projector.run(view, generation, self.time, ran).await;
+            }
+            ended
+        };
+        timeout(self.time, turns).await.unwrap_or(Ok(()))
+    }
+
+    /// One run is not behind any more, or has failed.
+    fn done(&self) {
+        self.behind.send_modify(|behind| *behind -= 1);
+    }
+}
+
+async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Vec<Outcome> {
     let registered = match projector.register(view).await {
         Ok(registered) => registered,
         Err(error) => {
+            turns.done();
             let (view, ran, error) = (view.name, Ran::default(), Some(error));
             return vec![Outcome { view, generation: None, live: true, parked: None, ran, error }];
         }
     };
     let run = async |generation: Generation, live: bool| {
         let mut ran = Ran::default();
-        let mut error = projector.run(view, generation, time, &mut ran).await.err();
+        let mut error = turns.run(projector, view, generation, &mut ran).await.err();
         let mut parked = None;
         if live {
             let served = projector.serve(view, &registered, &ran).await;
@@ -89,6 +135,7 @@ async fn run_view(projector: &Projector, view: &Definition, time: Duration) -> V
     match registered.building {
         None => vec![run(registered.live, true).await],
         Some(building) => {
+            turns.behind.send_modify(|behind| *behind += 1);
             let (live, building) = join(run(registered.live, true), run(building, false)).await;
             vec![live, building]
         }

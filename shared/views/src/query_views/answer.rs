@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use ringfence::rfc3339;
+use ringfence_dynamo::{Failure, GaveUp};
 use ringfence_lambda::{Problem, chain, http};
 use serde_json::{Value, json};
+use tokio::time::{error::Elapsed, timeout};
 
 use crate::{Content, Listed, Read, Shown, ViewError, ViewReader, Wait};
 
@@ -63,7 +65,10 @@ impl Answered {
     }
 }
 
-/// Answers a question within `time`.
+/// Of the time after a wait, what the read takes that follows.
+const READ_TIME: Duration = Duration::from_millis(500);
+
+/// Answers a question. It waits for at most `time`, and then reads for at most half a second.
 pub async fn answer(
     reader: &ViewReader,
     payload: &Value,
@@ -79,7 +84,7 @@ pub async fn answer(
                 wait.most = wait.most.min(time);
             }
             view = Some(ask.view.clone());
-            match read(reader, &ask).await {
+            match within(time + READ_TIME, read(reader, &ask)).await {
                 Ok(answer) => answer,
                 Err(error) => {
                     cause = Some(chain(&error));
@@ -91,6 +96,24 @@ pub async fn answer(
     let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
     let answer = if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) };
     Answered { answer, is_http, view, outcome, cause }
+}
+
+/// The result of a read, if the table answers within `time`. Lambda would end the process.
+///
+/// # Errors
+/// Those of the read, and one that is transient after the time.
+pub async fn within<T>(
+    time: Duration,
+    read: impl Future<Output = Result<T, ViewError>>,
+) -> Result<T, ViewError> {
+    let late = |source: Elapsed| {
+        let failure = Failure::Unknown { source: source.into() };
+        ViewError::Store {
+            operation: "reading a view",
+            source: GaveUp { failure, attempts: 1, unknown: None },
+        }
+    };
+    timeout(time, read).await.unwrap_or_else(|source| Err(late(source)))
 }
 
 async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, ViewError> {

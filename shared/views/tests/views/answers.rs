@@ -1,5 +1,7 @@
 //! query-views and project-views as their callers see them.
 
+use std::time::Duration;
+
 use ringfence_dynamo::wire::{Edit, Fault};
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, View};
@@ -107,7 +109,7 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
         })
     );
     // It does not wait longer than the invocation lasts.
-    let time = std::time::Duration::from_millis(100);
+    let time = Duration::from_millis(100);
     let answered = answer(&world.reader(), &http(path(), query(5_000)), "request-1", time).await;
     let late: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
     assert_eq!(late, body);
@@ -116,6 +118,22 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     assert_eq!((status, &body["row"]["count"]), (200, &json!(2)));
     let (status, _, body) = ask(&world, json!({ "view": "notes" }), query(0)).await;
     assert_eq!((status, &body["asOf"]), (200, &json!(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_does_not_answer_in_time_is_a_503() {
+    let world = World::new(14, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.wire.inject("GetItem", 0, Fault::Delay(LONG));
+    let request = http(json!({ "view": "notes", "id": "a" }), Value::Null);
+    let (reader, seconds) = (world.reader(), Duration::from_secs);
+    let answer = answer(&reader, &request, "request-1", seconds(19));
+    let answered = tokio::time::timeout(seconds(20), answer).await.expect("in time");
+    assert_eq!(answered.answer["statusCode"], 503);
+    assert!(answered.cause.is_some_and(|cause| cause.starts_with("reading a view")));
+    let body: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
+    assert_eq!(body["type"], "urn:ringfence:problem:unavailable");
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,6 +322,26 @@ async fn a_view_that_fails_fails_the_round_but_does_not_stop_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_view_that_is_behind_does_not_stop_others() {
+    let world = World::new(13, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
+    let projector = world.projector();
+    let ring = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock);
+    let meanwhile = async {
+        tokio::time::sleep(seconds(10)).await;
+        assert!(world.wire.is_spent(), "notes waits for its rows");
+        world.publish([crate::notes::wiped("n1", &["b"])]).await;
+        tokio::time::sleep(seconds(2)).await;
+        [world.rows("others", FIRST).await.len(), world.rows("notes", FIRST).await.len()]
+    };
+    let (round, rows) = futures::future::join(ring, meanwhile).await;
+    assert_eq!((rows, round.unfinished), ([1, 0], vec![]));
+    assert_eq!(world.rows("notes", FIRST).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_own() {
     let world = World::new(7, catalog());
     world.publish([noted("n1", &["a"])]).await;
@@ -348,10 +386,10 @@ async fn a_round_without_time_says_that_it_is_behind() {
     // More than two epochs of the index.
     let notes: Vec<_> = (0..50).map(|n| format!("n{n}")).collect();
     world.publish(notes.iter().map(|note| noted(note, &["a"]))).await;
-    let late = Fault::Delay(std::time::Duration::from_secs(5));
+    let late = Fault::Delay(Duration::from_secs(5));
     world.wire.inject("TransactWriteItems", 0, late);
     let projector = world.projector();
-    let time = std::time::Duration::from_secs(2);
+    let time = Duration::from_secs(2);
     let round =
         ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock).await;
     assert_eq!(round.unfinished, ["notes: behind"]);

@@ -102,7 +102,14 @@ impl World {
             "queryStringParameters": query,
         });
         let now_ms = self.dynamo.clock.now_ms();
-        let answered = ready_work::answer(&self.reader, &request, "request-1", now_ms).await;
+        let answered = ready_work::answer(
+            &self.reader,
+            &request,
+            "request-1",
+            now_ms,
+            Duration::from_secs(10),
+        )
+        .await;
         assert_eq!((answered.outcome, &answered.cause), ("found", &None));
         serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap()
     }

@@ -123,6 +123,20 @@ fn every_reader_and_mapping_is_in_the_alarms_of_its_kind() {
     check_none(&lines);
 }
 
+/// A function that waits out an outage reports how late it is once in a delivery.
+#[test]
+fn how_late_a_stream_is_needs_to_be_reported_once() {
+    let template = template();
+    let alarm = &resources(&template, "AWS::CloudWatch::Alarm")["StreamsBehind"];
+    let functions = resources(&template, "AWS::Serverless::Function");
+    let readers = functions.values().filter(|function| mappings(function).next().is_some());
+    let delivery = readers.filter_map(|function| function["Timeout"].as_u64()).max().unwrap();
+    for metric in &alarm["Metrics"].as_array().unwrap()[1..] {
+        assert!(metric["MetricStat"]["Period"].as_u64().unwrap() >= 2 * delivery, "{metric}");
+    }
+    assert_eq!(alarm["EvaluationPeriods"], 1);
+}
+
 #[test]
 fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
     let template = template();
