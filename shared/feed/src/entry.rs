@@ -111,6 +111,11 @@ pub(crate) fn append_id_of(item: &Item) -> Option<&String> {
     item.get("appendId")?.as_s().ok()
 }
 
+/// The time of an event of the DCB log.
+pub(crate) fn at_of(item: &Item) -> Option<u64> {
+    item.get("at")?.as_n().ok()?.parse().ok()
+}
+
 /// Names an item for a person, readable or not.
 pub(crate) fn name_of(item: &Item) -> String {
     let partition = ["id", "aggregateId", "p"].into_iter().find_map(|name| item.get(name));

@@ -5,8 +5,9 @@
 //! tables afterwards must find exactly the same events up to that slot, whatever is appended
 //! meanwhile; later events are not indexed yet. The events count as equal if their numbers and the sums of
 //! their hashes are equal. That takes some hundred bytes of memory for each partition, however many events it
-//! has. The last event of a partition of the DCB log must be of the append that the progress names: in a
-//! table that was restored to an earlier time, another event may have its slot.
+//! has. In a table that was restored to an earlier time, another event may have the slot of one that was indexed. So
+//! the times of the DCB log's events are hashed too, and the last event of a partition must be of the append that the
+//! progress names.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +21,7 @@ use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{append_id_of, event_of, name_of, place_of};
+use crate::entry::{append_id_of, at_of, event_of, name_of, place_of};
 use crate::error::{FeedError, failed};
 use crate::index::{Entry, Until};
 use crate::indexer::{Indexer, Outcome};
@@ -61,7 +62,10 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// Up to the last indexed event the table has other events than the index.
-    #[error("{partition}: the index has {indexed} events, the table {stored} up to the same event")]
+    #[error(
+        "{partition}: the index has {indexed} events, the table {stored} up to the same event{}",
+        if indexed == stored { ", not the same ones" } else { "" }
+    )]
     Differs {
         /// The partition.
         partition: Partition,
@@ -123,14 +127,15 @@ pub enum VerifyError {
 #[derive(Default)]
 struct Sum {
     count: u64,
-    /// The sum of the hashes of the events' slots.
+    /// The sum of the hashes of the events.
     hash: u64,
 }
 
 impl Sum {
-    fn add(&mut self, slot: u64) {
+    /// Adds an event. Those of the streams can be written anew with another time, so theirs is 0.
+    fn add(&mut self, slot: u64, at: u64) {
         let mut hasher = DefaultHasher::new();
-        slot.hash(&mut hasher);
+        (slot, at).hash(&mut hasher);
         self.count += 1;
         self.hash = self.hash.wrapping_add(hasher.finish());
     }
@@ -175,7 +180,10 @@ impl Indexer {
             }
         }
         for (partition, Known { indexed, stored, .. }) in known {
-            if (indexed.count, indexed.hash) != (stored.count, stored.hash) {
+            let is_told = |wrong: &Wrong| matches!(wrong, Wrong::Replaced { partition: told, .. } if *told == partition);
+            if (indexed.count, indexed.hash) != (stored.count, stored.hash)
+                && !report.wrong.iter().any(is_told)
+            {
                 let (indexed, stored) = (indexed.count, stored.count);
                 report.wrong.push(Wrong::Differs { partition, indexed, stored });
             }
@@ -210,7 +218,7 @@ impl Indexer {
                 continue;
             }
             let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(event.slot);
+            known.indexed.add(event.slot, if partition.log == Log::Dcb { event.at } else { 0 });
             if known.last >= Some(event.slot) {
                 report.wrong.push(Wrong::Order { partition, checkpoint });
             }
@@ -280,7 +288,9 @@ impl Report {
             {
                 self.wrong.push(Wrong::Replaced { partition: partition.clone(), slot });
             }
-            self.stored(known, partition, slot, progress);
+            let is_dcb = partition.log == Log::Dcb;
+            let at = if is_dcb { at_of(&item) } else { None };
+            self.stored(known, partition, (slot, at.unwrap_or_default()), progress);
         }
         let name = name_of(&item);
         if let Err(error) = event_of(item) {
@@ -293,12 +303,12 @@ impl Report {
         &mut self,
         known: &mut HashMap<Partition, Known>,
         partition: Partition,
-        slot: u64,
+        (slot, at): (u64, u64),
         progress: OnProgress<'_>,
     ) {
         let known = known.entry(partition.clone()).or_default();
         if Some(slot) <= known.last {
-            known.stored.add(slot);
+            known.stored.add(slot, at);
         } else {
             *self.behind.entry(partition).or_default() += 1;
         }
@@ -321,7 +331,7 @@ impl Report {
         let known = known.entry(partition.clone()).or_default();
         let indexed = known.last.map_or(head.first, |last| last + 1);
         for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
-            known.stored.add(index);
+            known.stored.add(index, 0);
         }
         if indexed < head.version {
             self.behind.insert(partition, head.version - indexed);

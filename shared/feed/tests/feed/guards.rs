@@ -209,6 +209,28 @@ fn an_event_in_the_slot_of_the_indexed_one_is_noticed() {
     });
 }
 
+/// The same, where the indexer has heard of a later event alone.
+#[test]
+fn an_event_in_the_slot_of_an_indexed_one_before_the_last_is_noticed() {
+    run(9, async {
+        let world = World::new();
+        let lost = world.append(vec![changed(1, "x"), changed(1, "y")]).await.remove(1);
+        world.index_all(INDEX).await;
+        let delete = world.client.delete_item().table_name(EVENTS);
+        delete.set_key(Some(event_key(&lost))).send().await.expect("someone deletes an event");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.append(vec![changed(1, "z")]).await;
+        let later = world.append(vec![changed(1, "later")]).await.remove(0);
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let outcomes = indexer.index([record(&world, &later).await], Retry::default()).await;
+        assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&1));
+        let report = indexer.verify(&|_, _| ()).await.expect("both can be read");
+        let wrong: Vec<_> = report.wrong.iter().map(ToString::to_string).collect();
+        let differs = "thingId:t1: the index has 3 events, the table 3 up to the same event, not the same ones";
+        assert_eq!(wrong, [differs]);
+    });
+}
+
 /// Some partitions were read. More than are held at once were not.
 #[test]
 fn no_partition_counts_as_done_while_the_index_takes_nothing() {
