@@ -12,7 +12,7 @@ use ringfence::{
 };
 use ringfence_aggregate_log::{AggregateKey, GetEvents, Range};
 use ringfence_dcb_log::Standing;
-use ringfence_document_log::{Direction, DocumentLog, StreamName};
+use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;
 use serde::{Serialize, Serializer};
 
@@ -200,9 +200,16 @@ async fn of_document(logs: &StackLogs, stream: &StreamName, limit: u32) -> Resul
     let tip = log.tip(stream, Consistency::Strong, &envelope).await?;
     let version = tip.map_or(0, |tip| tip.version);
     let range = version.saturating_sub(limit.into())..version;
-    let read = log.read(stream, range, Direction::Backward, Consistency::Strong, &envelope);
-    let recorded: Vec<_> = read.try_collect().await?;
-    let events = recorded.iter().map(|recorded| recorded.fed(stream)).collect::<Result<_, _>>()?;
+    let mut read = log.read(stream, range, Direction::Backward, Consistency::Strong, &envelope);
+    let mut events = Vec::new();
+    loop {
+        match read.try_next().await {
+            Ok(Some(recorded)) => events.push(recorded.fed(stream)?),
+            // The older ones were pruned.
+            Ok(None) | Err(DocumentError::Pruned { .. }) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(of_stream(stream.partition().to_string(), stream.category(), version, events))
 }
 

@@ -6,11 +6,15 @@ use anyhow::{Context, Error, Result, anyhow};
 use aws_config::SdkConfig;
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_sqs::types::Message;
+use futures::{StreamExt, stream};
 
 use crate::letter::{Letter, To};
 
 /// Most messages of one call: the limit of SQS.
 const MESSAGES_MAX: i32 = 10;
+
+/// Requests at a time that show messages again.
+const SHOWN_AT_ONCE: usize = 8;
 
 /// What messages are received for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +123,16 @@ impl Store {
                 return Ok(Some(found));
             }
         }
+    }
+
+    /// Ends the time for which messages are hidden. If that fails, it ends by itself.
+    pub(crate) async fn show(&self, handles: Vec<String>) {
+        let Self::Queue { client, url, .. } = self else { return };
+        let show = async |handle| {
+            let change = client.change_message_visibility().queue_url(url);
+            let _ = change.receipt_handle(handle).visibility_timeout(0).send().await;
+        };
+        stream::iter(handles).map(show).buffer_unordered(SHOWN_AT_ONCE).collect::<()>().await;
     }
 
     /// Deletes the message or object of this handle.

@@ -299,7 +299,8 @@ async fn carry_out<O: Own>() -> ExitCode {
 /// The command line, with the outputs of the stack that it names. An error in it ends the program.
 async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
     let mut command = Arguments::<O>::command();
-    if let Some(name) = stack::named(std::env::args()) {
+    let given = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    if let Some(name) = stack::named(given) {
         command = Arc::new(stack::Outputs::of(name).await?).fill(command);
     }
     Ok(Arguments::from_arg_matches(&command.get_matches())?)

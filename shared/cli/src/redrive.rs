@@ -33,8 +33,8 @@ With `--stack`, `--queue` takes publish-events, index-events or automations, and
 function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
 Each message says what it asks for. Events of the automations' queue go to the bus again as they were, so every
-rule that takes them gets them. The function and the rule that failed are shown. Messages that stay are hidden
-from others for 30 seconds.
+rule that takes them gets them. The function and the rule that failed are shown. While a redrive works, its
+messages are hidden from others; if it is broken off, for 30 seconds.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
 project-views hold nothing that the next event would not bring: delete them.
@@ -103,22 +103,30 @@ pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
     }
 }
 
-/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at.
+/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
+/// visible to the next run at once.
 pub(crate) async fn each(
     store: &mut Store,
     does: Option<&Does>,
     mut told: impl FnMut(Tried),
 ) -> Result<()> {
+    let mut stay = Vec::new();
     loop {
         let some = store.next().await?;
         if some.is_empty() {
+            store.show(stay).await;
             return Ok(());
         }
         for kept in some {
-            told(match does {
+            let handle = kept.handle.clone();
+            let tried = match does {
                 Some(does) => does.redrive(store, kept).await,
                 None => look(kept.letter, kept.name),
-            });
+            };
+            if !matches!(tried.fate, Fate::Done) {
+                stay.push(handle);
+            }
+            told(tried);
         }
     }
 }
@@ -144,6 +152,9 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
     };
     each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
+    if queue.is_some() && done == 0 && left.is_empty() {
+        eprintln!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
+    }
     print(*json, done, &left);
     let ended = left.is_empty() || *dry_run;
     Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -31,7 +31,8 @@ context does not take it. A rule that wants replays matches the source by the pr
 rule wants has no effect.
 
 A replay keeps its checkpoint under the reader `replay.<name>`. After an interruption the same command goes on
-from there, and at most 100 events are sent twice. A name whose checkpoint is not between `--from` and `--until`
+from there, and at most 100 events are sent twice. What was refused before is named by the first command, and not
+again. A name whose checkpoint is not between `--from` and `--until`
 is refused, because another replay has used it. `ringfence checkpoint set replay.<name> start` begins the replay
 anew.
 
@@ -155,7 +156,7 @@ fn ensure_same(
 impl Replay<'_> {
     async fn send(&mut self, chunk: Vec<feed::Entry>) -> Result<()> {
         let Self { arguments, topic, filter, done } = self;
-        let (mut ids, mut entries) = (Vec::new(), Vec::new());
+        let (mut ids, mut entries, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         done.read += chunk.len() as u64;
         for feed::Entry { event, .. } in chunk {
             if !filter.matches(&event) {
@@ -171,12 +172,20 @@ impl Replay<'_> {
                     ids.push(id);
                     entries.push(entry);
                 }
-                Err(error) => done.refused.push((id, format!("{:#}", anyhow::Error::new(error)))),
+                Err(error) => refused.push((id, format!("{:#}", anyhow::Error::new(error)))),
             }
         }
-        let refused = send(topic, &entries, Some(arguments.rate)).await?;
-        done.sent += (entries.len() - refused.len()) as u64;
-        let refused = refused.into_iter().map(|(place, cause)| (ids[place].clone(), cause));
+        let by_bus = send(topic, &entries, Some(arguments.rate)).await?;
+        done.sent += (entries.len() - by_bus.len()) as u64;
+        refused.extend(by_bus.into_iter().map(|(place, cause)| (ids[place].clone(), cause)));
+        // Before the checkpoint passes them: if the replay breaks off, the next one does not know them.
+        for (id, cause) in &refused {
+            progress::clear();
+            match arguments.json {
+                true => eprintln!("refused  {id}: {cause}"),
+                false => println!("refused  {id}: {cause}"),
+            }
+        }
         done.refused.extend(refused);
         Ok(())
     }
@@ -190,9 +199,6 @@ impl Replay<'_> {
             let done = json!({ "read": read, "sent": sent, "refused": refused, "checkpoint": at });
             println!("{done}");
         } else {
-            for (id, cause) in refused {
-                println!("refused  {id}: {cause}");
-            }
             println!("{read} events read, {sent} sent, at checkpoint {at}");
         }
         if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

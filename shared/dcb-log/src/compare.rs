@@ -258,7 +258,7 @@ impl fmt::Display for Wrong {
         let at = |head: &Option<u64>, or: &str| head.map_or_else(|| or.to_owned(), rfc3339);
         match self {
             Self::NoFence => write!(f, "no fence"),
-            Self::NoEvents => write!(f, "no events"),
+            Self::NoEvents => write!(f, "no events, or no longer declared"),
             Self::Count { event_type, counted, found } => {
                 write!(f, "counts {counted} {event_type}, found {found}")
             }

@@ -14,7 +14,7 @@ use futures::TryStreamExt;
 use ringfence::{BoundaryId, LogError};
 use ringfence_dynamo::Retry;
 
-use crate::item::slot;
+use crate::item::{event_type, slot};
 use crate::log::DcbLog;
 use crate::report::Options;
 
@@ -36,7 +36,7 @@ impl Slots {
     }
 }
 
-/// The first missing slot of each of the partitions that have gaps.
+/// The first slot without an event of each of the partitions that have gaps.
 pub(crate) async fn gaps(
     log: &DcbLog,
     options: &Options<'_>,
@@ -53,6 +53,7 @@ pub(crate) async fn gaps(
             while wanted <= last
                 && let Some(item) = items.try_next().await?
                 && slot(&item) == Some(wanted)
+                && event_type(&item).is_some()
             {
                 wanted += 1;
             }

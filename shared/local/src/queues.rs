@@ -137,6 +137,25 @@ impl Queues {
         })
     }
 
+    /// Hides the message of this receipt for `visibility` from now on. Returns false if it is not the latest receipt
+    /// of a message.
+    ///
+    /// # Errors
+    /// There is no such queue.
+    pub fn hide(
+        &self,
+        queue: &str,
+        receipt: &str,
+        visibility: Duration,
+    ) -> Result<bool, UnknownQueue> {
+        let until = Instant::now().checked_add(visibility);
+        self.on(queue, |waiting| {
+            let of_receipt = |w: &&mut Waiting| w.receipt.as_deref() == Some(receipt);
+            let found = waiting.iter_mut().find(of_receipt);
+            found.map(|waiting| waiting.hidden_until = until).is_some()
+        })
+    }
+
     /// Every queue by name, with its messages, received or not, oldest first.
     #[must_use]
     pub fn messages(&self) -> BTreeMap<String, Vec<Message>> {

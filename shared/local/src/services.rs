@@ -30,7 +30,7 @@ const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// The most messages of one ReceiveMessage call.
 const MESSAGES_MAX: usize = 10;
-/// For how long a received message is hidden from others if neither request nor queue says so.
+/// For how long a received message is hidden from others if the request does not say so. That of a queue is refused.
 const VISIBILITY_DEFAULT_SECONDS: u64 = 30;
 /// The code for a queue that does not exist, and its name in SQS's older protocol.
 const NO_QUEUE: &str = "QueueDoesNotExist";
@@ -76,6 +76,7 @@ async fn call<I: Invoke>(
         Some("AmazonSQS.SendMessage") => send_message(&services, &body),
         Some("AmazonSQS.ReceiveMessage") => receive_message(&services, &body),
         Some("AmazonSQS.DeleteMessage") => delete_message(&services, &body),
+        Some("AmazonSQS.ChangeMessageVisibility") => change_visibility(&services, &body),
         other => Err((
             "UnknownOperationException",
             format!("this machine does not have {}", other.unwrap_or("-")),
@@ -197,6 +198,25 @@ fn delete_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: DeleteMessage = parse(body)?;
     services.queues.delete(&request.queue_url, &request.receipt_handle).map_err(no_queue)?;
     Ok(json!({}))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ChangeMessageVisibility {
+    queue_url: String,
+    receipt_handle: String,
+    /// The time in seconds.
+    visibility_timeout: u64,
+}
+
+fn change_visibility<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let request: ChangeMessageVisibility = parse(body)?;
+    let visibility = Duration::from_secs(request.visibility_timeout);
+    let ChangeMessageVisibility { queue_url, receipt_handle, .. } = request;
+    match services.queues.hide(&queue_url, &receipt_handle, visibility).map_err(no_queue)? {
+        true => Ok(json!({})),
+        false => Err(("ReceiptHandleIsInvalid", "no message has this receipt".to_owned())),
+    }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, (&'static str, String)> {

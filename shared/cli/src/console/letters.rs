@@ -262,6 +262,5 @@ fn outcome(tried: &[Tried]) -> Markup {
                 }
             }
         }
-        p.note { "Letters of a queue that stay are shown again after 30 seconds." }
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Files and their new contents.
 pub(super) struct Plan {
@@ -64,7 +64,8 @@ impl Plan {
     /// Writes the files, and names each.
     ///
     /// # Errors
-    /// When the git tree has changes that are not committed, unless `allow_dirty`; then nothing is written.
+    /// When the git tree has changes that are not committed, unless `allow_dirty`, or when a file can't be written.
+    /// Then all files are as they were.
     pub(super) fn write(self, allow_dirty: bool) -> Result<()> {
         if self.files.is_empty() {
             println!("Everything is there already; nothing was changed.");
@@ -73,16 +74,33 @@ impl Plan {
         if !allow_dirty {
             check_clean(&self.root)?;
         }
+        let mut before = Vec::new();
         for (path, text) in &self.files {
             let file = self.root.join(path);
-            let there = file.exists();
             let folder = file.parent().context("a file is in a folder")?;
-            fs::create_dir_all(folder)
-                .and_then(|()| fs::write(&file, text))
-                .with_context(|| format!("cannot write {}", file.display()))?;
-            println!("{} {}", if there { "changed" } else { "wrote  " }, path.display());
+            before.push(fs::read(&file).ok());
+            let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, text));
+            if let Err(error) = written {
+                self.take_back(before);
+                bail!("cannot write {}, so nothing is written: {error}", file.display());
+            }
+        }
+        for (path, before) in self.files.keys().zip(before) {
+            println!("{} {}", if before.is_some() { "changed" } else { "wrote  " }, path.display());
         }
         Ok(())
+    }
+
+    /// Makes the first files what they were before: a slice that is there in part could not be completed.
+    fn take_back(&self, before: Vec<Option<Vec<u8>>>) {
+        for (path, before) in self.files.keys().zip(before) {
+            let file = self.root.join(path);
+            // What can't be put back either is told by `git status`.
+            let _ = match before {
+                Some(bytes) => fs::write(file, bytes),
+                None => fs::remove_file(file),
+            };
+        }
     }
 }
 

@@ -156,6 +156,22 @@ fn a_git_tree_with_changes_is_left_alone() {
     add(false).unwrap();
 }
 
+#[test]
+fn if_a_file_can_not_be_written_all_are_as_they_were() {
+    let folder = repository();
+    run(&folder, |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
+    let before = files(folder.path());
+    let mut plan = Plan::new(folder.path().to_owned());
+    slice::add(&mut plan, "rooms", "book-room", None).unwrap();
+    // A folder is in the place of the last file.
+    plan.create("zz", "");
+    fs::create_dir(folder.path().join("zz")).unwrap();
+    let error = plan.write(true).unwrap_err().to_string();
+    assert!(error.contains("so nothing is written"), "{error}");
+    assert_eq!(files(folder.path()), before);
+    run(&folder, |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
+}
+
 #[tokio::test]
 async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added_to_it() {
     let folder = tempfile::tempdir().unwrap();

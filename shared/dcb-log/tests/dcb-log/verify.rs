@@ -189,7 +189,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
         let mut texts: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
         texts.sort();
         assert_eq!(texts.len(), 5, "{texts:#?}");
-        let nobody = "readerId:nobody: no events; counts 2 Noted, found 0; \
+        let nobody = "readerId:nobody: no events, or no longer declared; counts 2 Noted, found 0; \
                       head is 2024-06-22T22:00:00.000Z, found no event";
         assert_eq!(texts[3], nobody);
         let reader = "readerId:r: no fence; counts 0 Noted, found 2; \

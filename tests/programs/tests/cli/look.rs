@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use ringfence::{events, kit::id};
+use ringfence::{Envelope, events, kit::id};
+use ringfence_document_log::StreamName;
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -111,6 +112,11 @@ async fn a_boundary_shows_its_events_how_far_it_is_and_who_depends_on_it() {
     let (_, look) = world.json(&["boundary", "carts-c1"]);
     assert_eq!(look["boundaries"], json!({ "carts-c1": { "nextSlot": 3 } }));
     assert_eq!(look["events"].as_array().unwrap().len(), 3);
+    let stream = StreamName::new("carts", "c1").unwrap();
+    world.documents().prune(&stream, 2, &Envelope::default()).await.unwrap();
+    let (_, look) = world.json(&["boundary", "carts-c1"]);
+    assert_eq!(look["boundaries"], json!({ "carts-c1": { "nextSlot": 3 } }));
+    assert_eq!(look["events"].as_array().unwrap().len(), 1);
 
     for (name, why) in [
         ("colour:red", "no read returns an event by colour"),
