@@ -37,6 +37,7 @@ pub(crate) struct Tag {
 impl Tagged {
     /// `attributes` are those of the struct or variant; `what` it is, for errors.
     pub(crate) fn new(attributes: &[Attribute], fields: Fields, what: &str) -> Result<Self> {
+        refuse_serde(attributes)?;
         let fields = match fields {
             Fields::Named(fields) => {
                 fields.named.into_iter().map(TaggedField::parse).collect::<Result<_>>()?
@@ -145,6 +146,18 @@ impl ComputedTag {
         let (strong, many, required) = (strong.is_some(), false, true);
         let tag = Tag { key: key.value(), partition, cross_partition, strong, many, required };
         Ok(Self { tag, value })
+    }
+}
+
+/// Serde's attributes of a type or a variant would change its JSON, which is the derive's. Those of fields are kept.
+pub(crate) fn refuse_serde(attributes: &[Attribute]) -> Result<()> {
+    match attributes.iter().find(|attribute| attribute.path().is_ident("serde")) {
+        None => Ok(()),
+        Some(attribute) => Err(syn::Error::new_spanned(
+            attribute,
+            "a type and its variants have no `serde` attributes, their names are fixed: write `#[serde(…)]` on each \
+             field that it is meant for",
+        )),
     }
 }
 

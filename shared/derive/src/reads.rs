@@ -4,6 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Field, Fields, Ident, Result, Variant, spanned::Spanned};
 
+use crate::field::refuse_serde;
+
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {
         Data::Enum(data) if !data.variants.is_empty() => Ok(data.variants.into_iter().collect()),
@@ -13,6 +15,7 @@ fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
 
 pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
+    refuse_serde(&input.attrs)?;
     let variants = variants(input.data, &name, "what a slice reads")?;
     let names: Vec<String> = variants.iter().map(|variant| variant.ident.to_string()).collect();
     let arms = variants.iter().map(decode_arm).collect::<Result<Vec<_>>>()?;
@@ -34,6 +37,7 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
 }
 
 fn decode_arm(variant: &Variant) -> Result<TokenStream> {
+    refuse_serde(&variant.attrs)?;
     let ident = &variant.ident;
     let name = ident.to_string();
     let fields = match &variant.fields {
@@ -74,8 +78,8 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
                 rename = #name,
                 rename_all = "camelCase"
             )]
-            struct Wire { #(#definitions),* }
-            let Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
+            struct __Wire { #(#definitions),* }
+            let __Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;
             #decoded
         }
     })

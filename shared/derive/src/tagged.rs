@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Ident, LitChar, Result, Variant};
 
-use crate::field::{Tag, Tagged, TaggedField, tag_attributes};
+use crate::field::{Tag, Tagged, TaggedField, refuse_serde, tag_attributes};
 
 pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut separator = '/';
@@ -50,7 +50,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let push = tagged.push_arm(&quote!(Self));
     let definition = wire_fields(&tagged.fields);
     let attributes = quote!(rename_all = "camelCase",);
-    let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
+    let wire = wire(&name, &attributes, &quote!(struct __Wire { #definition }));
     Ok(quote! {
         impl ::ringfence::Event for #name {
             const NAME: &'static str = #text;
@@ -108,10 +108,11 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
             let tagged = Tagged::new(&input.attrs, data.fields, "a command")?;
             let definition = wire_fields(&tagged.fields);
             let attributes = quote!(rename_all = "camelCase", deny_unknown_fields,);
-            let wire = wire(&name, &attributes, &quote!(struct Wire { #definition }));
+            let wire = wire(&name, &attributes, &quote!(struct __Wire { #definition }));
             (vec![(quote!(Self), tagged)], wire)
         }
         Data::Enum(data) => {
+            refuse_serde(&input.attrs)?;
             if let Some(tag) = tag_attributes(&input.attrs).next() {
                 return Err(syn::Error::new_spanned(
                     tag,
@@ -163,7 +164,7 @@ fn wire_fields(fields: &[TaggedField]) -> TokenStream {
 /// JSON through a mirror of the type, so that no event or command can forget the conventions.
 fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
     let serialize = serialize(name, attributes, quote!(__serde::Deserialize), definition);
-    let deserialize = deserialize(name, &quote!(Wire::deserialize(deserializer)));
+    let deserialize = deserialize(name, &quote!(__Wire::deserialize(deserializer)));
     quote! {
         const _: () = {
             use ::ringfence::__private::serde as __serde;
@@ -180,7 +181,7 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
         quote!(#ident { #fields })
     });
     let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
-    let mirror = quote!(enum Wire { #(#mirrors),* });
+    let mirror = quote!(enum __Wire { #(#mirrors),* });
     let serialize = serialize(name, &attributes, quote!(), &mirror);
     let names: Vec<_> = variants.iter().map(|(ident, _)| ident.to_string()).collect();
     let arms = variants.iter().zip(&names).map(|((ident, tagged), text)| {
@@ -195,8 +196,8 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
                     rename_all = "camelCase",
                     deny_unknown_fields
                 )]
-                struct Wire { #definition }
-                let Wire { #(#idents),* } = ::ringfence::__private::from_fields(fields)?;
+                struct __Wire { #definition }
+                let __Wire { #(#idents),* } = ::ringfence::__private::from_fields(fields)?;
                 Ok(Self::#ident { #(#idents),* })
             }
         }
@@ -242,7 +243,7 @@ fn serialize(
                 &self,
                 serializer: S,
             ) -> ::std::result::Result<S::Ok, S::Error> {
-                Wire::serialize(self, serializer)
+                __Wire::serialize(self, serializer)
             }
         }
     }
