@@ -62,12 +62,24 @@ impl Pattern {
 
     fn matches_value(&self, value: Option<&Value>) -> bool {
         match value {
+            // What has to be absent is absent from every object of a list.
+            Some(Value::Array(items)) if self.is_of_absence() => {
+                items.iter().all(|item| self.matches_value(Some(item)))
+            }
             // One object of a list has to match, as one value of a list of plain values.
             Some(Value::Array(items)) => items.iter().any(|item| self.matches_value(Some(item))),
             Some(Value::Object(map)) => self.matches_fields(map),
             // A plain value has no fields.
             _ => self.matches_fields(&Map::new()),
         }
+    }
+
+    /// Whether it asks for nothing but that fields are absent.
+    fn is_of_absence(&self) -> bool {
+        self.fields.iter().all(|(_, node)| match node {
+            Node::Fields(pattern) => pattern.is_of_absence(),
+            Node::AnyOf(tests) => matches!(tests[..], [Test::Exists(false)]),
+        })
     }
 
     fn matches_fields(&self, map: &Map<String, Value>) -> bool {
@@ -103,10 +115,7 @@ impl Test {
 
     fn holds(&self, value: Option<&Value>) -> bool {
         match (self, value) {
-            // Only a plain value or a list counts as existing; an object is a path to values.
-            (Self::Exists(wanted), found) => {
-                *wanted == found.is_some_and(|found| !found.is_object())
-            }
+            (Self::Exists(wanted), found) => *wanted == found.is_some_and(has_plain),
             (_, Some(Value::Array(items))) => items.iter().any(|item| self.holds(Some(item))),
             (Self::Equals(wanted), Some(found)) => wanted == found,
             (Self::Prefix(prefix), Some(Value::String(text))) => text.starts_with(prefix),
@@ -116,6 +125,14 @@ impl Test {
             }
             _ => false,
         }
+    }
+}
+
+/// Only plain values count as existing, alone or in a list. An object is a path to values, and an empty list has none.
+fn has_plain(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_plain),
+        value => is_plain(value),
     }
 }
 
@@ -175,6 +192,21 @@ mod tests {
         check(pattern.clone(), json!({}), true);
         check(pattern.clone(), json!({ "a": {} }), true);
         check(pattern, json!({ "a": { "b": null } }), false);
+    }
+
+    #[test]
+    fn a_list_exists_if_it_has_a_plain_value() {
+        let exists = json!({ "a": [{ "exists": true }] });
+        for (list, found) in
+            [(json!([]), false), (json!([{ "b": 1 }]), false), (json!([[], [1]]), true)]
+        {
+            check(exists.clone(), json!({ "a": list }), found);
+            check(json!({ "a": [{ "exists": false }] }), json!({ "a": list }), !found);
+        }
+        let absent = json!({ "items": { "gift": [{ "exists": false }] } });
+        check(absent.clone(), json!({ "items": [{ "gift": 1 }, {}] }), false);
+        check(absent.clone(), json!({ "items": [{ "size": 1 }, {}] }), true);
+        check(absent, json!({ "items": [] }), true);
     }
 
     #[test]

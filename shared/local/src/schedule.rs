@@ -75,7 +75,7 @@ fn parse_rate(rate: &str) -> Result<Times, String> {
 
 fn parse_cron(cron: &str) -> Result<Times, String> {
     let fields: Vec<&str> = cron.split_whitespace().collect();
-    let [_, _, day_of_month, _, day_of_week, _] = fields[..] else {
+    let [minute, hour, day_of_month, month, day_of_week, year] = fields[..] else {
         let found = fields.len();
         return Err(format!(
             "has {found} fields, needs 6: minute, hour, day of the month, month, day of the week, year"
@@ -84,6 +84,8 @@ fn parse_cron(cron: &str) -> Result<Times, String> {
     if (day_of_month == "?") == (day_of_week == "?") {
         return Err("write `?` for the day of the month or for the day of the week".to_owned());
     }
+    // The last day of the week.
+    let day_of_week = if day_of_week == "L" { "7" } else { day_of_week };
     // It has a field for seconds; the days of the week begin with Sunday as 1, and `0/10` is a range.
     let parser = CronParser::builder()
         .seconds(Seconds::Required)
@@ -91,7 +93,11 @@ fn parse_cron(cron: &str) -> Result<Times, String> {
         .alternative_weekdays(true)
         .sloppy_ranges(true)
         .build();
-    let cron = parser.parse(&format!("0 {cron}")).map_err(|error| error.to_string())?;
+    let cron = format!("0 {minute} {hour} {day_of_month} {month} {day_of_week} {year}");
+    let cron = parser.parse(&cron).map_err(|error| error.to_string())?;
+    if year == "*" && cron.find_next_occurrence(&clock::now(), false).is_err() {
+        return Err("no time is like this".to_owned());
+    }
     Ok(Times::Cron(Box::new(cron)))
 }
 
@@ -206,6 +212,7 @@ mod tests {
         check("cron(0/20 8-9 ? * MON-FRI *)", &["2024-06-24T08:00", "2024-06-24T08:20"]);
         // 1 is Sunday.
         check("cron(0 18 ? * 1,7 *)", &["2024-06-23T18:00", "2024-06-29T18:00"]);
+        check("cron(0 18 ? * L *)", &["2024-06-29T18:00", "2024-07-06T18:00"]);
         check("cron(0 12 L * ? *)", &["2024-06-30T12:00", "2024-07-31T12:00"]);
         check("cron(0 9 1W * ? *)", &["2024-07-01T09:00", "2024-08-01T09:00", "2024-09-02T09:00"]);
         check("cron(0 9 ? * 2#1 *)", &["2024-07-01T09:00", "2024-08-05T09:00"]);
@@ -231,6 +238,7 @@ mod tests {
                 "has 5 fields, needs 6: minute, hour, day of the month, month, day of the week, year",
             ),
             ("cron(0 8 * * * *)", "write `?` for the day of the month or for the day of the week"),
+            ("cron(0 8 30 2 ? *)", "no time is like this"),
             ("cron(0 8 ? * ? *)", "write `?` for the day of the month or for the day of the week"),
         ] {
             let error = Times::parse(expression).expect_err("a refusal");

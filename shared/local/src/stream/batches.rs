@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::template::Mapping;
+use crate::{invoke::PAYLOAD_BYTES_MAX, template::Mapping};
+
+/// The bytes of a batch's records: what a payload has room for beside `{"Records":[]}`.
+const BATCH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - 100;
 
 /// The batches that wait for one function, oldest first.
 pub struct Batches {
@@ -110,9 +113,21 @@ impl Batches {
             .into_iter()
             .filter(|record| filters.is_empty() || filters.iter().any(|f| f.matches(record)))
             .collect();
-        let batches = wanted.chunks(self.mapping.batch_size.max(1));
-        self.waiting
-            .extend(batches.map(|records| Batch { records: records.to_vec(), failures: 0 }));
+        let (records_max, mut bytes) = (self.mapping.batch_size.max(1), 0);
+        let mut batch = Vec::new();
+        for record in wanted {
+            let more = record.to_string().len() + 1;
+            if batch.len() == records_max || bytes + more > BATCH_BYTES_MAX {
+                let records = std::mem::take(&mut batch);
+                self.waiting.push_back(Batch { records, failures: 0 });
+                bytes = 0;
+            }
+            bytes += more;
+            batch.push(record);
+        }
+        if !batch.is_empty() {
+            self.waiting.push_back(Batch { records: batch, failures: 0 });
+        }
     }
 
     /// What to do at `now`, in seconds since 1970.

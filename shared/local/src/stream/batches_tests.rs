@@ -78,6 +78,18 @@ fn records_come_in_batches_in_order() {
 }
 
 #[test]
+fn a_batch_fits_a_payload() {
+    let mut batches = Batches::new(mapping());
+    let large = |number| {
+        let mut record = record(number);
+        record["dynamodb"]["NewImage"] = "x".repeat(2_500_000).into();
+        record
+    };
+    batches.take((1..=5).map(large).collect());
+    assert_eq!(play(batches, |_| Outcome::Succeeded), ["1 2", "3 4", "5"]);
+}
+
+#[test]
 fn filtered_records_do_not_count() {
     let pattern = json!({ "dynamodb": { "SequenceNumber": ["2", "3", "5", "6", "7"] } });
     let filters = vec![Pattern::parse(&pattern).expect("a pattern")];

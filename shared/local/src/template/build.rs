@@ -8,7 +8,7 @@ use super::{
     Function, Mapping, Model, Place, Retries, Route, Rule, Schedule, Table, Target, TemplateError,
     View,
     shapes::{
-        ArnConfig, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
+        EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
     },
 };
@@ -54,8 +54,13 @@ impl Model {
         for (id, body) in view.resources("AWS::Events::Rule") {
             model.rules.push(rule(view, id, body)?);
         }
-        if let Some((id, _)) = view.resources("AWS::Lambda::EventSourceMapping").first() {
-            return Err(not_understood(id, "Type", "give the mapping as the function's event"));
+        for (kind, instead) in [
+            ("AWS::Lambda::EventSourceMapping", "give the mapping as the function's event"),
+            ("AWS::Scheduler::Schedule", "give the schedule as the function's event, a ScheduleV2"),
+        ] {
+            if let Some((id, _)) = view.resources(kind).first() {
+                return Err(not_understood(id, "Type", instead));
+            }
         }
         Ok(model)
     }
@@ -158,7 +163,12 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
     let logging: Option<LoggingConfig> = view.function_property(id, body, "LoggingConfig")?;
     let invoke: Option<InvokeConfig> = view.function_property(id, body, "EventInvokeConfig")?;
     let invoke = invoke.unwrap_or_default();
-    let queue: Option<ArnConfig> = view.function_property(id, body, "DeadLetterQueue")?;
+    let queue: Option<Value> = view.function_property(id, body, "DeadLetterQueue")?;
+    if queue.is_some() {
+        // It would get the event alone, and nobody could tell whose it is.
+        let instead = "give EventInvokeConfig a DestinationConfig with OnFailure";
+        return Err(not_understood(id, "Properties.DeadLetterQueue", instead));
+    }
     let destination = invoke.destination_config.unwrap_or_default().on_failure;
     Ok(Function {
         id: id.to_owned(),
@@ -171,7 +181,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
             invoke.maximum_retry_attempts.unwrap_or(INVOKE_RETRIES_DEFAULT),
             invoke.maximum_event_age_in_seconds.unwrap_or(INVOKE_AGE_DEFAULT_SECONDS),
         ),
-        on_failure: destination.map(|d| d.destination).or(queue.map(|config| config.arn)),
+        on_failure: destination.map(|d| d.destination),
     })
 }
 

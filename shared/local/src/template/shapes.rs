@@ -19,10 +19,24 @@ pub(super) struct EventType {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct HttpApiEvent {
     pub(super) path: String,
     pub(super) method: String,
+    // There is one API here, and nobody has to sign in.
+    #[serde(rename = "ApiId")]
+    _api: Option<Value>,
+    #[serde(rename = "Auth")]
+    _auth: Option<Value>,
+    #[serde(rename = "PayloadFormatVersion")]
+    _payload: Option<PayloadFormat>,
+}
+
+/// The form of an HTTP request as a function gets it.
+#[derive(Deserialize)]
+pub(super) enum PayloadFormat {
+    #[serde(rename = "2.0")]
+    Two,
 }
 
 #[derive(Deserialize)]
@@ -137,7 +151,7 @@ pub(super) struct RuleTarget {
 
 #[derive(Deserialize)]
 pub(super) struct ArnConfig {
-    #[serde(rename = "Arn", alias = "TargetArn")]
+    #[serde(rename = "Arn")]
     pub(super) arn: String,
 }
 

@@ -182,6 +182,17 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
         "Input: '{}', ScheduleExpression:",
         "unknown field `Input`",
     );
+    check_refused(
+        "Method: post",
+        "Method: post, TimeoutInMillis: 9",
+        "unknown field `TimeoutInMillis`",
+    );
+    let old = "Method: post, PayloadFormatVersion: '1.0'";
+    check_refused("Method: post", old, "unknown variant `1.0`, expected `2.0`");
+    let queue = "DeadLetterQueue: { Type: SQS, TargetArn: !GetAtt Dead.Arn }\n      Timeout: 60";
+    check_refused("Timeout: 60", queue, "Publish: Properties.DeadLetterQueue");
+    let schedule = "Dead: { Type: AWS::SQS::Queue }\n  Daily: { Type: AWS::Scheduler::Schedule }";
+    check_refused("Dead: { Type: AWS::SQS::Queue }", schedule, "Daily: Type");
     check_refused("TRIM_HORIZON", "LATEST", "unknown variant `LATEST`");
     check_refused("!GetAtt Events.StreamArn", "!GetAtt Rows.StreamArn", "Stream arn:aws:dynamodb");
     check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");
