@@ -68,7 +68,14 @@ pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
 #[must_use]
 pub fn status(exists: bool, features: &Features, now_ms: u64) -> ProjectState {
     let known = || features.values().filter(|feature| feature.definition.is_some());
-    let edges = || known().flat_map(|feature| feature.edges.values());
+    // Nothing more can happen on an edge that the rules of its feature do not have any more.
+    let edges = || {
+        known().flat_map(|feature| {
+            let rules = feature.definition.as_ref().map(|definition| &definition.rules);
+            let has_rule = move |name| rules.is_some_and(|rules| rules.edge(name).is_some());
+            feature.edges.iter().filter(move |(name, _)| has_rule(name)).map(|(_, edge)| edge)
+        })
+    };
     if !exists {
         ProjectState::NoProject
     } else if known().next().is_none() {

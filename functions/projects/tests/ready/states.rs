@@ -115,6 +115,13 @@ fn each_state_of_a_project_is_named() {
     }
     world.take(Step::Iterate(0, Status::InProgress));
     assert_eq!(stands(&world), Stuck);
+    let mut without = rows::<ProjectFeatures>(&world);
+    for feature in without.values_mut() {
+        let rules = &mut feature.definition.as_mut().unwrap().rules;
+        rules.edges.retain(|rule| !feature.edges.contains_key(&rule.edge));
+        rules.edges.iter_mut().for_each(|rule| rule.after.clear());
+    }
+    assert_eq!(status(true, &without, world.now_ms), InProgress, "the edge has no rule any more");
     world.take(Step::Spawn(0));
     assert_eq!(stands(&world), InProgress, "a child follows");
     world.take(Step::Wait(3 * 3_600_000));

@@ -271,7 +271,8 @@ async fn queue(
     key: Id,
     was_sent: bool,
 ) -> Result<Settled> {
-    let folder = folder.write()?;
+    // A command that was sent would be lost, and its key with it.
+    let folder = if was_sent { folder.write_at_last() } else { folder.write() }?;
     let mut cache = Cache::read(&folder, slices).await?;
     draft.check(&data)?;
     if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge) {

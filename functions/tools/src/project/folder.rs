@@ -83,7 +83,7 @@ impl Folder {
     /// # Errors
     /// Somebody writes for more than five seconds.
     pub(crate) fn read(&self) -> Result<Reading<'_>> {
-        self.lock(File::try_lock_shared)
+        self.lock(File::try_lock_shared, LOCK_TRIES)
     }
 
     /// Waits until nobody reads or writes.
@@ -91,10 +91,22 @@ impl Folder {
     /// # Errors
     /// Somebody does for more than five seconds.
     pub(crate) fn write(&self) -> Result<Writing<'_>> {
-        self.lock(File::try_lock).map(Writing)
+        self.lock(File::try_lock, LOCK_TRIES).map(Writing)
     }
 
-    fn lock(&self, try_lock: fn(&File) -> Result<(), TryLockError>) -> Result<Reading<'_>> {
+    /// Waits until nobody reads or writes, however long that is.
+    ///
+    /// # Errors
+    /// The folder can't be locked.
+    pub(crate) fn write_at_last(&self) -> Result<Writing<'_>> {
+        self.lock(File::try_lock, u32::MAX).map(Writing)
+    }
+
+    fn lock(
+        &self,
+        try_lock: fn(&File) -> Result<(), TryLockError>,
+        tries: u32,
+    ) -> Result<Reading<'_>> {
         let name = self.project.to_string();
         ensure!(
             ![".", ".."].contains(&&*name),
@@ -106,7 +118,7 @@ impl Folder {
         let locking = || format!("locking {}", path.display());
         let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = open.with_context(locking)?;
-        for _ in 0..LOCK_TRIES {
+        for _ in 0..tries {
             match try_lock(&lock) {
                 Ok(()) => return Ok(Reading { folder: self, _lock: lock }),
                 Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE),
@@ -127,16 +139,16 @@ impl Reading<'_> {
         self.folder.path.join(name)
     }
 
-    /// Refuses what one of the files says of another project. It may have the same folder where a disk takes names
-    /// that differ in case for one, or the folder may have another project's name.
+    /// Checks that a file is of this project. It is not where a disk takes names that differ in case for one, or where
+    /// a person has renamed the folder.
     ///
     /// # Errors
-    /// The project is another one.
+    /// The project of the file is another one.
     pub(crate) fn check_project(&self, file: &str, project: &ProjectId) -> Result<()> {
         let ours = self.project();
         ensure!(
             project == ours,
-            "{} is of the project {project} and not of {ours}: name {project} with --project, or have {ours} below \
+            "{} is of the project {project} and not of {ours}: name {project} with --project, or work on {ours} in \
              another folder",
             self.path(file).display()
         );

@@ -1,6 +1,7 @@
 //! Commands without a network, which wait and are sent later.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -167,7 +168,19 @@ async fn a_command_without_an_answer_waits_under_its_key() {
     primary.pulls();
     world.fails([Fault::Loses]);
     let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
-    let ran = primary.does("create-feature", &data);
+    let _ = world.requests();
+    // Meanwhile another program works in the folder for longer than others wait for it.
+    let ran = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while world.requests().is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let lock = fs::File::open(primary.path("lock")).unwrap();
+            lock.lock().unwrap();
+            std::thread::sleep(Duration::from_secs(6));
+        });
+        primary.does("create-feature", &data)
+    });
     let queued = ran.ends(0);
     assert!(ran.stderr.contains("502 without JSON"), "{}", ran.stderr);
     assert_eq!(primary.lines("outbox.jsonl")[0]["key"], queued["queued"]);
