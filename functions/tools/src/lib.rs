@@ -1,6 +1,25 @@
 //! What a person runs: the command line, the stack on one machine, and the walk through the shop.
+//!
+//! The programs are functions here, so that what they need of each slice of the stack is compiled once for all of them.
+
+use std::process::ExitCode;
 
 pub mod project;
 mod walk;
 
 pub use walk::walk;
+
+/// The console of the stack.
+pub static CONSOLE: ringfence_local::Console = ringfence_cli::console::<stack::Shop, project::Own>;
+
+/// The program `ringfence`.
+#[must_use]
+pub fn ringfence() -> ExitCode {
+    ringfence_cli::run_with::<stack::Shop, project::Own>()
+}
+
+/// The program `ringfence-local`.
+#[must_use]
+pub fn ringfence_local() -> ExitCode {
+    ringfence_local::run(walk, CONSOLE)
+}

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use futures::FutureExt;
+use futures::{FutureExt, future::LocalBoxFuture};
 use ringfence_stack::{Members, Stack};
 use ringfence_views::Definition;
 
@@ -73,6 +73,15 @@ struct Arguments<O: Own> {
 
 #[derive(Subcommand)]
 enum Command<O: Own> {
+    #[command(flatten)]
+    OfAll(OfAll),
+    #[command(flatten)]
+    Own(O),
+}
+
+/// The commands for every stack.
+#[derive(Subcommand)]
+enum OfAll {
     /// Writes a stack of one's own, with one context as an example. Status 0: it is there, 2: error, and nothing
     /// is written.
     New(new::New),
@@ -124,8 +133,6 @@ enum Command<O: Own> {
     /// Retries work that failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
-    #[command(flatten)]
-    Own(O),
 }
 
 /// Commands of an application, and its pages in the console, beside those for every stack.
@@ -257,43 +264,55 @@ async fn carry_out<O: Own>() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return failed(&error),
     };
-    let command = arguments.command;
-    // Boxed, because the futures together nest deeper than the compiler can compute layouts.
-    let ended = match &command {
-        Command::New(arguments) => new::stack(arguments).boxed_local(),
-        Command::NewContext(arguments) => new::context(arguments).boxed_local(),
-        Command::NewSlice(arguments) => new::slice(arguments).boxed_local(),
-        Command::Send(arguments) => send::send(arguments).boxed_local(),
-        Command::Explain(arguments) => explain::explain(arguments).boxed_local(),
-        Command::Boundary(arguments) => boundary::boundary(arguments).boxed_local(),
-        Command::Stats(arguments) => stats::stats(arguments).boxed_local(),
-        Command::Verify(arguments) => fences::verify(arguments).boxed_local(),
-        Command::Repair(arguments) => fences::repair(arguments).boxed_local(),
-        Command::Import(arguments) => import::import(arguments).boxed_local(),
-        Command::Aggregates(Aggregates::Verify(arguments)) => {
-            aggregates::verify(arguments).boxed_local()
-        }
-        Command::Documents(Documents::Verify(arguments)) => {
-            documents::verify(arguments).boxed_local()
-        }
-        Command::Tail(arguments) => tail::tail(arguments).boxed_local(),
-        Command::Console(arguments) => console::serve(arguments, O::PAGES).boxed_local(),
-        Command::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
-        Command::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
-        Command::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),
-        Command::Index(Index::Repair(arguments)) => index::repair(arguments).boxed_local(),
-        Command::Checkpoint(Checkpoint::Show(arguments)) => {
-            checkpoint::show(arguments).boxed_local()
-        }
-        Command::Checkpoint(Checkpoint::Set(arguments)) => checkpoint::set(arguments).boxed_local(),
-        Command::Parked(Parked::Show(arguments)) => parked::show(arguments).boxed_local(),
-        Command::Parked(Parked::Retry(arguments)) => parked::retry(arguments).boxed_local(),
-        Command::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
+    let ended = match &arguments.command {
+        Command::OfAll(command) => command.run(O::PAGES),
         Command::Own(own) => own.run().boxed_local(),
     };
     let ended = ended.await;
     progress::clear();
     ended.unwrap_or_else(|error| failed(&error))
+}
+
+impl OfAll {
+    /// Does what the command asks for; the console has these pages besides.
+    ///
+    /// The futures are boxed, because together they nest deeper than the compiler can compute layouts. They are boxed
+    /// where no type parameter is, so that they are compiled once, and not in each program.
+    fn run(&self, pages: &'static [Page]) -> LocalBoxFuture<'_, anyhow::Result<ExitCode>> {
+        match self {
+            Self::New(arguments) => new::stack(arguments).boxed_local(),
+            Self::NewContext(arguments) => new::context(arguments).boxed_local(),
+            Self::NewSlice(arguments) => new::slice(arguments).boxed_local(),
+            Self::Send(arguments) => send::send(arguments).boxed_local(),
+            Self::Explain(arguments) => explain::explain(arguments).boxed_local(),
+            Self::Boundary(arguments) => boundary::boundary(arguments).boxed_local(),
+            Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
+            Self::Verify(arguments) => fences::verify(arguments).boxed_local(),
+            Self::Repair(arguments) => fences::repair(arguments).boxed_local(),
+            Self::Import(arguments) => import::import(arguments).boxed_local(),
+            Self::Aggregates(Aggregates::Verify(arguments)) => {
+                aggregates::verify(arguments).boxed_local()
+            }
+            Self::Documents(Documents::Verify(arguments)) => {
+                documents::verify(arguments).boxed_local()
+            }
+            Self::Tail(arguments) => tail::tail(arguments).boxed_local(),
+            Self::Console(arguments) => console::serve(arguments, pages).boxed_local(),
+            Self::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
+            Self::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
+            Self::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),
+            Self::Index(Index::Repair(arguments)) => index::repair(arguments).boxed_local(),
+            Self::Checkpoint(Checkpoint::Show(arguments)) => {
+                checkpoint::show(arguments).boxed_local()
+            }
+            Self::Checkpoint(Checkpoint::Set(arguments)) => {
+                checkpoint::set(arguments).boxed_local()
+            }
+            Self::Parked(Parked::Show(arguments)) => parked::show(arguments).boxed_local(),
+            Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments).boxed_local(),
+            Self::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
+        }
+    }
 }
 
 /// The command line, with the outputs of the stack that it names. An error in it ends the program.

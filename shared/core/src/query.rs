@@ -29,11 +29,20 @@ impl Query {
     /// tag, and so only its events with that value are read.
     pub fn of_command(
         shape: &[TagSchema],
-        mut tags: Vec<Tag>,
+        tags: Vec<Tag>,
         consumed: impl IntoIterator<Item = impl Into<Name>>,
         catalog: &Catalog,
     ) -> Self {
-        let mut consumed: Vec<Name> = consumed.into_iter().map(Into::into).collect();
+        Self::consuming(shape, tags, consumed.into_iter().map(Into::into).collect(), catalog)
+    }
+
+    /// Compiled once, and not for each slice.
+    fn consuming(
+        shape: &[TagSchema],
+        mut tags: Vec<Tag>,
+        mut consumed: Vec<Name>,
+        catalog: &Catalog,
+    ) -> Self {
         tags.sort_unstable();
         tags.dedup();
         let several = shape.iter().any(|tag| has_many(shape, tag));

@@ -46,7 +46,7 @@ impl<T> Snapshots<T> {
 
     /// The name of the snapshots of this plan: of one query, as the catalog and the slice are now.
     pub(crate) fn id(&self, slice: &str, plan: &Plan) -> String {
-        format!("snapshot#{slice}#{}", sha256(&canonical_json(&(self.version, plan))))
+        format!("snapshot#{slice}#{}", hash(self.version, plan))
     }
 
     /// The text of a snapshot; `None` if the state has no JSON.
@@ -58,12 +58,12 @@ impl<T> Snapshots<T> {
         keys: &Keys,
     ) -> Option<String> {
         let state = (self.to_json)(state).ok()?;
-        Some(json!({ "state": state, "seen": seen, "last": last, "keys": keys }).to_string())
+        Some(text(&state, seen, last, keys))
     }
 
     /// The state, and what was kept with it; `None` for a text that this version can't read.
     pub(crate) fn read(&self, text: &str) -> Option<(T, Seen, Option<Place>, Keys)> {
-        let Kept { state, seen, last, keys } = serde_json::from_str(text).ok()?;
+        let Kept { state, seen, last, keys } = kept(text)?;
         Some(((self.from_json)(state).ok()?, seen, last, keys))
     }
 
@@ -76,6 +76,12 @@ impl<T> Snapshots<T> {
     }
 }
 
+// The functions from here on have no type parameter, so that they are compiled once, and not for each slice.
+
+fn hash(version: u32, plan: &Plan) -> String {
+    sha256(&canonical_json(&(version, plan)))
+}
+
 /// A snapshot: the state, what was seen, the place of the last event that was folded, and the keys of the slice's
 /// commands.
 #[derive(Deserialize)]
@@ -84,6 +90,14 @@ struct Kept {
     seen: Seen,
     last: Option<Place>,
     keys: Keys,
+}
+
+fn kept(text: &str) -> Option<Kept> {
+    serde_json::from_str(text).ok()
+}
+
+fn text(state: &Value, seen: &Seen, last: Option<&Place>, keys: &Keys) -> String {
+    json!({ "state": state, "seen": seen, "last": last, "keys": keys }).to_string()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{Envelope, Handled, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
@@ -33,6 +34,17 @@ pub(crate) struct Function<H> {
     clock: Clock,
     meter: Meter,
     cold: AtomicBool,
+}
+
+/// A function of any slice.
+pub(crate) trait AnyFunction {
+    fn call<'a>(&'a self, payload: &'a str, lambda: &'a Lambda) -> LocalBoxFuture<'a, Invoked>;
+}
+
+impl<H: Handler> AnyFunction for Function<H> {
+    fn call<'a>(&'a self, payload: &'a str, lambda: &'a Lambda) -> LocalBoxFuture<'a, Invoked> {
+        Box::pin(self.invoke(payload, lambda))
+    }
 }
 
 /// An answer, and what to log about it.

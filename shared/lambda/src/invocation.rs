@@ -80,45 +80,69 @@ impl<'t> Payload<'t> {
     }
 }
 
+impl Payload<'_> {
+    /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
+    /// each slice.
+    fn read(&self) -> Result<Given, Problem> {
+        match *self {
+            Self::Http(request) => http(request),
+            Self::Bus(event) => event_of(event),
+            Self::Direct(command) => direct(command),
+        }
+    }
+}
+
+/// A payload for any slice.
+enum Given {
+    /// The JSON of a command, and what was sent along with it.
+    Command(Value, Surroundings),
+    /// An event, and the context that it is of.
+    Event(Box<TopicEvent>, String),
+}
+
+fn direct(text: &str) -> Result<Given, Problem> {
+    let mut json = object(text)?;
+    let Some(command) = json.remove("command") else {
+        return Ok(Given::Command(json.into(), Surroundings::default()));
+    };
+    let surroundings: Surroundings = typed(json.into())?;
+    surroundings.check()?;
+    if !command.is_object() {
+        return Err(Problem::malformed("command", NO_OBJECT));
+    }
+    Ok(Given::Command(command, surroundings))
+}
+
+fn http(text: &str) -> Result<Given, Problem> {
+    let request: ApiGatewayV2httpRequest = typed(trusted(text)?)?;
+    let mut surroundings = Surroundings::of_request(&request);
+    surroundings.check()?;
+    // Set after the check: the principal is from the authorizer, and an ARN can be long.
+    surroundings.principal = principal(&request);
+    let command = object(&body(request)?)?;
+    Ok(Given::Command(command.into(), surroundings))
+}
+
+fn event_of(text: &str) -> Result<Given, Problem> {
+    let mut json = trusted(text)?;
+    let event = typed(json["detail"].take())?;
+    Ok(Given::Event(Box::new(event), json["source"].as_str().unwrap_or_default().to_owned()))
+}
+
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
-        match *payload {
-            Payload::Http(request) => Self::http(request),
-            Payload::Bus(event) => Self::event(event),
-            Payload::Direct(command) => Self::direct(command),
+        match payload.read()? {
+            Given::Command(command, surroundings) => {
+                Ok(Self::Command(typed(command)?, surroundings))
+            }
+            Given::Event(event, source) => Self::event(event, &source),
         }
     }
 
-    fn direct(text: &str) -> Result<Self, Problem> {
-        let mut json = object(text)?;
-        let Some(command) = json.remove("command") else {
-            return Ok(Self::Command(typed(json.into())?, Surroundings::default()));
-        };
-        let surroundings: Surroundings = typed(json.into())?;
-        surroundings.check()?;
-        if !command.is_object() {
-            return Err(Problem::malformed("command", NO_OBJECT));
-        }
-        Ok(Self::Command(typed(command)?, surroundings))
-    }
-
-    fn http(text: &str) -> Result<Self, Problem> {
-        let request: ApiGatewayV2httpRequest = typed(trusted(text)?)?;
-        let mut surroundings = Surroundings::of_request(&request);
-        surroundings.check()?;
-        // Set after the check: the principal is from the authorizer, and an ARN can be long.
-        surroundings.principal = principal(&request);
-        let command = object(&body(request)?)?;
-        Ok(Self::Command(typed(command.into())?, surroundings))
-    }
-
-    fn event(text: &str) -> Result<Self, Problem> {
-        let mut json = trusted(text)?;
-        let event: TopicEvent = typed(json["detail"].take())?;
+    fn event(event: Box<TopicEvent>, source: &str) -> Result<Self, Problem> {
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
-        let source = json["source"].as_str().unwrap_or_default();
         let is_it = |cause: &Cause| cause.event_type == event.event_type && cause.context == source;
         if !S::REACTS_TO.iter().any(is_it) {
             let (name, event_type) = (S::NAME, &event.event_type);
@@ -128,7 +152,7 @@ impl<S: Slice> Invocation<S> {
         let commands =
             S::react(&event).map_err(|error| Problem::malformed("detail.data", error))?;
         let commands = keyed(&event, commands)?;
-        Ok(Self::Event(Box::new(event), commands))
+        Ok(Self::Event(event, commands))
     }
 }
 

@@ -26,6 +26,7 @@ mod wording;
 
 use std::process::ExitCode;
 
+use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence::{Context, Envelope, LogOf, Slice};
 use ringfence_dynamo::Clock;
@@ -37,7 +38,7 @@ pub use problem::Problem;
 pub use start::{main, time_left};
 pub use telemetry::chain;
 
-use crate::function::{BoxError, Function, Invoked};
+use crate::function::{AnyFunction, BoxError, Function, Invoked};
 use crate::handler::Handler;
 use crate::invocation::{Invocation, Payload, Surroundings};
 
@@ -81,18 +82,25 @@ pub trait Serve<S: Slice> {
 }
 
 /// Opens a function and serves it. If it can't start, one line of the log says why.
-fn start<H: Handler>(open: impl Future<Output = Result<Function<H>, BoxError>>) -> ExitCode {
-    start::until_the_end(Some(H::Slice::NAME), serve(open))
+fn start<H: Handler + 'static>(
+    open: impl Future<Output = Result<Function<H>, BoxError>> + 'static,
+) -> ExitCode {
+    let open = async { Ok(Box::new(open.await?) as Box<dyn AnyFunction>) };
+    start::until_the_end(Some(H::Slice::NAME), serve(Box::pin(open)))
 }
 
-async fn serve<H: Handler>(
-    open: impl Future<Output = Result<Function<H>, BoxError>>,
-) -> Result<(), BoxError> {
-    let function = &open.await?;
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
-        let Invoked { answer, line } = function.invoke(event.payload.get(), &event.context).await;
-        line.write();
-        answer
-    }))
-    .await
+/// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled
+/// once, and not for each slice.
+fn serve(
+    open: LocalBoxFuture<'static, Result<Box<dyn AnyFunction>, BoxError>>,
+) -> LocalBoxFuture<'static, Result<(), BoxError>> {
+    Box::pin(async {
+        let function = &*open.await?;
+        lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
+            let Invoked { answer, line } = function.call(event.payload.get(), &event.context).await;
+            line.write();
+            answer
+        }))
+        .await
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context, Error};
 use ringfence_dynamo::Clock;
 
@@ -10,13 +11,13 @@ use crate::telemetry::{chain, init_logs};
 /// Serves until Lambda ends the process: `fn main() -> ExitCode { ringfence_lambda::main(serve()) }`.
 /// If the function can't start, one line of the log says why.
 pub fn main(serve: impl Future<Output = Result<(), Error>>) -> ExitCode {
-    until_the_end(None, serve)
+    until_the_end(None, Box::pin(serve))
 }
 
 /// The same for a slice, which the line names.
 pub(crate) fn until_the_end(
     slice: Option<&'static str>,
-    serve: impl Future<Output = Result<(), Error>>,
+    serve: LocalBoxFuture<'_, Result<(), Error>>,
 ) -> ExitCode {
     init_logs();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -38,7 +38,7 @@ pub mod template;
 pub mod tools;
 mod trouble;
 
-pub use run::run;
+pub use run::{Console, run};
 
 /// The folder of the stack: the nearest folder with a `template.yaml`, from the current package or the
 /// working directory upwards. If there is none, the working directory.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, env, fs, net::SocketAddr, path::Path, process::
 use anyhow::Result;
 use axum::Router;
 use clap::{Parser, Subcommand};
+use futures::future::LocalBoxFuture;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
@@ -39,13 +40,16 @@ enum Command {
     },
 }
 
+/// Uses a stack. A type of its own for each would have the whole stack compiled in every program that runs one.
+type Walk = fn(&Stack) -> LocalBoxFuture<'_, Result<()>>;
+
 /// Makes the console of a stack, as [`Stack::serve_console`] has it.
-type Console = fn(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>;
+pub type Console = fn(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.
 #[tokio::main]
-pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>, console: Console) -> ExitCode {
+pub async fn run(walk: Walk, console: Console) -> ExitCode {
     let arguments = Arguments::parse();
     let stays = matches!(arguments.command, Command::Up { .. });
     // Dropping the future ends the stack with all its processes.
@@ -68,11 +72,7 @@ pub async fn run(walk: impl AsyncFn(&Stack) -> Result<()>, console: Console) -> 
     }
 }
 
-async fn carry_out(
-    command: Command,
-    walk: impl AsyncFn(&Stack) -> Result<()>,
-    console: Console,
-) -> Result<()> {
+async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()> {
     let root = workspace_root();
     let template = Template::of_workspace()?;
     let target = root.join("target");

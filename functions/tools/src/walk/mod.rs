@@ -7,6 +7,7 @@ mod projects;
 mod walker;
 
 use anyhow::{Context, Result, ensure};
+use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use self::walker::{Answer, Walker};
@@ -16,28 +17,30 @@ use ringfence_local::stack::Stack;
 ///
 /// # Errors
 /// An answer or an event is wrong or does not come.
-pub async fn walk(stack: &Stack) -> Result<()> {
-    let mut walker = Walker::new(stack)?;
-    walker.sync_products().await?;
-    walker.place_order().await?;
-    walker.read_order().await?;
-    walker.place_order_again().await?;
-    walker.order_unknown_product().await?;
-    walker.invoke_directly().await?;
-    walker.order_up_to_the_cap().await?;
-    walker.define_courses().await?;
-    walker.subscribe_students().await?;
-    walker.register_customer().await?;
-    walker.fill_cart().await?;
-    walker.check_out().await?;
-    walker.share_a_project().await?;
-    walker.claim_edges().await?;
-    walker.work_offline().await?;
-    walker.expect_quiet().await?;
-    for (queue, messages) in stack.queues() {
-        ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());
-    }
-    Ok(())
+pub fn walk(stack: &Stack) -> LocalBoxFuture<'_, Result<()>> {
+    Box::pin(async move {
+        let mut walker = Walker::new(stack)?;
+        walker.sync_products().await?;
+        walker.place_order().await?;
+        walker.read_order().await?;
+        walker.place_order_again().await?;
+        walker.order_unknown_product().await?;
+        walker.invoke_directly().await?;
+        walker.order_up_to_the_cap().await?;
+        walker.define_courses().await?;
+        walker.subscribe_students().await?;
+        walker.register_customer().await?;
+        walker.fill_cart().await?;
+        walker.check_out().await?;
+        walker.share_a_project().await?;
+        walker.claim_edges().await?;
+        walker.work_offline().await?;
+        walker.expect_quiet().await?;
+        for (queue, messages) in stack.queues() {
+            ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());
+        }
+        Ok(())
+    })
 }
 
 impl Walker<'_> {
