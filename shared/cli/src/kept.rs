@@ -1,6 +1,6 @@
 //! Stores of work that failed: a dead-letter queue or a bucket of failed batches.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Context, Error, Result, anyhow};
 use aws_config::SdkConfig;
@@ -59,7 +59,8 @@ pub(crate) enum Store {
         client: aws_sdk_sqs::Client,
         url: String,
         receive: Receive,
-        seen: BTreeSet<String>,
+        /// The messages that were returned, each with its latest handle.
+        seen: BTreeMap<String, String>,
     },
     Bucket {
         client: aws_sdk_s3::Client,
@@ -82,7 +83,7 @@ pub(crate) enum More {
 impl Store {
     pub(crate) fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
         let client = aws_sdk_sqs::Client::new(config);
-        Self::Queue { client, url: url.to_owned(), receive, seen: BTreeSet::new() }
+        Self::Queue { client, url: url.to_owned(), receive, seen: BTreeMap::new() }
     }
 
     /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
@@ -125,9 +126,11 @@ impl Store {
         }
     }
 
-    /// Ends the time for which messages are hidden. If that fails, it ends by itself.
-    pub(crate) async fn show(&self, handles: Vec<String>) {
-        let Self::Queue { client, url, .. } = self else { return };
+    /// Ends the time for which messages of these names are hidden. If that fails, it ends by itself.
+    pub(crate) async fn show(&self, names: &[String]) {
+        let Self::Queue { client, url, seen, .. } = self else { return };
+        let handles: Vec<String> =
+            names.iter().filter_map(|name| seen.get(name).cloned()).collect();
         let show = async |handle| {
             let change = client.change_message_visibility().queue_url(url);
             let _ = change.receipt_handle(handle).visibility_timeout(0).send().await;
@@ -181,14 +184,14 @@ async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,
     receive: Receive,
-    seen: &mut BTreeSet<String>,
+    seen: &mut BTreeMap<String, String>,
 ) -> Result<Vec<Kept>> {
     let mut again = 0;
     loop {
         let received = receive_messages(client, url, receive).await?;
         let count = received.len();
-        let new: Vec<_> =
-            received.into_iter().filter(|kept| seen.insert(kept.name.clone())).collect();
+        let is_new = |kept: &Kept| seen.insert(kept.name.clone(), kept.handle.clone()).is_none();
+        let new: Vec<_> = received.into_iter().filter(is_new).collect();
         again += count - new.len();
         // A look hides nothing, so it would only receive the same ones again.
         if count == 0 || !new.is_empty() || receive == Receive::Look || again > seen.len() {

@@ -114,17 +114,16 @@ pub(crate) async fn each(
     loop {
         let some = store.next().await?;
         if some.is_empty() {
-            store.show(stay).await;
+            store.show(&stay).await;
             return Ok(());
         }
         for kept in some {
-            let handle = kept.handle.clone();
             let tried = match does {
                 Some(does) => does.redrive(store, kept).await,
                 None => look(kept.letter, kept.name),
             };
             if !matches!(tried.fate, Fate::Done) {
-                stay.push(handle);
+                stay.push(tried.name.clone());
             }
             told(tried);
         }

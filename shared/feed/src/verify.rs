@@ -182,7 +182,7 @@ impl Indexer {
         for (partition, Known { indexed, stored, .. }) in known {
             let is_told = |wrong: &Wrong| matches!(wrong, Wrong::Replaced { partition: told, .. } if *told == partition);
             if (indexed.count, indexed.hash) != (stored.count, stored.hash)
-                && !report.wrong.iter().any(is_told)
+                && !(indexed.count == stored.count && report.wrong.iter().any(is_told))
             {
                 let (indexed, stored) = (indexed.count, stored.count);
                 report.wrong.push(Wrong::Differs { partition, indexed, stored });

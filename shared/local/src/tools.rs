@@ -25,11 +25,13 @@ pub async fn build(
     let mut cargo = Command::new("cargo");
     // Cargo says where they are: a person may have set another target folder, or another target.
     cargo.args(["build", "--message-format", "json-render-diagnostics"]);
-    cargo.current_dir(root).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    cargo.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     for binary in binaries {
         cargo.args(["--bin", binary]);
     }
-    let output = cargo.output().await.context("cannot run cargo")?;
+    // `output` would take what cargo shows as well.
+    let cargo = cargo.spawn().context("cannot run cargo")?;
+    let output = cargo.wait_with_output().await.context("cannot run cargo")?;
     if !output.status.success() {
         bail!("the programs do not build");
     }

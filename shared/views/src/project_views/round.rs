@@ -9,7 +9,7 @@ use ringfence_feed::Checkpoint;
 use ringfence_lambda::chain;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
 
@@ -47,7 +47,7 @@ pub async fn ring(
     time: Duration,
     clock: &Clock,
 ) -> Round {
-    let turns = &Turns { time, behind: watch::Sender::new(views.len()) };
+    let turns = &Turns::new(views.len(), time);
     let all = join_all(views.iter().map(|view| run_view(projector, view, turns))).await;
     let end = projector.end().await;
     let now_ms = clock.now_ms();
@@ -77,13 +77,32 @@ pub async fn ring(
 /// The runs of one ring, which end together.
 struct Turns {
     time: Duration,
+    /// When the time is over.
+    end: Instant,
     /// How many are still behind.
     behind: watch::Sender<usize>,
 }
 
 impl Turns {
-    /// Runs a generation until it is present, and again every second while others are behind.
-    async fn run(
+    fn new(runs: usize, time: Duration) -> Self {
+        Self { time, end: sleep(time).deadline(), behind: watch::Sender::new(runs) }
+    }
+
+    /// Runs a generation until it is present.
+    async fn first(
+        &self,
+        projector: &Projector,
+        view: &Definition,
+        generation: Generation,
+        ran: &mut Ran,
+    ) -> Result<(), ViewError> {
+        let ended = projector.run(view, generation, self.time, ran).await;
+        self.done();
+        ended
+    }
+
+    /// Runs a generation again every second, while others are behind and it is not.
+    async fn again(
         &self,
         projector: &Projector,
         view: &Definition,
@@ -91,19 +110,18 @@ impl Turns {
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
         let turns = async {
-            let mut ended = projector.run(view, generation, self.time, ran).await;
-            self.done();
             let mut others = self.behind.subscribe();
-            while ended.is_ok() && ran.present {
+            while ran.present {
                 let others = others.wait_for(|behind| *behind == 0);
                 if timeout(TURN, others).await.is_ok() {
                     break;
                 }
-                ended = projector.run(view, generation, self.time, ran).await;
+                ran.present = false;
+                projector.run(view, generation, self.time, ran).await?;
             }
-            ended
+            Ok(())
         };
-        timeout(self.time, turns).await.unwrap_or(Ok(()))
+        timeout_at(self.end, turns).await.unwrap_or(Ok(()))
     }
 
     /// One run is not behind any more, or has failed.
@@ -123,13 +141,15 @@ async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Ve
     };
     let run = async |generation: Generation, live: bool| {
         let mut ran = Ran::default();
-        let mut error = turns.run(projector, view, generation, &mut ran).await.err();
-        let mut parked = None;
+        let mut error = turns.first(projector, view, generation, &mut ran).await.err();
         if live {
             let served = projector.serve(view, &registered, &ran).await;
             error = error.or(served.err());
-            parked = Some(registered.parked + ran.parked);
         }
+        if error.is_none() {
+            error = turns.again(projector, view, generation, &mut ran).await.err();
+        }
+        let parked = live.then(|| registered.parked + ran.parked);
         Outcome { view: view.name, generation: Some(generation), live, parked, ran, error }
     };
     match registered.building {
