@@ -72,6 +72,7 @@ struct Arguments<O: Own> {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "a program has one")]
 enum Command<O: Own> {
     #[command(flatten)]
     OfAll(OfAll),
