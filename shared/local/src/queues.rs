@@ -78,7 +78,7 @@ impl Queues {
     /// Adds a message to the queue of this name, URL or ARN. Returns its id.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// No queue has this name, URL or ARN.
     pub fn send(&self, queue: &str, body: String) -> Result<String, UnknownQueue> {
         self.send_with(queue, body, BTreeMap::new())
     }
@@ -86,7 +86,7 @@ impl Queues {
     /// Adds a message with attributes; otherwise as [`Self::send`].
     ///
     /// # Errors
-    /// There is no such queue.
+    /// No queue has this name, URL or ARN.
     pub fn send_with(
         &self,
         queue: &str,
@@ -105,7 +105,7 @@ impl Queues {
     /// for `visibility`.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// No queue has this name, URL or ARN.
     pub fn receive(
         &self,
         queue: &str,
@@ -128,7 +128,7 @@ impl Queues {
     /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// No queue has this name, URL or ARN.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
         self.on(queue, |waiting| {
             let before = waiting.len();
@@ -141,7 +141,7 @@ impl Queues {
     /// of a message.
     ///
     /// # Errors
-    /// There is no such queue.
+    /// No queue has this name, URL or ARN.
     pub fn hide(
         &self,
         queue: &str,

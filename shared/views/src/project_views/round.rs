@@ -88,26 +88,11 @@ impl Turns {
         Self { time, end: sleep(time).deadline(), behind: watch::Sender::new(runs) }
     }
 
-    /// Runs a generation until it is present.
-    async fn first(
-        &self,
-        projector: &Projector,
-        view: &Definition,
-        generation: Generation,
-        ran: &mut Ran,
-    ) -> Result<(), ViewError> {
-        let ended = projector.run(view, generation, self.time, ran).await;
-        self.done();
-        ended
-    }
-
-    /// Runs a generation again every second, while others are behind and it is not.
+    /// Runs a present generation again every second, while others are behind.
     async fn again(
         &self,
-        projector: &Projector,
-        view: &Definition,
-        generation: Generation,
         ran: &mut Ran,
+        run: impl AsyncFn(&mut Ran) -> Result<(), ViewError>,
     ) -> Result<(), ViewError> {
         let turns = async {
             let mut others = self.behind.subscribe();
@@ -117,7 +102,7 @@ impl Turns {
                     break;
                 }
                 ran.present = false;
-                projector.run(view, generation, self.time, ran).await?;
+                run(ran).await?;
             }
             Ok(())
         };
@@ -141,13 +126,15 @@ async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Ve
     };
     let run = async |generation: Generation, live: bool| {
         let mut ran = Ran::default();
-        let mut error = turns.first(projector, view, generation, &mut ran).await.err();
+        let once = async |ran: &mut Ran| projector.run(view, generation, turns.time, ran).await;
+        let mut error = once(&mut ran).await.err();
+        turns.done();
         if live {
             let served = projector.serve(view, &registered, &ran).await;
             error = error.or(served.err());
         }
         if error.is_none() {
-            error = turns.again(projector, view, generation, &mut ran).await.err();
+            error = turns.again(&mut ran, once).await.err();
         }
         let parked = live.then(|| registered.parked + ran.parked);
         Outcome { view: view.name, generation: Some(generation), live, parked, ran, error }
