@@ -118,7 +118,9 @@ async fn a_stream_without_a_tip_is_not_pruned<S: Store + Clone>(store: S) {
     store.delete(&name("a"), tip.key).await.expect("deleted");
     let refused = log.prune(&name("a"), 99, &envelope).await;
     assert!(matches!(refused, Err(DocumentError::NoTip { .. })), "{refused:?}");
-    store.delete(&name("a"), 0).await.expect("the calf is there");
+    let report = log.verify(&name("a"), &envelope).await.expect("an answer");
+    assert_ne!(report.problems, [], "the calf is still there");
+    store.delete(&name("a"), 0).await.expect("deleted");
     let nothing = log.prune(&name("a"), 99, &envelope).await.expect("nothing is there");
     assert_eq!(nothing, Pruned::default());
 }
