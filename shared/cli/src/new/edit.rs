@@ -71,30 +71,40 @@ pub(super) fn add_dependency(text: &str, line: &str) -> Result<String> {
     Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
 }
 
-/// Adds a variant to an enum of events, or an arm to the `match event` of its fold.
-pub(super) fn add_variant(text: &str, name: &str, variant: &str) -> Result<String> {
-    let missing = || format!("finds no `pub enum {name}`: write `{variant}` into it");
-    let begin = text.find(&format!("pub enum {name} {{")).with_context(missing)?;
+/// Adds a variant to an enum, or a field to a struct: `of` is `enum OrderEvent` or the like.
+pub(super) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
+    let missing = || format!("finds no `pub {of}`: write `{entry}` into it");
+    let begin = text.find(&format!("pub {of} {{")).with_context(missing)?;
     let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
     let before = text[..end].trim_end();
-    Ok(format!("{before}\n    {variant}\n{}", &text[end..]))
+    Ok(format!("{before}\n    {entry}\n{}", &text[end..]))
 }
 
-/// Adds an arm for an event that changes nothing to the `match event` in `fn evolve`.
-pub(super) fn add_arm(text: &str, pattern: &str) -> Result<String> {
+/// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state, or changes nothing.
+pub(super) fn add_arm(text: &str, pattern: &str, field: Option<&str>) -> Result<String> {
     let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
     let evolve = text.find("fn evolve(").with_context(missing)?;
     let parameter = text[evolve + "fn evolve(".len()..].split(':').next().unwrap_or_default();
+    let is_mut = parameter.trim().starts_with("mut ");
     let parameter = parameter.trim().trim_start_matches("mut ");
     let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
     let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
     // Where the parameter is given back after the match, arms change it and have no value.
     let rest = text[end + 1..].trim_start();
-    let value = if rest.starts_with(parameter) { "{}" } else { parameter };
-    let comma = if value == "{}" { "" } else { "," };
+    let value = match (rest.starts_with(parameter), field) {
+        (true, None) => "{}".to_owned(),
+        (true, Some(field)) => format!("{parameter}.{field} = true,"),
+        (false, None) => format!("{parameter},"),
+        (false, Some(field)) => format!(
+            "{{\n                {parameter}.{field} = true;\n                {parameter}\n            }}"
+        ),
+    };
     let before = text[..end].trim_end();
-    let arm = format!("            {pattern} => {value}{comma}\n        ");
-    Ok(format!("{before}\n{arm}{}", &text[end..]))
+    let text = format!("{before}\n            {pattern} => {value}\n        {}", &text[end..]);
+    Ok(match field {
+        Some(_) if !is_mut => text.replacen("fn evolve(", "fn evolve(mut ", 1),
+        _ => text,
+    })
 }
 
 /// Where the first block of the text ends, at its closing brace.

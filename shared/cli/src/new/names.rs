@@ -169,6 +169,18 @@ impl Deed {
         let noun = if thing.is_empty() { singular(context).to_owned() } else { thing };
         Self { noun, event }
     }
+
+    /// The event as the name of a field, such as `order_cancelled`.
+    pub(super) fn field(&self) -> String {
+        let mut field = String::new();
+        for c in self.event.chars() {
+            if c.is_uppercase() && !field.is_empty() {
+                field.push('_');
+            }
+            field.extend(c.to_lowercase());
+        }
+        field
+    }
 }
 
 fn participle(verb: &str) -> String {

@@ -4,10 +4,20 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
-use super::edit::{add_arm, add_member, add_module, add_to_list, add_variant};
+use super::edit::{add_arm, add_entry, add_member, add_module, add_to_list};
 use super::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use super::plan::{Plan, fill};
 use super::template;
+
+/// What a slice may do with documents if its stream has no other events.
+const CREATES: &str = "dynamodb:GetItem, dynamodb:PutItem";
+/// What it may do if its stream has.
+const CHANGES: &str = "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query, dynamodb:UpdateItem";
+
+/// The role of a context with streams.
+fn role(context: &str) -> String {
+    format!("{}Role", pascal(context))
+}
 
 /// An event that a slice reacts to.
 struct Cause {
@@ -49,13 +59,14 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
         ("summary", &*slice.replace('-', " ")),
     ];
 
+    let other = other_event(plan, &found, &deed, &values)?;
     let file = format!("{}/src/{module}.rs", found.folder);
     if plan.has(&file) {
         let is_it = plan.read(&file)?.contains(&format!("= \"{slice}\";"));
         ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
     } else {
         check_binary(plan, context, slice)?;
-        write_source(plan, &found, &deed, &values, cause.as_ref(), &file)?;
+        write_source(plan, &found, &deed, &values, cause.as_ref(), other.as_deref(), &file)?;
     }
     let lib = format!("{}/src/lib.rs", found.folder);
     let binary = format!("{}/src/bin/{slice}.rs", found.folder);
@@ -63,6 +74,10 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
     plan.edit(&lib, |text| add_module(text, &module))?;
     plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
     write_function(plan, &found, context, slice, &values, cause.as_ref())?;
+    if found.log == Log::Document && other.is_some() {
+        let role = role(context);
+        plan.edit("template.yaml", |text| template::allow_more(text, &role, CREATES, CHANGES))?;
+    }
     write_samples(plan, slice, &values, cause.as_ref())
 }
 
@@ -111,6 +126,24 @@ fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }
 
+/// Another event of the same streams, which a person need not change to make one for a case.
+fn other_event(
+    plan: &Plan,
+    found: &Found,
+    deed: &Deed,
+    values: &[(&str, &str)],
+) -> Result<Option<String>> {
+    let text = plan.read(&format!("{}/src/events.rs", found.folder))?;
+    let fields = fill("{__id__:__Id__", values);
+    let event = |body: &str| {
+        let body: String = body.split_whitespace().collect();
+        let event = body.trim_end_matches(',').strip_suffix(&fields)?;
+        event.rsplit([',', '{']).next().map(str::to_owned)
+    };
+    let mut events = text.split('}').filter_map(event);
+    Ok(events.find(|event| *event != deed.event))
+}
+
 /// Plans the slice's own file and its event.
 fn write_source(
     plan: &mut Plan,
@@ -118,6 +151,7 @@ fn write_source(
     deed: &Deed,
     values: &[(&str, &str)],
     cause: Option<&Cause>,
+    other: Option<&str>,
     file: &str,
 ) -> Result<()> {
     let events = format!("{}/src/events.rs", found.folder);
@@ -132,6 +166,8 @@ fn write_source(
         plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
     }
     let lib = format!("{}/src/lib.rs", found.folder);
+    let (mut done, mut repeated) = (String::new(), "");
+    let (mut before, mut after_other) = (String::new(), "");
     let source = if found.log == Log::Dcb {
         let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
                      #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
@@ -141,9 +177,25 @@ fn write_source(
         include_str!("files/dcb_slice.rs")
     } else {
         let variant = fill("__Event__ { __id__: __Id__ },", values);
-        plan.edit(&events, |text| add_variant(text, &found.event, &variant))?;
+        plan.edit(&events, |text| add_entry(text, &format!("enum {}", found.event), &variant))?;
+        // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
+        let state = format!("struct {}State", found.name);
+        let field = text.contains(&format!("pub {state} {{")).then(|| deed.field());
+        if let Some(field) = &field {
+            let entry = format!("pub {field}: bool,");
+            plan.edit(&events, |text| add_entry(text, &state, &entry))?;
+            done =
+                format!("        if state.{field} {{\n            return Ok(vec![]);\n        }}");
+            repeated = "            given([event()]).when(command()).then_nothing(),";
+        }
+        if let Some(other) = other {
+            let event =
+                format!("        let other = || __Events__::{other} {{ __id__: id(\"one\") }};");
+            let case = "            given([other()]).when(command()).then([event()]),";
+            (before, after_other) = (event, case);
+        }
         let pattern = fill("__Events__::__Event__ { .. }", values);
-        plan.edit(&lib, |text| add_arm(text, &pattern))?;
+        plan.edit(&lib, |text| add_arm(text, &pattern, field.as_deref()))?;
         include_str!("files/stream_slice.rs")
     };
     let (mut reacts, mut react, mut declared) = (String::new(), String::new(), String::new());
@@ -165,8 +217,18 @@ fn write_source(
         }
     }
     let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };
-    let pieces =
-        [("use_serde", uses), ("reacts_to", &*reacts), ("react", &*react), ("cause", &*declared)];
+    let state = if done.is_empty() { "_state" } else { "state" };
+    let pieces = [
+        ("use_serde", uses),
+        ("reacts_to", &*reacts),
+        ("react", &*react),
+        ("cause", &*declared),
+        ("state", state),
+        ("done", &*done),
+        ("repeated", repeated),
+        ("other", &*before),
+        ("after_other", after_other),
+    ];
     plan.create(file, &fill(&fill(source, &pieces), values));
     Ok(())
 }
@@ -190,16 +252,13 @@ fn write_function(
     values: &[(&str, &str)],
     cause: Option<&Cause>,
 ) -> Result<()> {
-    let own = format!("{}Role", pascal(context));
+    let own = role(context);
     let (role, table, actions, key) = match found.log {
         Log::Dcb => ("DcbLogRole", "", "", String::new()),
         Log::Aggregate => {
             (&*own, "AggregateTable", "dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
         }
-        Log::Document => {
-            let actions = "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query, dynamodb:UpdateItem";
-            (&*own, "DocumentTable", actions, format!("{context}-"))
-        }
+        Log::Document => (&*own, "DocumentTable", CREATES, format!("{context}-")),
     };
     let of_role = [
         ("Role", role),

@@ -77,6 +77,14 @@ fn insert_block(text: &str, at: usize, block: &str) -> String {
     format!("{before}{gap}{block}{after}")
 }
 
+/// Replaces the actions of a role, if it has just these.
+pub(super) fn allow_more(text: &str, role: &str, from: &str, to: &str) -> Result<String> {
+    let found = resources(text);
+    let (_, begin, end) = found.iter().find(|(id, ..)| *id == role).context("lacks the role")?;
+    let block = text[*begin..*end].replacen(&format!("[{from}]"), &format!("[{to}]"), 1);
+    Ok(format!("{}{block}{}", &text[..*begin], &text[*end..]))
+}
+
 /// Lets the role send to the queue of automations.
 pub(super) fn allow_letters(text: &str, role: &str) -> Result<String> {
     let found = resources(text);

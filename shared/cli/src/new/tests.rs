@@ -82,6 +82,21 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
         let mut kept = text.chars().filter(|c| !c.is_whitespace() && *c != ',');
         assert!(kept.all(|c| letters.any(|found| found == c)), "{path}");
     }
+    // A generated slice does nothing if its command is repeated, on every log.
+    let written = |path: String| &after[&folder.path().join(path).display().to_string()];
+    for context in ["rooms", "parcels", "wishes"] {
+        for slice in ["open", "close"] {
+            let source = written(format!("functions/{context}/src/{slice}_{context}.rs"));
+            assert!(source.contains(".then_nothing(),"), "{source}");
+            // The second slice of a stream is also decided after the first one's event.
+            let follows = slice == "close" && context != "rooms";
+            assert_eq!(source.contains("given([other()])"), follows, "{source}");
+        }
+    }
+    for context in ["parcels", "wishes"] {
+        let fold = written(format!("functions/{context}/src/lib.rs"));
+        assert!(fold.contains(&format!("state.{context}_opened = true;")), "{fold}");
+    }
     add_all();
     assert_eq!(files(folder.path()), after, "a second run changes nothing");
     let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));

@@ -12,5 +12,5 @@ pub enum __Events__ {
 
 /// What the events of a document amount to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct __Context__State {}

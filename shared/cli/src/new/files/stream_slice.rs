@@ -18,7 +18,8 @@ __reacts_to__
     type Writes = __Events__;
     type Rejection = Never;
 
-    fn decide(&self, _state: &Self::State, _: &CommandContext) -> Result<Vec<__Events__>, Never> {
+    fn decide(&self, __state__: &Self::State, _: &CommandContext) -> Result<Vec<__Events__>, Never> {
+__done__
         Ok(vec![__Events__::__Event__ { __id__: self.__id__.clone() }])
     }
 __react__
@@ -26,9 +27,11 @@ __react__
     fn cases() -> Vec<Case<Self>> {
         let command = || __Slice__ { __id__: id("one") };
         let event = || __Events__::__Event__ { __id__: id("one") };
+__other__
         vec![
             given([]).when(command()).then([event()]),
-            given([event()]).when(command()).then([event()]),
+__after_other__
+__repeated__
         ]
     }
 }
