@@ -106,12 +106,10 @@ impl<S: DcbSlice> Model<S> {
         record.is_some_and(|record| self.keys.may_have(&record.key))
     }
 
-    /// Forgets the command under way, and keys that no repeat can have any more. `now_ms` is the time, in
-    /// milliseconds since 1970.
-    pub(crate) fn settle(&mut self, now_ms: u64) {
+    /// Forgets the command under way.
+    pub(crate) fn settle(&mut self) {
         self.first_run.clear();
         self.refusal = None;
-        self.keys.forget(now_ms);
     }
 
     /// The outcome of an earlier run of the command under way, if one has appended events.

@@ -123,7 +123,7 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
         let (conflict, stale) = match decided {
             Ok(Decided { outcome, model, repeated }) => {
                 if let Some(mut model) = model {
-                    model.settle(envelope.context.now_ms);
+                    model.settle();
                     attempt.keep(&mut model);
                     decisions.put(query, model);
                 }

@@ -70,8 +70,8 @@ pub fn event(event_type: &str, bytes: usize) -> Result<(), LimitExceeded> {
 /// # Errors
 /// It is longer than the limit.
 pub fn snapshot(text: &str) -> Result<(), LimitExceeded> {
-    let advice = "keep less in the state, or send fewer commands with a key about one thing: each takes eleven bytes \
-                  for fifteen days";
+    let advice = "keep less in the state, or send fewer commands with a key about one thing: each takes eleven bytes, \
+                  until there are commands on twenty later days";
     let (subject, limit) = ("the snapshot", SNAPSHOT_BYTES_MAX);
     LimitExceeded::check(LimitKind::Snapshot, subject, "bytes", text.len(), limit, advice)
 }

@@ -184,7 +184,6 @@ impl Place {
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
         Mint {
             ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, draft.events.len()),
-            now_ms: log.clock.now_ms(),
             append_id: log.clock.uuid(),
             ends: &self.ends,
         }

@@ -51,8 +51,8 @@ impl DcbLog {
         envelope: &Envelope,
     ) -> Result<SequencedEvent, LogError> {
         let mut draft = self.draft(event_id, event, envelope)?;
-        let (now_ms, append_id) = (self.clock.now_ms(), self.clock.uuid());
-        let mint = Mint { ms: now_ms, now_ms, append_id, ends: &BTreeMap::new() };
+        let (ms, append_id) = (self.clock.now_ms(), self.clock.uuid());
+        let mint = Mint { ms, append_id, ends: &BTreeMap::new() };
         draft.mint(&mint)?;
         Ok(only(draft))
     }

@@ -65,8 +65,6 @@ pub(crate) struct Draft<'a> {
 pub(crate) struct Mint<'a> {
     /// Time of the first event, in milliseconds since 1970; each further one is a millisecond later.
     pub(crate) ms: u64,
-    /// The clock's time, in milliseconds since 1970.
-    pub(crate) now_ms: u64,
     pub(crate) append_id: Uuid,
     /// The last slots of the partitions that the decision did not read.
     pub(crate) ends: &'a BTreeMap<BoundaryId, u64>,
@@ -152,10 +150,10 @@ impl<'a> Draft<'a> {
         }
         if let Some(record) = self.record {
             let events = self.events.iter().map(|(event, _)| event);
-            let put = record::put(self.table, record, events, mint.now_ms)?;
-            bytes += item_bytes(&put.item);
+            let item = record::item(record, events, mint.ms)?;
+            bytes += item_bytes(&item);
             actions.push(Action::Command);
-            items.push(TransactWriteItem::builder().put(put).build());
+            items.push(put_new(self.table, item));
         }
         for (partition, seen) in &self.checks {
             items.push(check_free(self.table, partition, seen + 1));

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
     Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
-    EventRef, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Seen,
-    SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
+    EventRef, Handled, KEY_KEPT_SECONDS, LogError, MemoryLog, NewEvent, Outcome, Plan, Query,
+    QueryItem, Seen, SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
 };
 use serde_json::{Value, json};
 
@@ -222,17 +222,21 @@ fn a_command_knows_all_events_whatever_the_snapshot_holds() {
 #[test]
 fn a_repeat_of_a_command_whose_events_a_snapshot_holds_takes_no_effect() {
     let log = Watched::new(given());
-    let run = |key: &str| {
-        let envelope = Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() };
+    let run = |key: &str, now_ms| {
+        let context = CommandContext { now_ms, ..CommandContext::default() };
+        let idempotency_key = Some(key.to_owned());
+        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
         let command = Survey { room_id: id("r1"), guest_id: id("g1") };
         block_on(handle(&log, &catalog().unwrap(), &cold(), &command, &envelope)).unwrap()
     };
-    let first = run("k");
+    let first = run("k", 1_000);
     assert_eq!(log.kept.lock().unwrap().len(), 1);
-    let other = run("l");
+    // A handler whose clock is ahead keeps the next one.
+    let [other, _] = ["l", "m"].map(|key| run(key, 2 * KEY_KEPT_SECONDS * 1_000));
     assert!(!other.repeated && other.outcome != first.outcome);
-    assert_eq!(run("k"), Handled { repeated: true, ..first });
-    assert_eq!(run("l"), Handled { repeated: true, ..other });
+    assert_eq!(log.kept.lock().unwrap().len(), 2);
+    assert_eq!(run("k", 3_000), Handled { repeated: true, ..first });
+    assert_eq!(run("l", 3_000), Handled { repeated: true, ..other });
 }
 
 /// The snapshot with `change` made to what was seen of the guest.
