@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Name, Place, Tag, rfc3339, unescape};
+use crate::{BoundaryId, Metadata, Name, Place, Tag, rfc3339, tag::distinct, unescape};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -87,13 +87,7 @@ impl NewEvent {
         let error = |source| EventError { event_type: E::NAME.into(), source };
         let data = serde_json::to_value(event).map_err(error)?;
         E::deserialize(&data).map_err(error)?;
-        let mut tags = Vec::new();
-        for tag in event.tags() {
-            if !tags.contains(&tag) {
-                tags.push(tag);
-            }
-        }
-        Ok(Self { event_type: E::NAME.into(), tags, data })
+        Ok(Self { event_type: E::NAME.into(), tags: distinct(event.tags()), data })
     }
 }
 

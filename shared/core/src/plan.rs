@@ -125,7 +125,8 @@ impl Plan {
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut reads: Vec<Read> = Vec::new();
         let mut missing: BTreeMap<Name, &QueryItem> = BTreeMap::new();
-        for item in &query.items {
+        let items: Vec<_> = query.items.iter().map(QueryItem::distinct).collect();
+        for item in &items {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
                 return Err(PlanError::EmptyValue(tag.key.to_string()));
             }
@@ -234,7 +235,8 @@ impl Read {
             Access::TagIndex(tag) | Access::TagItems(tag) => event.tags.contains(tag),
             Access::TypeItems(event_type) => *event_type == event.event_type,
             Access::CompositeIndex(tags) => {
-                event.tags.len() == tags.len() && tags.iter().all(|tag| event.tags.contains(tag))
+                let carries = |tag| event.tags.contains(tag);
+                tags.iter().all(carries) && event.tags.iter().all(|tag| tags.contains(tag))
             }
         }
     }
@@ -250,10 +252,14 @@ fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
     single.find(|tag| contradicts(&tag.key)).map(|tag| tag.key.clone())
 }
 
-/// Adds `event_type` to the boundary's read. The reads are sorted by their boundaries.
+/// Adds `event_type` to the boundary's read. The reads are sorted by their boundaries. A boundary has one access: by
+/// another one its events would not be found.
 pub(crate) fn add(reads: &mut Vec<Read>, boundary: BoundaryId, access: Access, event_type: Name) {
     match reads.binary_search_by(|read| read.boundary.cmp(&boundary)) {
-        Ok(place) => drop(reads[place].types.insert(event_type)),
+        Ok(place) => {
+            assert_eq!(reads[place].access, access, "two ways to read {boundary}");
+            reads[place].types.insert(event_type);
+        }
         Err(place) => {
             let types = BTreeSet::from([event_type]);
             reads.insert(place, Read { boundary, access, types, fenced: false, after: 0 });
@@ -261,7 +267,7 @@ pub(crate) fn add(reads: &mut Vec<Read>, boundary: BoundaryId, access: Access, e
     }
 }
 
-/// How the events of a type that carry all of `tags` are found, if they can be.
+/// How the events of a type that carry all of `tags`, each given once, are found, if they can be.
 pub(crate) fn route(
     catalog: &Catalog,
     schema: &EventSchema,
@@ -282,8 +288,13 @@ pub(crate) fn route(
             return Some((id, Access::Partition));
         }
     }
-    if tags.len() > 1 && has_composite(schema) && schema.tags.len() == tags.len() {
-        return Some((BoundaryId::composite(tags), Access::CompositeIndex(tags.to_vec())));
+    let is_whole = |tags: &[Tag]| {
+        tags.len() == schema.tags.len() && schema.tags.iter().all(|tag| value(&tag.key).is_some())
+    };
+    if has_composite(schema) && is_whole(tags) {
+        let mut tags = tags.to_vec();
+        tags.sort_unstable();
+        return Some((BoundaryId::composite(&tags), Access::CompositeIndex(tags)));
     }
     if let [part] = partition[..]
         && !part.cross_partition

@@ -1,6 +1,6 @@
 //! Queries of the DCB specification, and how one follows from a command.
 
-use crate::{Catalog, Name, Tag, TagSchema, catalog::has_many};
+use crate::{Catalog, Name, Tag, TagSchema, catalog::has_many, tag::distinct};
 
 /// An OR of items.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,6 +66,13 @@ impl Query {
             items.push(QueryItem { tags: Vec::new(), types: consumed });
         }
         Self { items }
+    }
+}
+
+impl QueryItem {
+    /// The same item, each tag once.
+    pub(crate) fn distinct(&self) -> Self {
+        Self { tags: distinct(self.tags.clone()), types: self.types.clone() }
     }
 }
 

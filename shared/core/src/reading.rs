@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Catalog, Clause, Name, Place, Plan, PlanError, Query, Read, SequencedEvent,
+    Catalog, Clause, Name, Place, Plan, PlanError, Query, QueryItem, Read, SequencedEvent,
     catalog::check_length,
     plan::{add, route},
     query::can_carry,
@@ -45,7 +45,7 @@ impl Reading {
             let types = catalog.schemas().map(|schema| schema.name.clone()).collect();
             clauses.push(Clause { tags: Vec::new(), types });
         }
-        for item in &query.items {
+        for item in query.items.iter().map(QueryItem::distinct) {
             if let Some(tag) = item.tags.iter().find(|tag| tag.value.is_empty()) {
                 return Err(PlanError::EmptyValue(tag.key.to_string()));
             }
@@ -76,7 +76,7 @@ impl Reading {
                 let event_type = item.types.first().cloned().unwrap_or(Name::Borrowed("an event"));
                 return Err(PlanError::NoRoute { event_type, keys: keys.join(" and ") });
             }
-            clauses.push(Clause { tags: item.tags.clone(), types });
+            clauses.push(Clause { tags: item.tags, types });
         }
         Ok(Self { plan: Plan { clauses, reads }, scan })
     }

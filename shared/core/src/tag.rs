@@ -25,6 +25,16 @@ impl Tag {
     }
 }
 
+/// The tags in their order, each once.
+pub(crate) fn distinct(mut tags: Vec<Tag>) -> Vec<Tag> {
+    for n in (1..tags.len()).rev() {
+        if tags[..n].contains(&tags[n]) {
+            tags.remove(n);
+        }
+    }
+    tags
+}
+
 /// Whether `key` can be a tag key: `[a-z][A-Za-z0-9]*`, so that no key contains a character that
 /// separates keys from values or marks a fence, a command or a type.
 pub(crate) fn is_key(key: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use ringfence::{
     Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan,
-    PlanError, Query, QueryItem, SliceError, Tag, TagSchema, prelude::*,
+    PlanError, Query, QueryItem, Reading, SliceError, Tag, TagSchema, prelude::*,
 };
 
 use crate::shop::{Book, Booked, Priced, Rated, booked, catalog, closed};
@@ -35,9 +35,12 @@ fn each_kind_of_clause_has_its_route() {
     check(&[item(&[("shiftId", "3"), room], &["Cleaned"])], "roomId:r1", Access::Partition);
     check(&[item(&[("guestId", "g1"), room], &["Booked"])], "roomId:r1", Access::Partition);
     let pair = [room, ("reviewId", "v#1")];
-    let tags = pair.map(|(key, value)| Tag::new(key, value)).to_vec();
-    let composite = Access::CompositeIndex(tags);
-    check(&[item(&pair, &["Rated"])], "reviewId:v%231#roomId:r1", composite);
+    let [first, second] = pair.map(|(key, value)| Tag::new(key, value));
+    let composite = || Access::CompositeIndex(vec![second.clone(), first.clone()]);
+    check(&[item(&pair, &["Rated"])], "reviewId:v%231#roomId:r1", composite());
+    // In either order it is one read.
+    let both = [item(&pair, &["Rated"]), item(&[pair[1], pair[0]], &["Rated"])];
+    check(&both, "reviewId:v%231#roomId:r1", composite());
     let night = [room, ("night", "a|b")];
     check(&[item(&night, &["Priced"])], "roomId+night:r1|a%7Cb", Access::Partition);
 }
@@ -48,6 +51,20 @@ fn clauses_on_one_boundary_share_a_read() {
     let plan = plan(&items).unwrap();
     assert_eq!(plan.reads.len(), 1);
     assert_eq!(plan.reads[0].types.len(), 2);
+}
+
+#[test]
+fn a_tag_that_a_clause_names_twice_counts_once() {
+    let room = ("roomId", "r1");
+    let guest = ("guestId", "g1");
+    // Rated is read as a composite of two tags, and this is one.
+    check(&[item(&[room, room], &["Rated", "Booked"])], "roomId:r1", Access::Partition);
+    let twice = [item(&[room, room], &["Rated"]), item(&[guest, room, guest], &["Booked"])];
+    let once = [item(&[room], &["Rated"]), item(&[guest, room], &["Booked"])];
+    let [twice, once] = [twice, once].map(|items| Query { items: items.to_vec() });
+    let catalog = catalog().unwrap();
+    assert_eq!(Plan::new(&twice, &catalog), Plan::new(&once, &catalog));
+    assert_eq!(Reading::new(&twice, &catalog), Reading::new(&once, &catalog));
 }
 
 #[test]
