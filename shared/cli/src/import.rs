@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use ringfence::{Envelope, Metadata, NewEvent, Tag, TagSchema};
+use ringfence::{Envelope, Metadata, NewEvent, Tag};
 use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use serde_json::{Value, json};
@@ -212,12 +212,6 @@ impl Found {
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
 fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
     let Recorded { id, ms, event, metadata } = recorded;
-    let stack = crate::members();
-    let tags = stack.catalog.schema(&event.event_type).map_or(&[][..], |schema| &*schema.tags);
-    let lacks = |tag: &&TagSchema| tag.required && event.tags.iter().all(|has| has.key != tag.key);
-    if let Some(tag) = tags.iter().find(lacks) {
-        bail!("it has no tag {}, which {} requires", tag.key, event.event_type);
-    }
     // Whatever follows it in one of its boundaries gets a later time.
     ensure!(*ms <= Clock::system().now_ms(), "its position lies in the future");
     clock.set(*ms);

@@ -104,13 +104,31 @@ pub enum FilingError {
         /// The tag key.
         key: Name,
     },
+    /// The event has a tag that its type does not declare.
+    #[error(
+        "{event_type} has the tag {key}, which the type does not declare: declare a field for it, or leave the tag out"
+    )]
+    Undeclared {
+        /// The event type.
+        event_type: Name,
+        /// The tag key.
+        key: Name,
+    },
+    /// The event lacks a tag that each event of its type has.
+    #[error("{event_type} has no tag {key}, which each event of the type has")]
+    Lacks {
+        /// The event type.
+        event_type: Name,
+        /// The tag key.
+        key: Name,
+    },
     /// A tag with one value for each event has several.
     #[error("{event_type} has several values of the tag {key}, of which an event has one")]
     SeveralValues {
         /// The event type.
         event_type: Name,
         /// The tag key.
-        key: String,
+        key: Name,
     },
     /// An event that has a place already, whose tags or predecessors say another one.
     #[error(
@@ -222,26 +240,35 @@ impl Catalog {
             .collect()
     }
 
-    /// Where a new event is filed. An event that was made by hand may have several values of a tag that must
-    /// have one. Then its fences would count all of them, but its partition or index would show only one.
+    /// Where a new event is filed. An event that was made by hand may have other tags than its type declares. With
+    /// several values of a tag that must have one, its fences would count all of them, but its partition or index
+    /// would show only one. With a tag too many or too few, it would lie outside of the composite by which its type
+    /// is read.
     ///
     /// # Errors
-    /// Those of [`Catalog::filing`], and several values.
+    /// Those of [`Catalog::filing`], several values, and a tag that the type does not declare or that is missing.
     pub fn filing_of_new(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let filing = self.filing(event)?;
-        let schema = self.schema(&event.event_type);
-        let many = |key: &str| {
-            let has = |s: &EventSchema| s.tags.iter().any(|t| t.key == key && has_many(&s.tags, t));
-            schema.is_some_and(has)
-        };
+        let tags = &*self.known(&event.event_type)?.tags;
+        let named = |key: &Name| (event.event_type.clone(), key.clone());
         let mut values: BTreeMap<&str, &str> = BTreeMap::new();
         for Tag { key, value } in &event.tags {
-            if *values.entry(key).or_insert(value) != value && !many(key) {
-                let (event_type, key) = (event.event_type.clone(), key.to_string());
+            let Some(declared) = tags.iter().find(|tag| tag.key == *key) else {
+                let (event_type, key) = named(key);
+                return Err(FilingError::Undeclared { event_type, key });
+            };
+            if *values.entry(key).or_insert(value) != value && !has_many(tags, declared) {
+                let (event_type, key) = named(key);
                 return Err(FilingError::SeveralValues { event_type, key });
             }
         }
-        Ok(filing)
+        match tags.iter().find(|tag| tag.required && !values.contains_key(&*tag.key)) {
+            None => Ok(filing),
+            Some(tag) => {
+                let (event_type, key) = named(&tag.key);
+                Err(FilingError::Lacks { event_type, key })
+            }
+        }
     }
 
     fn known(&self, event_type: &str) -> Result<&EventSchema, FilingError> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen, limits,
+    tag::distinct,
 };
 
 /// An append before its events have slots.
@@ -54,6 +55,7 @@ impl Effect {
         marks: usize,
     ) -> Result<Self, LogError> {
         let file = |event: NewEvent| {
+            let event = NewEvent { tags: distinct(event.tags), ..event };
             let filing = catalog.filing_of_new(&event)?;
             Ok((event, filing))
         };

@@ -5,7 +5,7 @@ use ringfence::{
     prelude::*,
 };
 
-use crate::shop::{booked, catalog, cleaned, closed};
+use crate::shop::{Rated, booked, catalog, cleaned, closed};
 
 /// The event in a slot of its partition, recorded `at`, as the one before the last `rest` of its append.
 fn event(event: impl Into<NewEvent>, slot: u64, at: u64, rest: u64) -> SequencedEvent {
@@ -80,6 +80,23 @@ fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
     // A partition that is not read as such shows what the guest's read returns of it.
     assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
     assert_eq!((guest(&seen), seen.newest_ms()), ((2, 0), 13));
+    // What was missed of the partition is taken in afterwards, whenever it was recorded.
+    assert!(seen.observe(&plan, &event(cleaned("r1", 1), 2, 12, 0)));
+    assert_eq!(seen.newest_ms(), 13);
+}
+
+#[test]
+fn an_event_that_was_stored_with_a_tag_twice_is_seen_in_its_composite() {
+    let rated = Rated { room_id: id("r1"), review_id: "v1".to_owned() };
+    let mut stored = NewEvent::from(rated);
+    stored.tags.push(stored.tags[0].clone());
+    let tags = stored.tags[..2].to_vec();
+    let plan = plan(&[QueryItem { tags, types: vec!["Rated".into()] }]);
+    let mut seen = Seen::nothing(&plan);
+    assert!(seen.observe(&plan, &event(stored, 1, 10, 0)));
+    let counts = [("Rated".into(), 1)].into();
+    let composite = seen.of(&plan.reads[0].boundary);
+    assert_eq!(composite, Some(&Extent::Fence { counts, slot: 0, at: 10 }));
 }
 
 #[test]

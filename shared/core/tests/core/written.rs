@@ -2,14 +2,14 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Decisions, Envelope, Event, EventLog, FilingError, HandleError, LogError, MemoryLog, NewEvent,
-    Tag, handle,
+    Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError, LogError,
+    MemoryLog, NewEvent, Plan, Query, QueryItem, Tag, handle,
     kit::{BEGIN_MS, check_in_memory},
     prelude::*,
 };
 use serde::Serialize;
 
-use crate::shop::{Cleaned, RoomId, booked, catalog};
+use crate::shop::{Cleaned, Rated, RoomId, booked, catalog};
 
 #[derive(Clone, Debug, PartialEq, Event)]
 struct Measured {
@@ -144,21 +144,22 @@ fn a_rejection_must_not_have_fields_named_like_members_of_the_answer() {
 }
 
 #[test]
-fn an_event_made_by_hand_has_one_value_of_a_tag_that_has_one() {
+fn an_event_made_by_hand_has_the_tags_of_its_type() {
     let log = MemoryLog::new(catalog().unwrap());
     let envelope = &Envelope::default();
-    let append = |event: NewEvent, key: &'static str, value: &str| {
-        let mut event = event;
-        event.tags.push(Tag::new(key, value));
+    let append_with = |mut event: NewEvent, change: &dyn Fn(&mut Vec<Tag>)| {
+        change(&mut event.tags);
         let append = ringfence::Append { events: vec![event], seen: None, record: None, envelope };
         block_on(log.append(append)).map(|_| ())
+    };
+    let append = |event: NewEvent, key: &'static str, value: &str| {
+        append_with(event, &|tags| tags.push(Tag::new(key, value)))
     };
     let booked = || NewEvent::from(booked("r1", "g1"));
     for (key, value) in [("roomId", "r2"), ("guestId", "g2")] {
         let error = append(booked(), key, value).unwrap_err();
         let LogError::Filing(error) = error else { panic!("{error:?}") };
-        let several =
-            FilingError::SeveralValues { event_type: "Booked".into(), key: key.to_owned() };
+        let several = FilingError::SeveralValues { event_type: "Booked".into(), key: key.into() };
         assert_eq!(error, several);
         // An event that is in a log already is filed as it was.
         let mut stored = booked();
@@ -168,4 +169,21 @@ fn an_event_made_by_hand_has_one_value_of_a_tag_that_has_one() {
     append(booked(), "guestId", "g1").unwrap();
     let cleaned = Cleaned { room_id: id("r1"), helper_ids: vec!["h1".to_owned()], shift_id: None };
     append(cleaned.into(), "helperId", "h2").unwrap();
+
+    // A type that is read as a composite: a tag too many or too few would make another composite.
+    let rated = || NewEvent::from(Rated { room_id: id("r1"), review_id: "v1".to_owned() });
+    let undeclared = append(rated(), "guestId", "g1").unwrap_err().to_string();
+    let expected = "Rated has the tag guestId, which the type does not declare: declare a field for it, or leave the \
+                    tag out";
+    assert_eq!(undeclared, expected);
+    let lacks = append_with(rated(), &|tags| drop(tags.pop())).unwrap_err().to_string();
+    assert_eq!(lacks, "Rated has no tag reviewId, which each event of the type has");
+    // The same tag twice is the tag once.
+    append(rated(), "roomId", "r1").unwrap();
+    assert_eq!(log.events().last().unwrap().tags, rated().tags);
+    let items = vec![QueryItem { tags: rated().tags, types: vec!["Rated".into()] }];
+    let plan = Plan::new(&Query { items }, &catalog().unwrap()).unwrap();
+    let (read, seen) = block_on(log.read_with_seen(&plan, Consistency::Strong, envelope)).unwrap();
+    assert_eq!(read.len(), 1);
+    assert_eq!(block_on(log.verify(&seen, envelope)).unwrap(), None);
 }
