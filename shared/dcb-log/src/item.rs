@@ -149,13 +149,24 @@ pub(crate) fn read_type(item: &Item) -> Option<&str> {
     event_type(item).or_else(|| Some(item.get(INDEX_OF)?.as_s().ok()?))
 }
 
+/// The attributes that have partition, slot and type of an event's item or of an index item.
+fn place_names(item: &Item) -> [&'static str; 3] {
+    match item.contains_key(INDEX_OF) {
+        true => [PARTITION, SLOT, INDEX_OF],
+        false => [ID, POSITION, EVENT],
+    }
+}
+
+/// The partition of an event's item or of an index item.
+pub(crate) fn partition(item: &Item) -> Option<&str> {
+    let [partition, ..] = place_names(item);
+    Some(item.get(partition)?.as_s().ok()?)
+}
+
 /// The event of an item, its own or an index item. An index that does not project metadata leaves it
 /// empty; the context then comes from the catalog.
 pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
-    let (partition, slot, event_type) = match item.contains_key(INDEX_OF) {
-        true => (PARTITION, SLOT, INDEX_OF),
-        false => (ID, POSITION, EVENT),
-    };
+    let [partition, slot, event_type] = place_names(&item);
     let partition = BoundaryId::stored(take_text(&mut item, partition)?);
     let slot = whole(&item, slot).ok_or(DecodeError::Attribute(slot))?;
     let at = whole(&item, AT).ok_or(DecodeError::Attribute(AT))?;
@@ -186,12 +197,13 @@ pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> 
             metadata.insert(mark, text)?;
         }
     }
+    let [partition, slot, event_type] = place_names(&item);
     Ok(SequencedEvent {
-        partition: BoundaryId::stored(take_text(&mut item, ID)?),
-        slot: slot(&item).ok_or(DecodeError::Attribute(POSITION))?,
+        partition: BoundaryId::stored(take_text(&mut item, partition)?),
+        slot: whole(&item, slot).ok_or(DecodeError::Attribute(slot))?,
         at: whole(&item, AT).unwrap_or(0),
         rest: whole(&item, REST).unwrap_or(0),
-        event_type: take_text(&mut item, EVENT)?,
+        event_type: take_text(&mut item, event_type)?,
         context: String::new(),
         tags: Vec::new(),
         data: serde_json::Value::Null,

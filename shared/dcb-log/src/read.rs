@@ -13,8 +13,8 @@ use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::get::get_all;
 use crate::item::{
-    AT, COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, name, number, place_only, read_type,
-    tag_index, text,
+    AT, COMPOSITE_INDEX, DATA, ID, POSITION, decode, items_id, name, number, partition, place_only,
+    read_type, tag_index, text,
 };
 use crate::log::DcbLog;
 
@@ -236,6 +236,12 @@ impl Source<'_> {
         self.accept(items)
     }
 
+    /// Whether an item that the decision does not consume takes a slot that the decision has to know: in the
+    /// partition that is read, or in the one of the tag's name, where a put begins after the last slot (rule 8).
+    fn takes_slot(&self, item: &Item) -> bool {
+        self.dense && partition(item) == Some(self.read.boundary.as_str())
+    }
+
     /// Decodes items. What can't be decoded fails the read if the decision consumes its type. What the
     /// decision does not consume only takes its slot.
     fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
@@ -243,7 +249,7 @@ impl Source<'_> {
             let consumed = read_type(&item).is_none_or(|t| self.plan.reads_type(t));
             let event = match consumed {
                 true => decode_named(&self.log.catalog, item)?,
-                false if self.wanted.is_some() => slot_only(item)?,
+                false if self.takes_slot(&item) => slot_only(item, &self.read.access)?,
                 false => continue,
             };
             // An index may project less than an event has, such as the key of its command. So the events of a
@@ -276,8 +282,14 @@ pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEve
     decode(catalog, item).map_err(|source| LogError::Undecodable { event, source: source.into() })
 }
 
-/// An event that is not decoded.
-fn slot_only(item: Item) -> Result<SequencedEvent, LogError> {
+/// An event that is not decoded. Of its tags only the one is known by which it was read.
+fn slot_only(item: Item, access: &Access) -> Result<SequencedEvent, LogError> {
     let event = name(&item);
-    place_only(item).map_err(|source| LogError::Undecodable { event, source: source.into() })
+    let found = place_only(item);
+    let found = found.map_err(|source| LogError::Undecodable { event, source: source.into() })?;
+    let tags = match access {
+        Access::TagIndex(tag) | Access::TagItems(tag) => vec![tag.clone()],
+        _ => Vec::new(),
+    };
+    Ok(SequencedEvent { tags, ..found })
 }

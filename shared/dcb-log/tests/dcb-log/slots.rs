@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use ringfence::kit::id;
 use ringfence::{
-    Append, BoundaryId, Consistency, DcbSlice, EventLog, Extent, LogError, NewEvent,
-    SequencedEvent, events,
+    Append, BoundaryId, Catalog, Consistency, DcbSlice, Event, EventLog, EventSchema, Extent,
+    LogError, NewEvent, Plan, Query, QueryItem, SequencedEvent, events,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Exchange, Fault};
@@ -167,6 +167,39 @@ async fn a_taken_slot_of_an_unread_partition_moves_the_put_and_nothing_is_decide
     assert_eq!(demand.slot, 4);
     assert!(demand.at > ahead[2].at);
     stack.check_fences().await;
+}
+
+/// The last events of the partition have another type than the decision reads, and are later than the clock.
+#[tokio::test]
+async fn a_tags_read_says_where_its_partition_ends_whatever_the_decision_reads_of_it() {
+    #[derive(Event)]
+    struct Joined {
+        #[tag(partition, cross_partition)]
+        guest_id: String,
+    }
+    let named = |name: &'static str, strong: bool| {
+        let mut schema = EventSchema { name: name.into(), ..Joined::SCHEMA };
+        schema.tags.to_mut().iter_mut().for_each(|tag| tag.strong = strong);
+        schema
+    };
+    for strong in [false, true] {
+        let schemas = [named("Joined", strong), named("Greeted", strong)];
+        let stack = Stack::start(Catalog::new("guests", schemas)).await;
+        let joined = || NewEvent::from(Joined { guest_id: "g".to_owned() });
+        let greeted = || NewEvent { event_type: "Greeted".into(), ..joined() };
+        stack.seed(vec![joined(), greeted(), greeted()]).await;
+        stack.wire.forget();
+        let items = vec![QueryItem { tags: joined().tags, types: vec!["Joined".into()] }];
+        let plan = Plan::new(&Query { items }, &stack.catalog).expect("a route");
+        let (log, envelope) = (stack.log_at(&Clock::fixed(NOW_MS - 30_000)), envelope());
+        let read = log.read_with_seen(&plan, Consistency::Eventual, &envelope).await;
+        let (_, seen) = read.expect("a read");
+        let append =
+            Append { events: vec![joined()], seen: Some(&seen), record: None, envelope: &envelope };
+        assert_eq!(committed(log.append(append).await)[0].slot, 4, "{strong}");
+        assert_eq!(operations(&stack.wire.take()), ["Query", "TransactWriteItems"], "{strong}");
+        stack.check_fences().await;
+    }
 }
 
 #[tokio::test]
