@@ -1,8 +1,8 @@
 //! What requests cost: their number and the units they consumed, of each table and of each index,
 //! reads and writes apart.
 //!
-//! A transaction that is cancelled consumes units too; DynamoDB does not say how many, so they are
-//! missing here, and only the number of requests shows them.
+//! A write whose condition does not hold and a transaction that is cancelled consume units too. DynamoDB does not say
+//! how many. Here they count as much as if they had been carried out, but for the indexes, which they don't reach.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,6 +136,15 @@ impl Meter {
         all: impl IntoIterator<Item = &'a ConsumedCapacity>,
     ) {
         self.with(|usage| all.into_iter().for_each(|consumed| usage.add(kind, consumed)));
+    }
+
+    /// Adds what a refused request consumed of the table.
+    pub(crate) fn refused(&self, kind: Kind, units: f64) {
+        self.with(|usage| {
+            let consumed = of(kind, units);
+            usage.tables.read += consumed.read;
+            usage.tables.write += consumed.write;
+        });
     }
 
     /// What was consumed so far.

@@ -13,7 +13,10 @@ use aws_sdk_dynamodb::types::{
 };
 
 use crate::meter::Kind;
-use crate::{Failure, GaveUp, Item, Meter, Retry};
+use crate::{
+    Consistency, Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units,
+    transact_write_units, write_units,
+};
 
 /// The most keys of one BatchGetItem.
 pub const BATCH_KEYS_MAX: usize = 100;
@@ -29,14 +32,51 @@ pub struct Table {
 
 /// Sends a request that reads or writes; its answer. The SDK's future has many kilobytes. In a box it is not a part
 /// of the futures around it, which would be moved with it.
+///
+/// The answer to a refused request does not say what it consumed. With a price, which follows from the failure, it is
+/// counted all the same.
 macro_rules! answer {
-    ($table:expr, $kind:ident, $request:expr) => {{
+    ($table:expr, $kind:ident, $request:expr) => {
+        answer!($table, $kind, $request, |_: &Failure| 0.0)
+    };
+    ($table:expr, $kind:ident, $request:expr, $refused:expr) => {{
         $table.meter.sent(Kind::$kind);
         let request = $request.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-        let answer = Box::pin(request.send()).await?;
+        let answer = Box::pin(request.send()).await.map_err(|error| {
+            let failure = Failure::from(error);
+            $table.meter.refused(Kind::$kind, $refused(&failure));
+            failure
+        })?;
         $table.meter.consumed(Kind::$kind, answer.consumed_capacity());
         answer
     }};
+}
+
+/// What a write of items with these sizes in bytes consumed that was refused: as much as if it had been carried out.
+/// What an update or a check finds is known only where its condition failed; otherwise it is taken for small.
+fn refused_writes(bytes: &[usize], failure: &Failure) -> f64 {
+    let larger = |bytes: usize, found: Option<&Item>| bytes.max(found.map_or(0, item_bytes));
+    match (failure, bytes) {
+        (Failure::Condition(found), [bytes]) => write_units(larger(*bytes, found.as_ref())),
+        (Failure::Cancelled(reasons), _) => {
+            let units = bytes.iter().zip(reasons).map(|(bytes, reason)| match reason {
+                Reason::Condition(found) => transact_write_units(larger(*bytes, found.as_ref())),
+                _ => transact_write_units(*bytes),
+            });
+            units.sum()
+        }
+        _ => 0.0,
+    }
+}
+
+/// What a look at several items consumed that was refused, if they are small.
+fn refused_gets(failure: &Failure) -> f64 {
+    match failure {
+        Failure::Cancelled(reasons) => {
+            reasons.iter().map(|_| 2.0 * read_units(0, Consistency::Strong)).sum()
+        }
+        _ => 0.0,
+    }
 }
 
 impl Table {
@@ -166,7 +206,8 @@ impl Table {
         };
         let gets = self.client.transact_get_items();
         let gets = gets.set_transact_items(Some(keys.iter().map(get).collect()));
-        let found = answer!(self, Read, gets).responses.unwrap_or_default().into_iter();
+        let found =
+            answer!(self, Read, gets, refused_gets).responses.unwrap_or_default().into_iter();
         // A missing item comes back as nothing or as an item without attributes.
         Ok(found.map(|found| found.item.filter(|item| !item.is_empty())).collect())
     }
@@ -176,6 +217,7 @@ impl Table {
     /// # Errors
     /// The request failed, or the condition does not hold.
     pub async fn put(&self, put: Put) -> Result<(), Failure> {
+        let bytes = [item_bytes(&put.item)];
         let request = self
             .client
             .put_item()
@@ -187,7 +229,7 @@ impl Table {
             .set_return_values_on_condition_check_failure(
                 put.return_values_on_condition_check_failure,
             );
-        answer!(self, Write, request);
+        answer!(self, Write, request, |failure: &_| refused_writes(&bytes, failure));
         Ok(())
     }
 
@@ -214,7 +256,7 @@ impl Table {
                 update.return_values_on_condition_check_failure,
             )
             .set_return_values(answer);
-        Ok(answer!(self, Write, request).attributes)
+        Ok(answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure)).attributes)
     }
 
     /// Deletes an item, if it is there.
@@ -256,8 +298,34 @@ impl Table {
         actions: Vec<TransactWriteItem>,
         token: impl Into<String>,
     ) -> Result<(), Failure> {
+        let put_bytes =
+            |action: &TransactWriteItem| action.put.as_ref().map_or(0, |put| item_bytes(&put.item));
+        let bytes: Vec<usize> = actions.iter().map(put_bytes).collect();
         let transaction = self.client.transact_write_items().set_transact_items(Some(actions));
-        answer!(self, Write, transaction.client_request_token(token));
+        let transaction = transaction.client_request_token(token);
+        answer!(self, Write, transaction, |failure: &_| refused_writes(&bytes, failure));
         Ok(())
     }
+}
+
+#[test]
+fn a_refused_request_counts_as_if_it_had_been_carried_out() {
+    use aws_sdk_dynamodb::types::AttributeValue;
+
+    let found = || Item::from([("a".to_owned(), AttributeValue::S("x".repeat(2_047)))]);
+    let throttled = || Failure::Throttled { source: UNPROCESSED.into() };
+    // Two kilobytes were there, and one was to be put.
+    for (failure, units) in [
+        (Failure::Condition(None), 1.0),
+        (Failure::Condition(Some(found())), 2.0),
+        (throttled(), 0.0),
+    ] {
+        assert!((refused_writes(&[1_024], &failure) - units).abs() < f64::EPSILON, "{failure:?}");
+    }
+    let reasons = [Reason::Condition(Some(found())), Reason::None, Reason::Conflict];
+    let cancelled = Failure::Cancelled(reasons.to_vec());
+    let writes = refused_writes(&[0, 1_025, 0], &cancelled);
+    assert!((writes - (4.0 + 4.0 + 2.0)).abs() < f64::EPSILON, "{writes}");
+    let gets = [&cancelled, &throttled()].map(refused_gets);
+    assert!((gets[0] - 6.0).abs() < f64::EPSILON && gets[1] == 0.0, "{gets:?}");
 }

@@ -299,7 +299,7 @@ async fn an_append_to_a_partition_that_was_not_read_looks_for_its_last_slot() {
 }
 
 #[tokio::test]
-async fn a_conflict_costs_the_refused_put_and_the_tail() {
+async fn a_conflict_costs_the_refused_write_and_the_tail() {
     let stack = Stack::start(Shop::catalog()).await;
     for event in hundred() {
         stack.seed(vec![event]).await;
@@ -317,6 +317,22 @@ async fn a_conflict_costs_the_refused_put_and_the_tail() {
     let exchanges = stack.wire.take();
     let operations: Vec<_> = exchanges.iter().map(|e| e.operation.as_str()).collect();
     assert_eq!(operations, ["PutItem", "Query", "PutItem"]);
-    // A refused put costs as much as one that is carried out, which only the store's bill shows.
-    assert_eq!(computed(&stack, &exchanges).await, cost((1, 1.0), (2, 2.0)));
+    // A refused put costs as much as one that is carried out.
+    let put = computed(&stack, &exchanges).await;
+    assert_eq!((&put, &metered(&log.meter().snapshot())), (&cost((1, 1.0), (2, 2.0)), &put));
+
+    // And so does a transaction.
+    for event in stocked() {
+        stack.seed(vec![event]).await;
+    }
+    let (log, decisions) = (stack.log(), Decisions::new(1));
+    let run = async |log: &DcbLog, paid: bool| {
+        let handled = handle(log, &stack.catalog, &decisions, &place(paid), &envelope()).await;
+        handled.expect("an outcome").attempts
+    };
+    assert_eq!(run(&stack.log(), false).await, 1);
+    stack.seed(stocked().take(1).collect()).await;
+    stack.wire.forget();
+    assert_eq!(run(&log, true).await, 2);
+    assert_eq!(measured(&stack, &log).await, cost((1, 1.0), (2, 12.0)));
 }

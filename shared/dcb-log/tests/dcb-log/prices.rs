@@ -72,10 +72,12 @@ pub(crate) async fn computed(stack: &Stack, exchanges: &[Exchange]) -> Cost {
             }
             "TransactWriteItems" => {
                 *writes += 1;
+                let committed = answer["__type"].is_null();
                 for action in request["TransactItems"].as_array().into_iter().flatten() {
                     let item = item_of(stack, action).await;
                     computed.write += transact_write_units(item_bytes(&item));
-                    computed.index_write.extend(index_entries(&stack.catalog, &item));
+                    let entries = index_entries(&stack.catalog, &item);
+                    computed.index_write.extend(entries.into_iter().filter(|_| committed));
                 }
             }
             other => panic!("{other} is in no command"),
