@@ -7,7 +7,7 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
 
-use crate::faults::{ordered, renamed};
+use crate::faults::renamed;
 use crate::seats::{COURSES_MAX, CourseDefined, Subscribe};
 use crate::shop::{AddProduct, OrderListed, PlaceOrder, ProductListed, ProductStocked};
 use crate::stack::{Stack, append, code, envelope};
@@ -112,27 +112,6 @@ async fn stale_reads_cost_attempts_and_never_a_seat() {
         let _ = stack.run(&subscribe(0, student)).await;
     }
     assert_eq!(stack.count("StudentSubscribed").await, 10);
-    stack.check_fences().await;
-}
-
-#[tokio::test]
-async fn writers_that_only_have_to_mint_later_all_get_through() {
-    const WRITERS: usize = 64;
-    let stack = stack::<AddProduct>().await;
-    // One tag across partitions, or one partition, that nobody has read.
-    for event in
-        [|n: usize| ordered(&format!("o{n}")).into(), |n: usize| renamed(&n.to_string()).into()]
-    {
-        let appends = (0..WRITERS).map(async |n| {
-            let appended = append(&stack.log(), vec![event(n)], &envelope()).await;
-            appended.map(|_| ()).map_err(|error| error.to_string())
-        });
-        let ends = join_all(appends).await;
-        let gave_up: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
-        assert_eq!(gave_up, Vec::<String>::new());
-    }
-    assert_eq!(stack.count("ProductOrdered").await, WRITERS);
-    assert_eq!(stack.count("ProductNameChanged").await, WRITERS);
     stack.check_fences().await;
 }
 

@@ -1,4 +1,4 @@
-//! A store that shows items late or holds them, in this process and with its time paused.
+//! A store that takes its time, shows items late or holds them, in this process and with its time paused.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::join_all;
 use ringfence::events;
 use ringfence_dcb_log::{DcbLog, Difference, Options, Wrong};
 use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
-use ringfence_dynamo::{Clock, Item, Random};
+use ringfence_dynamo::{Clock, Item, Random, seed_thread};
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -216,4 +217,42 @@ async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
     assert_eq!(report.differences.len(), 2, "{report:?}");
     let known = report.differences.iter().all(|differs| differs.wrong != [Wrong::Undecided]);
     assert!(known, "{report:?}");
+}
+
+/// Each request takes some milliseconds.
+struct Slow(Mutex<Random>);
+
+impl Director for Slow {
+    fn faults(&self, _: &str, _: &Value) -> Vec<Fault> {
+        let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        vec![Fault::Delay(Duration::from_millis(4 + random.below(8)))]
+    }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn writers_that_only_have_to_mint_later_all_get_through() {
+    const WRITERS: u32 = 64;
+    seed_thread(1);
+    let (client, _) = start(Arc::new(Slow(Mutex::new(Random::new(&[1])))));
+    // One tag across partitions, or one partition, that nobody has read.
+    for event in
+        [|n: u32| noted(&format!("b{n}"), "r", ""), |n: u32| noted("b", &format!("r{n}"), "")]
+    {
+        let appends = (0..WRITERS).map(async |n| {
+            let catalog = catalog().expect("free of contradictions");
+            let log = DcbLog::new(client.clone(), TABLE, catalog, Clock::running(NOW_MS));
+            let appended = append(&log, events![event(n)], &envelope()).await;
+            (appended.map(|_| ()).map_err(|error| error.to_string()), log.meter().snapshot().writes)
+        });
+        let (ends, sent): (Vec<_>, Vec<_>) = join_all(appends).await.into_iter().unzip();
+        let gave_up: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
+        assert_eq!(gave_up, Vec::<String>::new());
+        assert!(sent.into_iter().sum::<u32>() > 2 * WRITERS, "they were not in each other's way");
+    }
+    let catalog = catalog().expect("free of contradictions");
+    let log = DcbLog::new(client, TABLE, catalog, Clock::running(NOW_MS));
+    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    assert!(report.in_order() && report.events == u64::from(2 * WRITERS), "{report:?}");
 }
