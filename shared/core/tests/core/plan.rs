@@ -196,9 +196,22 @@ fn a_key_has_one_scope_in_a_stack() {
     );
     // A context that reads another context's events has them in its catalog too.
     assert!(Catalog::compose([catalog().unwrap(), catalog().unwrap()]).is_ok());
-    let other = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
-    let twice = Catalog::compose([catalog().unwrap(), other]).unwrap_err();
-    assert!(matches!(twice, CatalogError::DuplicateType { .. }), "{twice}");
+}
+
+#[test]
+fn a_type_has_one_schema_in_a_stack() {
+    let changed = || ringfence::EventSchema { fenced: true, ..Booked::SCHEMA };
+    let rooms = |schemas: Vec<ringfence::EventSchema>| Catalog::new("rooms", schemas);
+    let twice =
+        |first, second| CatalogError::DuplicateType { name: "Booked".into(), first, second };
+    // By another context, or otherwise by the same one.
+    let lobby = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
+    let composed = |other: Catalog| Catalog::compose([catalog().unwrap(), other]).map(drop);
+    assert_eq!(composed(lobby), Err(twice("rooms".into(), "lobby".into())));
+    let of_one = Err(twice("rooms".into(), "rooms".into()));
+    assert_eq!(composed(rooms(vec![changed()]).unwrap()), of_one);
+    assert_eq!(rooms(vec![Booked::SCHEMA, changed()]).map(drop), of_one);
+    assert_eq!(rooms(vec![Booked::SCHEMA, Booked::SCHEMA]).map(drop), of_one);
 }
 
 #[test]

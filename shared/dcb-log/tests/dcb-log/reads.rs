@@ -3,13 +3,13 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{
-    Catalog, CatalogError, Consistency, Event, EventLog, Extent, LogError, NewEvent, Plan, Query,
-    QueryItem, Seen, SequencedEvent, Tag, events,
+    Catalog, CatalogError, Consistency, Envelope, Event, EventLog, Extent, LogError, NewEvent,
+    Plan, Query, QueryItem, Seen, SequencedEvent, Tag, events,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
-use crate::stack::{Stack, TABLE, envelope};
+use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
 
 /// A note on a page of a book: one partition, one tag that is read across, one composite.
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -63,8 +63,12 @@ pub(crate) fn seen(plan: &Plan, events: &[SequencedEvent]) -> Seen {
 async fn what_was_appended_comes_back_as_it_was() {
     let stack = Stack::start(catalog()).await;
     let appended = stack.seed(events![noted("b", "r", "one"), noted("b", "", "two")]).await;
+    // An effect is later than its cause, although the clock of the cause's writer is ahead.
+    let caused = Envelope { cause_ms: Some(NOW_MS + 30_000), ..envelope() };
+    let effect = committed(append(&stack.log(), events![noted("b", "r", "three")], &caused).await);
+    assert_eq!(effect[0].at, NOW_MS + 30_001);
     let read = read(&stack, &plan(&stack, &[&[("bookId", "b")]])).await;
-    assert_eq!(read.expect("a read"), appended);
+    assert_eq!(read.expect("a read"), [appended, effect].concat());
     stack.check_fences().await;
 }
 
