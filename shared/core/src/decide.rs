@@ -281,11 +281,11 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         self.model(Consistency::Strong).await
     }
 
-    /// What the decision may know: an event that it has read, and whose time a fold can show, is not
-    /// in its future, whichever writer's clock is ahead.
+    /// What the decision may know. An event that it has read, and whose time a fold can show, is not in its future,
+    /// unless it lies so far ahead of the clock that no writer follows it.
     fn context(&self, seen: &Seen) -> CommandContext {
         let context = self.envelope.context.clone();
-        CommandContext { now_ms: context.now_ms.max(seen.newest_ms()), ..context }
+        CommandContext { now_ms: seen.newest_ms(context.now_ms), ..context }
     }
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
@@ -340,10 +340,12 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
                 let outcome = Outcome::of(refusal, events.iter().map(EventRef::from).collect());
-                // Committed is committed: a slice that can't fold what it wrote loses its warm
-                // model here, and hears of it at its next read.
-                let apply = |model: Model<S>, event| model.apply(self.plan, None, event);
-                let model = events.iter().try_fold(model, apply).ok();
+                // Committed is committed: a slice that can't fold what it wrote loses its warm model here, and
+                // learns of it at its next read. So does one that has folded an event far ahead of its clock,
+                // which comes after its own events.
+                let follow =
+                    |model: Model<S>, event| model.catch_up(self.plan, None, event).ok()?.ok();
+                let model = events.iter().try_fold(model, follow);
                 Ok(Ok(Decided { outcome, model, repeated: false }))
             }
             Ok(Appended::Repeated(events)) => {

@@ -43,12 +43,32 @@ pub struct FenceEffect {
 }
 
 impl Effect {
-    /// Files the events; without any, it is what an answer that appends nothing depends on. `marks` counts
-    /// the further items that the append puts: the record of a command, the marker of an import.
+    /// What an answer that appends nothing depends on.
     ///
     /// # Errors
-    /// An event that can't be filed, more actions than an append may have, or more types in a condition.
+    /// More actions than a look may have, or more types in a condition.
+    pub fn look(catalog: &Catalog, seen: &Seen) -> Result<Self, LogError> {
+        Self::of(catalog, Vec::new(), Some(seen), 0)
+    }
+
+    /// Files the events. `marks` counts the further items that the append puts: the record of a command, the marker of
+    /// an import.
+    ///
+    /// # Errors
+    /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
     pub fn new(
+        catalog: &Catalog,
+        events: Vec<NewEvent>,
+        seen: Option<&Seen>,
+        marks: usize,
+    ) -> Result<Self, LogError> {
+        match events.is_empty() {
+            true => Err(LogError::Nothing),
+            false => Self::of(catalog, events, seen, marks),
+        }
+    }
+
+    fn of(
         catalog: &Catalog,
         events: Vec<NewEvent>,
         seen: Option<&Seen>,

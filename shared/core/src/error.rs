@@ -146,6 +146,11 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// An append without events; nothing is written.
+    #[error(
+        "an append has at least one event; whether what was seen is still everything, `verify` says"
+    )]
+    Nothing,
     /// A request failed for good or too often.
     #[error(transparent)]
     Store(#[from] StoreError),

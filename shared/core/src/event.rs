@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, Metadata, Name, Place, Tag, rfc3339, tag::distinct, unescape};
+use crate::{
+    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, rfc3339, tag::distinct, unescape,
+};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -106,8 +108,10 @@ pub struct SequencedEvent {
     /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
     /// log count from 1, the document log from 0.
     pub slot: u64,
-    /// When it was recorded, in milliseconds since 1970. In the DCB log it is later than everything that its writer
-    /// had seen; in the other two it is the time of the writer's clock. 0 where another writer's time can't be read.
+    /// When it was recorded, in milliseconds since 1970. In the DCB log it is later than everything before it in its
+    /// boundaries, and than what its writer had read elsewhere, unless that lies more than a minute ahead of the
+    /// writer's clock. In the other two it is the time of the writer's clock. 0 where another writer's time can't be
+    /// read.
     pub at: u64,
     /// How many events of the same append follow in the partition; 0 in a log of single streams.
     pub rest: u64,
@@ -128,6 +132,25 @@ impl SequencedEvent {
     #[must_use]
     pub fn id(&self) -> String {
         format!("{}/{}", self.partition, self.slot)
+    }
+
+    /// What a read of its partition shows of it if its type is not asked for: it takes its slot, and tells the marks of
+    /// its command.
+    #[must_use]
+    pub fn place_only(self) -> Self {
+        let mut metadata = Metadata::default();
+        for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
+            if let Some(text) = self.metadata.text(mark) {
+                metadata.insert(mark, text).expect("the log reserves none of the marks");
+            }
+        }
+        Self { tags: Vec::new(), data: Value::Null, metadata, ..self }
+    }
+
+    /// What a read of an index shows of it: neither its metadata nor [`SequencedEvent::rest`], whatever the index has.
+    #[must_use]
+    pub fn of_index(self) -> Self {
+        Self { rest: 0, metadata: Metadata::default(), ..self }
     }
 
     /// Its place in the order in which events are folded.

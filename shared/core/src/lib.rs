@@ -123,6 +123,7 @@ pub mod storable;
 mod stream;
 mod tag;
 mod value;
+mod time;
 
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
@@ -156,6 +157,7 @@ pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 
+pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed};
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{

@@ -89,9 +89,11 @@ impl Refusal {
 
 /// A log with dynamic consistency boundaries.
 pub trait EventLog: Send + Sync {
-    /// Every event of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
-    /// of a partition that the plan reads come from that read alone, before its first gap. All reads run in parallel; a read that fails, or
-    /// can't be repeated before the deadline, fails the stream.
+    /// The events of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
+    /// of a partition that the plan reads come from that read alone, before its first gap. There an event of a type
+    /// that the plan does not read is [without its content](SequencedEvent::place_only); of other boundaries it may be
+    /// left out. What only an index returns comes [as an index has it](SequencedEvent::of_index). All reads run in
+    /// parallel; a read that fails, or can't be repeated before the deadline, fails the stream.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,

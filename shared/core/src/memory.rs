@@ -13,9 +13,10 @@ use futures::{
 };
 
 use crate::{
-    Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused, LogError,
-    NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, limits, storable,
+    AHEAD_MAX_MS, Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict,
+    Consistency, Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused,
+    LogError, NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits,
+    storable,
 };
 
 /// An event log in memory.
@@ -29,11 +30,18 @@ struct State {
     events: Vec<SequencedEvent>,
     /// By partition, the places of its events in `events`, in the order of slots.
     partitions: BTreeMap<BoundaryId, Vec<usize>>,
-    fences: BTreeMap<BoundaryId, Counts>,
+    fences: BTreeMap<BoundaryId, Fence>,
     /// By the id of its item, a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
     snapshots: BTreeMap<String, String>,
     last_ms: u64,
+}
+
+/// What a fence counts, and the time of the newest event that it counts.
+#[derive(Default)]
+struct Fence {
+    counts: Counts,
+    head: u64,
 }
 
 impl MemoryLog {
@@ -65,21 +73,34 @@ impl MemoryLog {
             }
             state.put(event, &filing);
         }
+        // They are of other writers.
+        state.last_ms = 0;
         Ok(Self { catalog, state: Mutex::new(state) })
     }
 
     /// All events, in fold order.
     pub fn events(&self) -> Vec<SequencedEvent> {
-        self.state().events.clone()
+        in_fold_order(self.state().events.iter().cloned())
+    }
+
+    /// The time of its newest event, in milliseconds since 1970; 0 if it has none.
+    pub fn newest_ms(&self) -> u64 {
+        self.state().events.iter().map(|event| event.at).max().unwrap_or(0)
     }
 
     /// The page of a query's events.
     pub fn query(&self, reading: &Reading, page: &Page) -> Vec<SequencedEvent> {
-        let read = |event: &SequencedEvent| {
-            reading.scan || reading.plan.reads.iter().any(|read| read.holds(event))
+        let read = |event: SequencedEvent| {
+            let held = reading.plan.reads.iter().filter(|read| read.holds(&event));
+            let held: Vec<_> = held.map(|read| read.access.is_of_table()).collect();
+            let of_table = reading.scan || held.contains(&true);
+            match held.is_empty() && !reading.scan {
+                true => None,
+                false => Some(if of_table { event } else { event.of_index() }),
+            }
         };
-        let events = self.events().into_iter();
-        page.of(events.filter(|event| read(event) && reading.plan.matches(event)))
+        let asked = self.events().into_iter().filter(|event| reading.plan.matches(event));
+        page.of(asked.filter_map(read))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -98,7 +119,7 @@ impl MemoryLog {
         let Append { events, seen, record, envelope } = append;
         let effect = Effect::new(&self.catalog, events, seen, usize::from(record.is_some()))?;
         let mut state = self.state();
-        let events = state.mint(&self.catalog, &effect, envelope);
+        let events = state.mint(&self.catalog, &effect, seen, envelope);
         check(&events, &effect)?;
         let record = record.map(|record| Ok::<_, LogError>((record.id()?, record))).transpose()?;
         if let Some((id, record)) = &record
@@ -119,6 +140,28 @@ impl MemoryLog {
         }
         Ok(Appended::Committed(events))
     }
+}
+
+/// What the reads of the plan show of an event, if they show it.
+fn shown(plan: &Plan, event: &SequencedEvent) -> Option<SequencedEvent> {
+    let is_asked_for = plan.reads_type(&event.event_type);
+    if plan.reads_partition(&event.partition) {
+        let of_partition = |read: &&Read| read.access == Access::Partition && read.holds(event);
+        let read = plan.reads.iter().find(of_partition)?;
+        let event = (event.slot > read.after).then(|| event.clone())?;
+        return Some(if is_asked_for { event } else { event.place_only() });
+    }
+    let held = plan.reads.iter().filter(|read| event.at > read.after && read.holds(event));
+    let held: Vec<&Read> = held.filter(|_| is_asked_for).collect();
+    let of_table = held.iter().any(|read| read.access.is_of_table());
+    let event = (!held.is_empty()).then(|| event.clone())?;
+    Some(if of_table { event } else { event.of_index() })
+}
+
+fn in_fold_order(events: impl Iterator<Item = SequencedEvent>) -> Vec<SequencedEvent> {
+    let mut events: Vec<_> = events.collect();
+    events.sort_by_cached_key(SequencedEvent::place);
+    events
 }
 
 /// Refuses what the log on DynamoDB would, but for the bytes of fences and of a command's record.
@@ -156,7 +199,8 @@ impl State {
         let slots = slots.filter_map(|(partition, seen)| self.taken(partition, seen));
         let counts = effect.fences.iter().flat_map(|(boundary, fence)| {
             fence.requires.iter().filter_map(|(event_type, seen)| {
-                let found = self.fences.get(boundary).and_then(|counts| counts.get(event_type));
+                let fence = self.fences.get(boundary);
+                let found = fence.and_then(|fence| fence.counts.get(event_type));
                 let (seen, found) = (*seen, found.copied().unwrap_or(0));
                 let (boundary, event_type) = (boundary.clone(), event_type.clone());
                 (found != seen).then_some(Change::Count { boundary, event_type, seen, found })
@@ -174,11 +218,31 @@ impl State {
         Some(Change::Slot { partition: partition.clone(), slot: seen + 1, event_type })
     }
 
+    /// The time of the first event of the effect (rule 4).
+    fn next_ms(&self, effect: &Effect, seen: Option<&Seen>, envelope: &Envelope) -> u64 {
+        let (now_ms, cause_ms) = (envelope.context.now_ms, envelope.cause_ms);
+        let last = |partition| {
+            let place = self.partitions.get(partition)?.last()?;
+            Some(self.events[*place].at)
+        };
+        let advanced = effect.fences.iter().filter(|(_, fence)| !fence.adds.is_empty());
+        let heads = advanced.filter_map(|(boundary, _)| Some(self.fences.get(boundary)?.head));
+        let own = self.last_ms.min(now_ms.saturating_add(AHEAD_MAX_MS));
+        let lasts = effect.targets.keys().filter_map(last).chain(heads).chain([own]);
+        let after = lasts.max().map_or(0, |last| last.saturating_add(1));
+        earliest_ms(now_ms, cause_ms, seen, &effect.targets, &effect.fences).max(after)
+    }
+
     /// The events of the effect, as they are once they are put.
-    fn mint(&self, catalog: &Catalog, effect: &Effect, envelope: &Envelope) -> Vec<SequencedEvent> {
+    fn mint(
+        &self,
+        catalog: &Catalog,
+        effect: &Effect,
+        seen: Option<&Seen>,
+        envelope: &Envelope,
+    ) -> Vec<SequencedEvent> {
         let mut targets = effect.targets.clone();
-        let cause = envelope.cause_ms.map_or(0, |cause| cause + 1);
-        let first = (self.last_ms + 1).max(envelope.context.now_ms).max(cause);
+        let first = self.next_ms(effect, seen, envelope);
         let mint = |(at, (event, filing)): (u64, &(NewEvent, Filing))| {
             let partition = filing.partition.clone();
             let target = targets.get_mut(&partition).expect("each partition is a target");
@@ -206,8 +270,9 @@ impl State {
     /// Puts the event into its partition and counts it in its fences.
     fn put(&mut self, event: SequencedEvent, filing: &Filing) {
         for boundary in &filing.fences {
-            let counts = self.fences.entry(boundary.clone()).or_default();
-            *counts.entry(event.event_type.clone().into()).or_default() += 1;
+            let fence = self.fences.entry(boundary.clone()).or_default();
+            *fence.counts.entry(event.event_type.clone().into()).or_default() += 1;
+            fence.head = event.at;
         }
         self.last_ms = event.at;
         self.partitions.entry(event.partition.clone()).or_default().push(self.events.len());
@@ -222,18 +287,9 @@ impl EventLog for MemoryLog {
         _consistency: Consistency,
         _envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        let held = |event: &&SequencedEvent| {
-            let holds = |read: &Read| {
-                let is_after = match read.access {
-                    Access::Partition => event.slot > read.after,
-                    _ => event.at > read.after,
-                };
-                is_after && read.holds(event)
-            };
-            plan.reads.iter().any(holds)
-        };
-        let events: Vec<_> = self.state().events.iter().filter(held).cloned().map(Ok).collect();
-        stream::iter(events).boxed()
+        let state = self.state();
+        let events = in_fold_order(state.events.iter().filter_map(|event| shown(plan, event)));
+        stream::iter(events.into_iter().map(Ok)).boxed()
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
@@ -245,7 +301,7 @@ impl EventLog for MemoryLog {
         seen: &'a Seen,
         _envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        let effect = Effect::new(&self.catalog, Vec::new(), Some(seen), 0);
+        let effect = Effect::look(&self.catalog, seen);
         ready(effect.map(|effect| self.state().added(&effect))).boxed()
     }
 

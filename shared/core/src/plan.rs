@@ -62,7 +62,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether it is a query of the table itself, which can be strongly consistent.
+    /// Whether it is a query of the table itself, which can be strongly consistent. An index has less of an event than
+    /// the table.
     pub fn is_of_table(&self) -> bool {
         matches!(self, Self::Partition | Self::TagItems(_) | Self::TypeItems(_))
     }

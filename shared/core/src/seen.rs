@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, BoundaryId, Name, Plan, SequencedEvent};
+use crate::{Access, BoundaryId, Name, Plan, SequencedEvent, is_followed};
 
 /// How many events of each type.
 pub type Counts = BTreeMap<Name, u64>;
@@ -16,7 +16,6 @@ pub type Counts = BTreeMap<Name, u64>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,
-    newest_ms: u64,
 }
 
 /// What was seen of one boundary.
@@ -64,7 +63,7 @@ impl Seen {
             };
             (read.boundary.clone(), extent)
         });
-        Self { boundaries: boundaries.collect(), newest_ms: 0 }
+        Self { boundaries: boundaries.collect() }
     }
 
     /// Takes in one event of the merged, deduplicated read, in each boundary that holds it. False if it
@@ -96,7 +95,6 @@ impl Seen {
                 }
             }
         }
-        self.newest_ms = self.newest_ms.max(event.at);
         true
     }
 
@@ -138,11 +136,12 @@ impl Seen {
         }
     }
 
-    /// The time of the newest event seen, in milliseconds since 1970; an effect follows it. 0 if there is
-    /// none.
+    /// The time of the newest event seen that a writer follows whose clock says `now_ms`
+    /// ([`is_followed`]); `now_ms` if there is no later one. In milliseconds since 1970.
     #[must_use]
-    pub fn newest_ms(&self) -> u64 {
-        self.newest_ms
+    pub fn newest_ms(&self, now_ms: u64) -> u64 {
+        let lasts = self.lasts().into_values();
+        lasts.filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
     }
 }
 

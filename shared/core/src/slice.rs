@@ -33,8 +33,9 @@ pub enum Never {}
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandContext {
-    /// The time of the writer's clock, in milliseconds since 1970. It is never below the time of an event
-    /// that the decision has read, so that differences to a `#[time]` field are not negative.
+    /// The time of the writer's clock, in milliseconds since 1970, or that of the newest event that the decision has
+    /// read, if that is later. An event more than a minute ahead of the clock ([`AHEAD_MAX_MS`](crate::AHEAD_MAX_MS))
+    /// does not count. It lies in the future of the decision, so take an age with `saturating_sub`.
     pub now_ms: u64,
     /// Names this command.
     pub command_id: String,

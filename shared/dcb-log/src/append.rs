@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use ringfence::{
     Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
+    earliest_ms, is_followed,
 };
 use ringfence_dynamo::{Failure, GaveUp, Item};
 
@@ -182,8 +183,13 @@ impl Place {
     }
 
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
+        let (now_ms, cause_ms) = (log.clock.now_ms(), envelope.cause_ms);
+        if let Some(cause_ms) = cause_ms.filter(|cause_ms| !is_followed(*cause_ms, now_ms)) {
+            tracing::warn!(cause_ms, now_ms, "the cause lies too far ahead of the clock");
+        }
+        let earliest = earliest_ms(now_ms, cause_ms, draft.seen, &draft.targets, &draft.fences);
         Mint {
-            ms: log.next_ms(draft.seen, envelope.cause_ms, self.raise, draft.events.len()),
+            ms: log.next_ms(now_ms, earliest.max(self.raise), draft.events.len()),
             append_id: log.clock.uuid(),
             ends: &self.ends,
         }

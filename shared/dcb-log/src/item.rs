@@ -188,8 +188,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     Ok(SequencedEvent { partition, slot, at, rest, event_type, context, tags, data, metadata })
 }
 
-/// An event that only takes its slot: nothing of it is decoded but where and when it is, and the marks of its
-/// command.
+/// [`SequencedEvent::place_only`] of an item: the rest is not decoded.
 pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let mut metadata = Metadata::default();
     for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
@@ -204,7 +203,7 @@ pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> 
         at: whole(&item, AT).unwrap_or(0),
         rest: whole(&item, REST).unwrap_or(0),
         event_type: take_text(&mut item, event_type)?,
-        context: String::new(),
+        context: take_text(&mut item, CONTEXT).unwrap_or_default(),
         tags: Vec::new(),
         data: serde_json::Value::Null,
         metadata,

@@ -248,7 +248,8 @@ impl Source<'_> {
         for item in items {
             let consumed = read_type(&item).is_none_or(|t| self.plan.reads_type(t));
             let event = match consumed {
-                true => decode_named(&self.log.catalog, item)?,
+                true if self.read.access.is_of_table() => decode_named(&self.log.catalog, item)?,
+                true => decode_named(&self.log.catalog, item)?.of_index(),
                 false if self.takes_slot(&item) => slot_only(item, &self.read.access)?,
                 false => continue,
             };

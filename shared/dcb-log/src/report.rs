@@ -52,6 +52,10 @@ pub struct Report {
     /// Partitions that have gaps: the first slot that is missing of each. Decisions see nothing of what comes
     /// after it.
     pub gaps: BTreeMap<BoundaryId, u64>,
+    /// Events that lie more than a minute ahead of the clock of this check, at most [`Report::BROKEN_MAX`] of them: their
+    /// ids and times, in milliseconds since 1970. The clock of their writer was wrong, or this one is. Later events of
+    /// their boundaries have to be later still; nothing else follows them, so they are in order.
+    pub ahead: BTreeMap<String, u64>,
     /// By index, how many of its entries are lacking: attributes of events (`tag_<key>`,
     /// `tag_composite`) and index items (`tag#<key>`, `tag#$type`). Reads by the index miss them.
     pub unindexed: BTreeMap<String, u64>,

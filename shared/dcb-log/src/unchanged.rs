@@ -19,7 +19,7 @@ pub(crate) async fn verify(
     seen: &Seen,
     envelope: &Envelope,
 ) -> Result<Option<Conflict>, LogError> {
-    let Effect { checks, fences, .. } = Effect::new(&log.catalog, Vec::new(), Some(seen), 0)?;
+    let Effect { checks, fences, .. } = Effect::look(&log.catalog, seen)?;
     let retry = log.retry(envelope);
     let slots = checks.iter().map(|(partition, slot)| key(partition.as_str(), slot + 1));
     let keys: Vec<_> = slots.chain(fences.keys().map(fence_key)).collect();

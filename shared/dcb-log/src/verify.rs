@@ -76,7 +76,9 @@ use std::hash::{Hash, Hasher};
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
-use ringfence::{ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent};
+use ringfence::{
+    ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, is_followed,
+};
 use ringfence_dynamo::Item;
 
 use crate::compare::{Difference, Fence, Found, Unfiled};
@@ -257,6 +259,7 @@ impl<'a> Check<'a> {
         let mut unindexed = Unindexed::new(self.log, self.repair);
         let mut events = 0;
         let mut items = pin!(self.settled_events().await);
+        let now_ms = self.log.clock.now_ms();
         while let Some(item) = items.try_next().await? {
             if let Some((partition, slot)) = place_of(&item)
                 && self.is_due(&partition, pass)
@@ -267,6 +270,9 @@ impl<'a> Check<'a> {
             count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
             events += 1;
             (self.options.progress)(Stage::Events, events);
+            if !is_followed(filed.at, now_ms) && self.report.ahead.len() < Report::BROKEN_MAX {
+                self.report.ahead.insert(name(&item), filed.at);
+            }
             if pass == 0 && filed.is_whole {
                 unindexed.event(&item, &filed.filing).await?;
             }

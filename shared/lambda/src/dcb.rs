@@ -112,7 +112,9 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::KeyReused(error) => Problem::key_reused(error),
         LogError::Filing(error) => Problem::malformed("tags", error),
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
-        LogError::Corrupt(_) | LogError::Undecodable { .. } => Problem::internal(request_id),
+        LogError::Corrupt(_) | LogError::Undecodable { .. } | LogError::Nothing => {
+            Problem::internal(request_id)
+        }
     }
 }
 

@@ -1,5 +1,10 @@
 //! What the clocks, the table, its indexes and the network may do.
 
+/// How far ahead of its clock a time may lie that a writer follows without need. More than clocks differ.
+pub const FOLLOWED: u8 = 50;
+/// How far ahead of all clocks events lie in [`Environment::ahead`].
+pub const AHEAD: u8 = 100;
+
 /// How events get their `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
@@ -51,6 +56,8 @@ pub struct Environment {
     pub snapshots: bool,
     /// Conflicts after which a command gives up.
     pub conflicts_max: u8,
+    /// The events that are there from the start lie [`AHEAD`] of all clocks.
+    pub ahead: bool,
     /// A command's reads and its append are one step. With [`View::Subset`] nothing is lost by it: a
     /// subset of what was committed at the read is a subset of what is committed at the append.
     pub fused: bool,
@@ -64,6 +71,7 @@ const PERFECT: Environment = Environment {
     answers: Answers::Arrive,
     snapshots: false,
     conflicts_max: 1,
+    ahead: false,
     fused: false,
 };
 
@@ -144,6 +152,13 @@ pub const CRASHED_SUBSETS: Environment = Environment {
     name: "late commits, every read any subset, answers lost, writers crash, commands with keys",
     answers: Answers::LostOrCrashed,
     ..LOST_SUBSETS
+};
+
+/// [`SUBSETS`] beside events of a clock that was far ahead.
+pub const WRONG: Environment = Environment {
+    name: "skewed clocks, every read any subset, events far ahead",
+    ahead: true,
+    ..SUBSETS
 };
 
 /// From the most benign to the most hostile.

@@ -2,7 +2,7 @@
 
 use crate::{
     catalogue::{SHAPES, Scenario},
-    environment::{Clocks, Environment, View},
+    environment::{AHEAD, Clocks, Environment, View},
     property::{Broken, Property},
     protocol::{Condition, Guard, Protocol},
     state::{Event, Events, Seen, State, Transaction},
@@ -18,7 +18,7 @@ pub(crate) struct Model<'a> {
     pub environment: Environment,
     pub protocol: Protocol,
     /// Where each shape is counted: what the protocol goes by. The properties go by the shapes.
-    filed: [Fences; SHAPES.len()],
+    pub(crate) filed: [Fences; SHAPES.len()],
 }
 
 /// The conditions that failed.
@@ -98,7 +98,7 @@ impl<'a> Model<'a> {
     }
 
     /// The fences that count the events of `command`, all together.
-    fn files(&self, command: &Command) -> Fences {
+    pub(crate) fn files(&self, command: &Command) -> Fences {
         if !command.is_conditional() && !self.protocol.imports_file {
             return 0;
         }
@@ -250,9 +250,12 @@ impl<'a> Model<'a> {
     fn broken_by_commit(&self, state: &State, command: &Command, sent: &Transaction) -> Broken {
         let folded = self.folded(state, command, &sent.seen);
         let lost = self.required(state, command) & !folded != 0;
-        let effect_first = state.log.newest(folded).max(self.cause(state, command));
+        let near = state.log.select(|event| event.at < AHEAD);
+        let effect_first = state.log.newest(folded & near).max(self.cause(state, command));
+        let is_carried = sent.at >= AHEAD && self.beside(state, command) & !near == 0;
         Property::NoLostUpdate.when(lost)
             | Property::CauseFirst.when(effect_first >= Some(sent.at))
+            | Property::NotCarried.when(is_carried)
             | Property::NoDoubleEffect.when(state.effects & State::effect(sent) != 0)
     }
 
@@ -278,33 +281,6 @@ impl<'a> Model<'a> {
                 && reads.iter().any(|clause| clause.matches(new.shape()))
         });
         Property::OrderAcross.when(self.protocol.claims_order_across && disorder)
-    }
-
-    /// The `at` of the event that caused `command`, once it is committed.
-    pub(crate) fn cause(&self, state: &State, command: &Command) -> Option<u8> {
-        let writer = command.cause? + 1;
-        let mut events = state.log.events().iter();
-        events.rfind(|event| event.append.0 == writer).map(|event| event.at)
-    }
-
-    /// The `at` of the next mint at this reading of the clock.
-    pub(crate) fn mint(&self, state: &State, writer: usize, reading: u8) -> u8 {
-        let it = &state.writers[writer];
-        if !self.protocol.hybrid_clock {
-            // Only what the guard returned raises the clock.
-            return reading.max(it.floor);
-        }
-        let command = self.command(writer, it.command);
-        let unread = self.own(command) & !command.read_partitions();
-        let predecessors = Partition::ALL.into_iter().filter(|p| unread & p.bit() != 0);
-        let predecessors = predecessors.filter_map(|p| state.log.at_slot(p, it.seen.slot(p)));
-        let predecessor = predecessors.map(|event| event.at).max();
-        let newest = state
-            .log
-            .newest(it.seen.known())
-            .max(self.cause(state, command))
-            .max(predecessor.filter(|_| self.protocol.predecessor));
-        reading.max(it.floor).max(newest.map_or(0, |at| at + 1))
     }
 
     /// Whether a writer that has seen this knows everything in the boundaries that it read. Of a

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use crate::{
     catalogue::{Scenario, few, keyed, reactions, scenarios, sequences, small, warm},
-    environment::{CRASHED_SNAPSHOTS, CRASHED_SUBSETS, ENVIRONMENTS, Environment},
+    environment::{CRASHED_SNAPSHOTS, CRASHED_SUBSETS, ENVIRONMENTS, Environment, WRONG},
     explore::{States, explore, numbered},
     judge::Model,
     property::Property,
     protocol::{
-        Condition, Guard, InEvents, Learn, Prefix, Protocol, Searched, Snapshot, Validation,
+        Condition, Follow, Guard, InEvents, Learn, Prefix, Protocol, Searched, Snapshot, Validation,
     },
+    runs::FAR,
 };
 
 /// A protocol that is wrong in one place.
@@ -31,7 +32,7 @@ const fn mutant(name: &'static str, breaks: Property, protocol: Protocol) -> Mut
 }
 
 /// All mutants. Those that break a property of order or progress break no safety.
-pub const MUTANTS: [Mutant; 39] = [
+pub const MUTANTS: [Mutant; 41] = [
     mutant(
         "the largest slot taken for what was seen",
         Property::NoLostUpdate,
@@ -196,6 +197,16 @@ pub const MUTANTS: [Mutant; 39] = [
     ),
     mutant("no hybrid clock", Property::CauseFirst, Protocol { hybrid_clock: false, ..RIGHT }),
     mutant(
+        "every time followed that was read, however far ahead",
+        Property::NotCarried,
+        Protocol { follow: Follow::All, ..RIGHT },
+    ),
+    mutant(
+        "times far ahead not followed in the boundary that is written",
+        Property::Order,
+        Protocol { follow: Follow::Near, ..RIGHT },
+    ),
+    mutant(
         "a learned event folded on top out of order",
         Property::FoldOrder,
         Protocol { fold_in_order: false, ..RIGHT },
@@ -243,6 +254,7 @@ fn hunting_ground(mutant: &Mutant) -> Vec<Scenario> {
         _ if !mutant.protocol.snapshot_in_order => {
             scenarios(&[commands[0], commands[10], commands[12]], 3, &[&[]])
         }
+        _ if mutant.protocol.follow != RIGHT.follow => scenarios(&commands, 1, &[FAR]),
         _ if mutant.protocol.guard == Guard::NotPartitions => scenarios(&commands[..7], 3, &[&[]]),
         _ => scenarios(&commands, 2, &[&[]]),
     }
@@ -254,7 +266,7 @@ pub fn hunt(mutant: &Mutant) -> Option<Caught> {
     let ground = hunting_ground(mutant);
     let enough = mutant.breaks.when(true);
     let (mut states, mut visited) = (0, States::default());
-    for environment in ENVIRONMENTS.into_iter().chain([CRASHED_SNAPSHOTS, CRASHED_SUBSETS]) {
+    for environment in ENVIRONMENTS.into_iter().chain([CRASHED_SNAPSHOTS, CRASHED_SUBSETS, WRONG]) {
         let mut shortest: Option<(Scenario, Vec<String>)> = None;
         for scenario in &ground {
             let explored =

@@ -17,8 +17,11 @@ pub enum Property {
     Order,
     /// What a decision did not see, because it came later, has no earlier `at`. This is not promised.
     OrderAcross,
-    /// An effect's `at` exceeds those of all events that it was decided from, and of its cause.
+    /// An effect's `at` exceeds those of all events that it was decided from, and of its cause, but for events of other
+    /// boundaries that are far ahead.
     CauseFirst,
+    /// What is far ahead of all clocks is in a boundary that was so before.
+    NotCarried,
     /// A decision folds by `at`, partition, slot.
     FoldOrder,
     /// Who knows everything in the boundaries that it read is not refused for a conflict.
@@ -36,7 +39,7 @@ pub type Broken = u16;
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NoLostUpdate,
         Self::NoStaleRefusal,
         Self::NoDoubleEffect,
@@ -45,6 +48,7 @@ impl Property {
         Self::Order,
         Self::OrderAcross,
         Self::CauseFirst,
+        Self::NotCarried,
         Self::FoldOrder,
         Self::NoFalseConflict,
         Self::NoPermanentConflict,
@@ -73,6 +77,7 @@ impl Property {
             Self::Order => "commit order is the order of `at` (order)",
             Self::OrderAcross => "what comes later folds later (not promised)",
             Self::CauseFirst => "effect after cause (order)",
+            Self::NotCarried => "no boundary is carried far ahead by another (order)",
             Self::FoldOrder => "events are folded in order (order)",
             Self::NoFalseConflict => "no false conflict (progress)",
             Self::NoPermanentConflict => "no permanent conflict (progress)",

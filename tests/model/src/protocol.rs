@@ -46,6 +46,17 @@ pub enum Guard {
     None,
 }
 
+/// Which of the events that a decision knows a mint follows, however far ahead of the clock they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// Those in boundaries that the append writes to. Of the others those that are not far ahead.
+    Written,
+    /// All of them.
+    All,
+    /// None: in the boundaries that it writes to as well those that are not far ahead.
+    Near,
+}
+
 /// How an answer that appends nothing is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
@@ -131,6 +142,8 @@ pub struct Protocol {
     pub guard: Guard,
     /// Order: a mint exceeds the writer's last, the newest seen and the cause.
     pub hybrid_clock: bool,
+    /// Order: which events a mint exceeds although they are far ahead.
+    pub follow: Follow,
     /// Order: a mint exceeds the last event of a partition that was not read.
     pub predecessor: bool,
     /// Order: commit order is claimed to be the order of `at` across boundaries too.
@@ -175,6 +188,7 @@ impl Protocol {
         fold_in_order: true,
         guard: Guard::Head,
         hybrid_clock: true,
+        follow: Follow::Written,
         predecessor: true,
         claims_order_across: false,
         validation: Validation::Right,

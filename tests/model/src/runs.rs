@@ -13,7 +13,7 @@ use crate::{
     catalogue::{Scenario, every, few, keyed, reactions, scenarios, sequences, small, warm, whole},
     environment::{
         Answers, CRASHED_SNAPSHOTS, CRASHED_SUBSETS, ENVIRONMENTS, Environment, FUSED, LOST,
-        LOST_SUBSETS, PER_ITEM, SKEWED, SNAPSHOTS, SUBSETS, WIDE,
+        LOST_SUBSETS, PER_ITEM, SKEWED, SNAPSHOTS, SUBSETS, WIDE, WRONG,
     },
     explore::{States, explore},
     judge::Model,
@@ -44,7 +44,9 @@ pub struct Totals {
 }
 
 /// Events that are there from the start: of c1 and s1, of c2 and fenced.
-const BEFORE: &[u8] = &[3, 5];
+pub(crate) const BEFORE: &[u8] = &[3, 5];
+/// An event of c2 alone.
+pub(crate) const FAR: &[u8] = &[2];
 
 fn run(name: &'static str, environment: Environment, scenarios: Vec<Scenario>) -> Run {
     Run { name, environment, scenarios }
@@ -67,6 +69,7 @@ pub fn small_runs() -> Vec<Run> {
     runs.push(run("a writer and an effect, 25 commands", SKEWED, reactions(&commands)));
     runs.push(run("a writer of 2 commands and a writer, 6 commands", SNAPSHOTS, warm(&few[..6])));
     runs.push(run("3 writers, 13 commands", FUSED, scenarios(&few, 3, &[&[]])));
+    runs.push(run("2 writers, 13 commands", WRONG, scenarios(&few, 2, &[FAR, BEFORE])));
     runs
 }
 
@@ -102,6 +105,7 @@ pub fn full_runs(extent: Extent) -> Vec<Run> {
         runs.push(run("2 writers, 13 commands", environment, scenarios(&few, 2, &[&[]])));
         runs.push(run("2 writers, 6 commands", environment, scenarios(&keyed(), 2, &[&[]])));
     }
+    runs.push(run("2 writers, 112 commands", WRONG, scenarios(&every(2), 2, &[FAR, BEFORE])));
     let retries = Environment { conflicts_max: 3, ..SUBSETS };
     let name = "2 writers, 223 commands, 3 retries";
     runs.push(run(name, retries, scenarios(&whole, 2, &[&[]])));

@@ -1,7 +1,7 @@
 //! What can happen next.
 
 use crate::{
-    environment::{Answers, Clocks, View},
+    environment::{AHEAD, Answers, Clocks, View},
     explore::Next,
     judge::{Failed, Model, Verdict, low, transaction},
     property::Property,
@@ -73,7 +73,8 @@ impl Model<'_> {
         for (n, &shape) in self.scenario.before.iter().enumerate() {
             let number = low(n) + 1;
             let (in_table, in_index) = (true, true);
-            let mut event = Event { shape, at: number, in_table, in_index, ..Event::default() };
+            let at = if self.environment.ahead { AHEAD + number } else { number };
+            let mut event = Event { shape, at, in_table, in_index, ..Event::default() };
             event.append = (0, number);
             event.slot = state.log.last_slot(event.shape().partition) + 1;
             state.log.push(event);

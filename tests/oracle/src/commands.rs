@@ -76,7 +76,7 @@ impl Decision {
                 false => state,
             }
         });
-        let now_ms = now_ms.max(seen.newest_ms());
+        let now_ms = seen.newest_ms(now_ms);
         let context = CommandContext { now_ms, ..CommandContext::default() };
         let (rejection, events) = match command.decide(&state, &context) {
             Ok(events) => (None, events),

@@ -134,7 +134,8 @@ impl Cache {
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {
         let Queued { slice, data, key, effective_at } = queued;
-        let now_ms = ms_of_rfc3339(effective_at).unwrap_or_default();
+        // It was given before all of the events were known, and will be decided after them.
+        let now_ms = ms_of_rfc3339(effective_at).unwrap_or_default().max(log.newest_ms());
         let principal = agent(data).and_then(|agent| self.standing.principals.get(&agent).cloned());
         let envelope = envelope(key.as_str(), now_ms, principal, Some(effective_at));
         slices.decide(log, slice, data.clone(), &envelope).await

@@ -32,6 +32,10 @@ fn effect(events: Vec<NewEvent>, seen: Option<&Seen>) -> Effect {
     Effect::new(&catalog().unwrap(), events, seen, 0).unwrap()
 }
 
+fn look(seen: &Seen) -> Effect {
+    Effect::look(&catalog().unwrap(), seen).unwrap()
+}
+
 fn room(room: &str) -> BoundaryId {
     BoundaryId::tag("roomId", room)
 }
@@ -138,7 +142,7 @@ fn a_fence_that_is_checked_and_advanced_is_one_action() {
 fn an_answer_without_events_depends_on_all_that_was_read() {
     let items = [("guestId", "g1", "Booked"), ("roomId", "r1", "Booked")];
     let seen = seen(events![booked("r1", "g2")], &items);
-    let effect = effect(vec![], Some(&seen));
+    let effect = look(&seen);
     assert_eq!(effect.checks, [(room("r1"), 1)].into());
     let of_guest = fence(&[("Booked", 0)], &[]);
     assert_eq!(effect.fences, [(BoundaryId::tag("guestId", "g1"), of_guest)].into());

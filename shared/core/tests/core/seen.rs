@@ -1,8 +1,8 @@
 //! What a decision has seen, whatever a read returned.
 
 use ringfence::{
-    Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen, SequencedEvent,
-    prelude::*,
+    AHEAD_MAX_MS, Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen,
+    SequencedEvent, prelude::*,
 };
 
 use crate::shop::{Rated, booked, catalog, cleaned, closed};
@@ -76,13 +76,19 @@ fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
     let mut seen = Seen::nothing(&plan);
     assert!(seen.observe(&plan, &event(booked("r1", "g1"), 1, 10, 0)));
     assert!(!seen.observe(&plan, &event(booked("r1", "g1"), 3, 12, 0)));
-    assert_eq!((guest(&seen), seen.newest_ms()), ((1, 0), 10));
+    assert_eq!((guest(&seen), seen.newest_ms(0)), ((1, 0), 10));
     // A partition that is not read as such shows what the guest's read returns of it.
     assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
-    assert_eq!((guest(&seen), seen.newest_ms()), ((2, 0), 13));
+    assert_eq!((guest(&seen), seen.newest_ms(0)), ((2, 0), 13));
     // What was missed of the partition is taken in afterwards, whenever it was recorded.
     assert!(seen.observe(&plan, &event(cleaned("r1", 1), 2, 12, 0)));
-    assert_eq!(seen.newest_ms(), 13);
+    assert_eq!(seen.newest_ms(0), 13);
+    // A clock that is later counts, and of a time far ahead of it nothing follows.
+    assert!(seen.observe(&plan, &event(booked("r1", "g2"), 3, 14 + AHEAD_MAX_MS, 0)));
+    assert_eq!(
+        [0, 13, 14, 15].map(|now| seen.newest_ms(now)),
+        [13, 13, 14 + AHEAD_MAX_MS, 14 + AHEAD_MAX_MS]
+    );
 }
 
 #[test]
@@ -150,7 +156,7 @@ fn nothing_seen_conditions_on_every_boundary() {
     let room = Extent::Prefix(Prefix { slot: 0, at: 0, rest: 0, fenced: Some(counts("Closed")) });
     let all: Vec<_> = seen.iter().map(|(id, extent)| (id.as_str(), extent)).collect();
     assert_eq!(all, [("guestId:g1", &guest), ("roomId:r1", &room)]);
-    assert_eq!(seen.newest_ms(), 0);
+    assert_eq!(seen.newest_ms(0), 0);
 }
 
 #[test]

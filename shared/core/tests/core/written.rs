@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError, LogError,
-    MemoryLog, NewEvent, Plan, Query, QueryItem, Tag, handle,
+    AHEAD_MAX_MS, Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError,
+    LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Tag, handle,
     kit::{BEGIN_MS, check_in_memory},
     prelude::*,
 };
@@ -129,6 +129,70 @@ fn json_holds_no_integer_above_64_bits() {
 #[test]
 fn the_time_of_a_decision_is_not_before_what_it_has_read() {
     check_in_memory::<Measure>();
+}
+
+#[test]
+fn an_event_far_ahead_of_the_clock_does_not_move_the_time_of_a_decision() {
+    let catalog = Rooms::catalog().unwrap();
+    let log = MemoryLog::new(catalog.clone());
+    let at = |now_ms| Envelope {
+        context: CommandContext { now_ms, ..CommandContext::default() },
+        ..Envelope::default()
+    };
+    let ahead = at(BEGIN_MS + AHEAD_MAX_MS);
+    let (events, envelope) = (events![booked("r1", "g1")], &ahead);
+    block_on(log.append(ringfence::Append { events, seen: None, record: None, envelope })).unwrap();
+    let age = |now_ms| {
+        let (decisions, envelope) = (Decisions::new(0), at(now_ms));
+        let handled = block_on(handle(&log, &catalog, &decisions, &measure(), &envelope)).unwrap();
+        match handled.outcome {
+            Outcome::Accepted(_) => "not in the future".to_owned(),
+            Outcome::Rejected { refusal, .. } => refusal.message,
+        }
+    };
+    assert_eq!(age(BEGIN_MS - 1), "booked in the future");
+    assert_eq!(age(BEGIN_MS), "not in the future");
+}
+
+/// How long a room was closed, wrongly reckoned.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Reckon {
+    #[tag(partition)]
+    room_id: RoomId,
+}
+
+impl Slice for Reckon {
+    const NAME: &'static str = "reckon";
+    type Context = Rooms;
+    type State = Vec<u64>;
+    type Writes = Measured;
+    type Rejection = Never;
+
+    fn decide(&self, at: &Vec<u64>, context: &CommandContext) -> Result<Vec<Measured>, Never> {
+        let mean_age_ms = at.iter().map(|at_ms| context.now_ms - at_ms).sum::<u64>() as f64;
+        Ok(vec![Measured { room_id: self.room_id.clone(), mean_age_ms }])
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let measured = [Measured { room_id: id("r1"), mean_age_ms: 0.0 }];
+        vec![given(events![booked("r1", "g1")]).when(Self { room_id: id("r1") }).then(measured)]
+    }
+}
+
+impl DcbSlice for Reckon {
+    type Reads = Bookings;
+
+    fn evolve(mut state: Vec<u64>, event: Bookings) -> Vec<u64> {
+        let Bookings::Booked { at_ms } = event;
+        state.push(at_ms);
+        state
+    }
+}
+
+#[test]
+#[should_panic(expected = "Take an age with `saturating_sub`")]
+fn a_decision_whose_facts_lie_far_ahead_may_not_panic() {
+    check_in_memory::<Reckon>();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The log on an embedded DynamoDB: what goes over the wire, what it costs, what holds when
 //! clients race and when requests fail.
 
+mod both;
 mod broken;
 mod claims;
 mod costs;

@@ -127,7 +127,7 @@ async fn an_index_of_keys_is_completed_from_the_table() {
     let mut appended = Vec::new();
     for n in 0..6 {
         let notes = (0..30).map(|m| noted(&format!("b{}", m % 7), "r", &format!("{n} {m}")).into());
-        appended.extend(stack.seed(notes.collect()).await);
+        appended.extend(of_index(stack.seed(notes.collect()).await));
     }
     stack.wire.forget();
     let plan = plan(&stack, &[&[("readerId", "r")]]);
@@ -155,14 +155,18 @@ async fn a_page_of_which_one_item_lacks_the_payload_is_completed() {
     });
     stack.wire.inject("Query", 0, Fault::Reply(without_payload));
     let read = read(&stack, &plan(&stack, &[&[("readerId", "r")]])).await;
-    assert_eq!(read.expect("a read"), appended);
+    assert_eq!(read.expect("a read"), of_index(appended));
+}
+
+fn of_index(events: Vec<SequencedEvent>) -> Vec<SequencedEvent> {
+    events.into_iter().map(SequencedEvent::of_index).collect()
 }
 
 #[tokio::test]
 async fn an_index_of_keys_is_completed_as_strongly_as_was_asked_for() {
     let keys_only = json!({ "ProjectionType": "KEYS_ONLY" });
     let stack = Stack::projecting(catalog(), &keys_only).await;
-    let appended = stack.seed(events![noted("b", "r", "one")]).await;
+    let appended = of_index(stack.seed(events![noted("b", "r", "one")]).await);
     let plan = plan(&stack, &[&[("readerId", "r")]]);
     for (consistency, strong) in [(Consistency::Eventual, false), (Consistency::Strong, true)] {
         let log = stack.log();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
-    Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen, SequencedEvent,
-    events,
+    AHEAD_MAX_MS, Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen,
+    SequencedEvent, events,
 };
 use ringfence_dcb_log::{Options, Report, Wrong};
 use ringfence_dynamo::wire::Wire;
@@ -111,6 +111,18 @@ async fn a_clean_table_has_no_difference() {
         let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
         assert_eq!(operations.collect::<Vec<_>>(), vec!["Scan"; scans]);
     }
+}
+
+#[tokio::test]
+async fn events_more_than_a_minute_ahead_of_the_clock_are_named_and_in_order() {
+    let (stack, _) = library(READER).await;
+    for (book, ahead_ms) in [("d", AHEAD_MAX_MS), ("e", AHEAD_MAX_MS + 1)] {
+        let log = stack.log_at(&Clock::fixed(NOW_MS + ahead_ms));
+        committed(append(&log, events![noted(book, book, "ahead")], &envelope()).await);
+    }
+    let report = verify(&stack).await;
+    let ahead = BTreeMap::from([("bookId:e/1".to_owned(), NOW_MS + AHEAD_MAX_MS + 1)]);
+    assert_eq!((report.in_order(), report.ahead), (true, ahead));
 }
 
 /// Every damage to the fence of the boundary, and what is said about it.

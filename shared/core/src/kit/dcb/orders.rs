@@ -6,15 +6,19 @@
 //! Facts between which the case waits keep their order, because their times tell it. Facts of one moment
 //! are folded with that moment as their time, so that decisions don't differ by the milliseconds between
 //! them.
+//!
+//! A fact can also lie in the future of a decision, if the clock of its writer was far ahead (rule 4). So the command
+//! is decided once on facts that do, and may not panic.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
 use super::{Came, Case, written};
 use crate::{
-    BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent, dcb::plan,
-    kit::Fact,
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent,
+    dcb::plan, is_followed, kit::Fact,
 };
 
 /// How many orders of a case's facts are tried at most.
@@ -35,9 +39,10 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     let facts = case.given.iter().zip(events).filter(|(_, event)| plan.matches(event));
     let facts: Vec<_> = facts.map(|(fact, event)| folded(catalog, fact, event)).collect();
     let orders = orders(&facts);
-    let first = decide(case, &facts, &orders[0], |state| state);
+    let now_ms = case.context.now_ms;
+    let first = decide(case, &facts, &orders[0], now_ms, |state| state);
     for order in &orders[1..] {
-        let other = decide(case, &facts, order, |state| state);
+        let other = decide(case, &facts, order, now_ms, |state| state);
         assert!(
             other == first,
             "case at {}: the decision depends on the order of events of different boundaries, which no \
@@ -50,12 +55,21 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
             text(&other),
         );
     }
+    let earliest = facts.iter().map(|fact| fact.event.at).min().unwrap_or(now_ms);
+    let before = earliest.saturating_sub(AHEAD_MAX_MS + 1);
+    let early = || decide(case, &facts, &orders[0], before, |state| state);
+    assert!(
+        catch_unwind(AssertUnwindSafe(early)).is_ok(),
+        "case at {}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
+         clock of their writer was wrong. Take an age with `saturating_sub`.",
+        case.at,
+    );
     if let Some(snapshots) = S::SNAPSHOTS {
         let again = |state| {
             let again = snapshots.again(&state);
             again.unwrap_or_else(|error| panic!("case at {}: the state's JSON: {error}", case.at))
         };
-        let other = decide(case, &facts, &orders[0], again);
+        let other = decide(case, &facts, &orders[0], now_ms, again);
         assert!(
             other == first,
             "case at {}: the state is another one after a snapshot. Write all of it with serde.\n\
@@ -73,19 +87,21 @@ fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Fo
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// What is decided on the facts in this order. `kept` is done to the state before and after each fact.
+/// What is decided on the facts in this order, by a clock that says `now_ms`. `kept` is done to the state before and
+/// after each fact.
 fn decide<S: DcbSlice>(
     case: &Case<S>,
     facts: &[Folded],
     order: &[usize],
+    now_ms: u64,
     kept: impl Fn(S::State) -> S::State,
 ) -> Came {
     let state = order.iter().fold(kept(S::State::default()), |state, n| {
         let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
         kept(S::evolve(state, read))
     });
-    let (context, newest_ms) = (case.context.clone(), facts.last().map_or(0, |fact| fact.event.at));
-    let context = CommandContext { now_ms: context.now_ms.max(newest_ms), ..context };
+    let times = facts.iter().map(|fact| fact.event.at).filter(|at| is_followed(*at, now_ms));
+    let context = CommandContext { now_ms: times.fold(now_ms, u64::max), ..case.context.clone() };
     match case.command.decide(&state, &context) {
         Ok(events) => Came::accepted(written(&events)),
         Err(rejection) => {

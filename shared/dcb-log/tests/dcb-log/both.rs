@@ -1,0 +1,207 @@
+//! What a log with dynamic consistency boundaries promises, once for the log on DynamoDB and the log in memory. Each
+//! read and each append here is made on both, and both answer the same.
+
+use futures::TryStreamExt;
+use ringfence::{
+    AHEAD_MAX_MS, Append, Appended, BoundaryId, CommandContext, Consistency, DcbContext, Envelope,
+    EventLog, MemoryLog, NewEvent, Plan, Query, QueryItem, Seen, SequencedEvent, Tag, kit::id,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+use serde_json::{Value, json};
+
+use crate::shop::{OrderPlaced, ProductAdded, ProductOrdered, ProductStocked, Shop};
+use crate::stack::{NOW_MS, Stack, append, committed, envelope};
+
+/// A month, in milliseconds.
+const MONTH: u64 = 30 * 24 * 3_600_000;
+
+struct Both {
+    stack: Stack,
+    dcb: DcbLog,
+    memory: MemoryLog,
+}
+
+impl Both {
+    /// Both logs with the same events, of writers whose clocks are so many milliseconds ahead.
+    async fn of(stack: Stack, given: Vec<(u64, Vec<NewEvent>)>) -> Self {
+        for (ahead_ms, events) in given {
+            let log = stack.log_at(&Clock::fixed(NOW_MS + ahead_ms));
+            committed(append(&log, events, &envelope()).await);
+        }
+        let events: Vec<_> = stack.log().scan().try_collect().await.expect("every event");
+        let memory = MemoryLog::of(stack.catalog.clone(), events).expect("the same events");
+        stack.wire.forget();
+        Self { dcb: stack.log(), stack, memory }
+    }
+
+    async fn start(given: Vec<(u64, Vec<NewEvent>)>) -> Self {
+        Self::of(Stack::start(Shop::catalog()).await, given).await
+    }
+
+    /// What a decision reads that asks for these types by these tags.
+    async fn read(
+        &self,
+        clauses: &[(&'static str, &str, &'static str)],
+    ) -> (Vec<SequencedEvent>, Seen) {
+        let item = |(key, value, event_type): &(&'static str, &str, &'static str)| QueryItem {
+            tags: vec![Tag::new(*key, *value)],
+            types: vec![(*event_type).into()],
+        };
+        let query = Query { items: clauses.iter().map(item).collect() };
+        let plan = Plan::new(&query, &self.stack.catalog).expect("a route for each clause");
+        let envelope = envelope();
+        let logs: [&dyn EventLog; 2] = [&self.dcb, &self.memory];
+        let mut all = Vec::new();
+        for log in logs {
+            let read = log.read(&plan, Consistency::Strong, &envelope).try_collect().await;
+            let mut read: Vec<SequencedEvent> = read.expect("a read");
+            let seen = log.read_with_seen(&plan, Consistency::Strong, &envelope).await;
+            // A boundary that is no partition may show events that are not asked for, or not.
+            read.retain(|e| plan.reads_partition(&e.partition) || plan.reads_type(&e.event_type));
+            all.push((read, seen.expect("a read").1));
+        }
+        let memory = all.pop().expect("two logs");
+        assert_eq!(all[0], memory, "in memory");
+        memory
+    }
+
+    /// The times of what is appended, or the error.
+    async fn append(
+        &self,
+        seen: Option<&Seen>,
+        events: Vec<NewEvent>,
+        cause_ms: Option<u64>,
+    ) -> Result<Vec<u64>, String> {
+        let context = CommandContext { now_ms: NOW_MS, ..CommandContext::default() };
+        let envelope = &Envelope { context, cause_ms, ..envelope() };
+        let append = || Append { events: events.clone(), seen, record: None, envelope };
+        let dcb = self.dcb.append(append()).await.map_err(|error| error.to_string());
+        let memory = self.memory.append(append()).await.map_err(|error| error.to_string());
+        assert_eq!(dcb, memory, "in memory");
+        match memory? {
+            Appended::Committed(events) => Ok(events.iter().map(|event| event.at).collect()),
+            repeated => panic!("{repeated:?}"),
+        }
+    }
+}
+
+fn added(product: &str) -> NewEvent {
+    ProductAdded { product_id: id(product), name: "Mug".to_owned() }.into()
+}
+
+fn stocked(product: &str) -> NewEvent {
+    ProductStocked { product_id: id(product) }.into()
+}
+
+fn placed(order: &str) -> NewEvent {
+    OrderPlaced { order_id: id(order), product_ids: vec![] }.into()
+}
+
+fn ordered(order: &str, customer: &str) -> NewEvent {
+    let (order_id, customer_id) = (id(order), id(customer));
+    ProductOrdered { order_id, customer_id, product_id: id("p"), quantity: 1 }.into()
+}
+
+#[tokio::test]
+async fn what_only_an_index_shows_has_neither_metadata_nor_rest_whatever_it_projects() {
+    let given = || vec![(0, vec![ordered("o1", "c"), ordered("o1", "c"), ordered("o2", "c")])];
+    let of_index = json!({ "ProjectionType": "KEYS_ONLY" });
+    let whole = json!({ "ProjectionType": "ALL" });
+    for stack in [
+        Stack::start(Shop::catalog()).await,
+        Stack::projecting(Shop::catalog(), &of_index).await,
+        Stack::projecting(Shop::catalog(), &whole).await,
+    ] {
+        let both = Both::of(stack, given()).await;
+        let told = |read: Vec<SequencedEvent>| -> Vec<_> {
+            read.iter().map(|e| (e.id(), e.rest, e.metadata.iter().count())).collect()
+        };
+        let name = |id: &str| id.to_owned();
+        let (read, _) = both.read(&[("customerId", "c", "ProductOrdered")]).await;
+        assert!(read.iter().all(|event| event.context == "shop" && event.data["quantity"] == 1));
+        let all = ["orderId:o1/1", "orderId:o1/2", "orderId:o2/1"].map(|id| (name(id), 0, 0));
+        assert_eq!(told(read), all);
+        // The events of a partition that is read come from that read.
+        let of_order = ("orderId", "o1", "ProductOrdered");
+        let (read, _) = both.read(&[("customerId", "c", "ProductOrdered"), of_order]).await;
+        let [first, second, third] = all;
+        assert_eq!(told(read), [(first.0, 1, 4), (second.0, 0, 4), third]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_the_plan_does_not_ask_for_takes_its_slot_and_shows_no_content() {
+    let both = Both::start(vec![(0, vec![added("p"), stocked("p")])]).await;
+    let (read, seen) = both.read(&[("productId", "p", "ProductStocked")]).await;
+    let [added, stocked] = &read[..] else { panic!("{read:?}") };
+    assert_eq!(
+        (&*added.event_type, &added.data, &added.tags[..]),
+        ("ProductAdded", &Value::Null, &[][..])
+    );
+    // What tells a repeat of its command, and who declares it.
+    let marks: Vec<_> = added.metadata.iter().map(|(key, _)| key).collect();
+    assert_eq!((marks, &*added.context, added.rest), (vec!["commandId"], "shop", 1));
+    assert_eq!((&stocked.data["productId"], stocked.tags.len()), (&json!("p"), 1));
+    assert_eq!(seen.prefix(&BoundaryId::tag("productId", "p")).map(|it| it.slot), Some(2));
+}
+
+#[tokio::test]
+async fn an_append_without_events_is_an_error_and_sends_nothing() {
+    let both = Both::start(vec![(0, vec![stocked("p")])]).await;
+    let (_, seen) = both.read(&[("productId", "p", "ProductStocked")]).await;
+    both.stack.wire.forget();
+    let error = "an append has at least one event; whether what was seen is still everything, `verify` says";
+    for seen in [None, Some(&seen)] {
+        assert_eq!(both.append(seen, vec![], None).await, Err(error.to_owned()));
+    }
+    assert_eq!(both.stack.wire.take().len(), 0);
+}
+
+#[tokio::test]
+async fn a_cause_more_than_a_minute_ahead_of_the_clock_is_not_followed() {
+    for (ahead, expected) in [(AHEAD_MAX_MS, NOW_MS + AHEAD_MAX_MS + 1), (AHEAD_MAX_MS + 1, NOW_MS)]
+    {
+        let both = Both::start(vec![]).await;
+        assert_eq!(
+            both.append(None, vec![placed("o")], Some(NOW_MS + ahead)).await,
+            Ok(vec![expected])
+        );
+    }
+}
+
+/// One event of a clock that was a month ahead, and whom it takes along.
+#[tokio::test]
+async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
+    let given = || {
+        let customers = ordered("o1", "far");
+        vec![(MONTH, vec![stocked("far"), customers]), (AHEAD_MAX_MS, vec![stocked("near")])]
+    };
+    let (far, near) = (NOW_MS + MONTH, NOW_MS + AHEAD_MAX_MS);
+    let stocked_type = "ProductStocked";
+    let of_far = ("productId", "far", stocked_type);
+    let of_near = ("productId", "near", stocked_type);
+    let of_customer = ("customerId", "far", "ProductOrdered");
+    for (reads, event, expected) in [
+        // What is only read elsewhere is followed for a minute.
+        (&[of_far][..], placed("o"), NOW_MS),
+        (&[of_near], placed("o"), near + 1),
+        (&[of_far, of_near], placed("o"), near + 1),
+        (&[of_customer], placed("o"), NOW_MS),
+        // A partition and a fence keep their order, whether or not they were read.
+        (&[of_far], stocked("far"), far + 1),
+        (&[], stocked("far"), far + 1),
+        (&[of_customer], ordered("o2", "far"), far + 2),
+        (&[], ordered("o2", "far"), far + 2),
+    ] {
+        let both = Both::start(given()).await;
+        let (_, seen) = both.read(reads).await;
+        let seen = (!reads.is_empty()).then_some(&seen);
+        let case = format!("{reads:?}, then {event:?}");
+        assert_eq!(both.append(seen, vec![event], None).await, Ok(vec![expected]), "{case}");
+        // The writer has been there, and goes on from its clock.
+        let next = both.append(None, vec![placed("other")], None).await;
+        assert_eq!(next, Ok(vec![NOW_MS.max(expected.min(near) + 1)]), "{case}");
+        both.stack.check_fences().await;
+    }
+}
