@@ -1,7 +1,7 @@
 //! Contexts on the aggregate log: the events of one kind of aggregate, typed.
 
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence::StreamContext;
+use ringfence::{StreamContext, variants};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -236,8 +236,8 @@ impl<E: DeserializeOwned> Recorded<E> {
     /// The event as the context types it.
     ///
     /// # Errors
-    /// [`AggregateError::Undecodable`] for an event of another context, or of a type or a shape that
-    /// the context does not have: an event is never dropped.
+    /// [`AggregateError::UnknownType`] for an event of a type that the context does not have, and
+    /// [`AggregateError::Undecodable`] for an event of another context or of another shape: an event is never dropped.
     pub fn of<C: AggregateContext<Event = E>>(stored: StoredEvent) -> Result<Self, AggregateError> {
         let StoredEvent { key, version, event_type, timestamp, payload, metadata } = stored;
         let what = || format!("{event_type} of {key} {}", version.number());
@@ -249,9 +249,17 @@ impl<E: DeserializeOwned> Recorded<E> {
         if let Some(payload) = payload {
             json["payload"] = payload;
         }
-        let event = serde_json::from_value(json)
-            .map_err(|error| AggregateError::undecodable(what(), error))?;
-        Ok(Self { key, version, timestamp, event, metadata })
+        match serde_json::from_value(json) {
+            Ok(event) => Ok(Self { key, version, timestamp, event, metadata }),
+            Err(error) => {
+                let types = variants::<E>();
+                if types.is_empty() || types.contains(&&*event_type) {
+                    return Err(AggregateError::undecodable(what(), error));
+                }
+                let context = C::NAME;
+                Err(AggregateError::UnknownType { key, version, event_type, context })
+            }
+        }
     }
 }
 

@@ -66,6 +66,19 @@ pub enum AggregateError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// An event of a type that the context does not have: a newer function has written it, or the type was renamed.
+    /// Nothing is written.
+    #[error("{event_type} of {key} {}: the context {context} does not have the type", version.number())]
+    UnknownType {
+        /// The aggregate.
+        key: AggregateKey,
+        /// The event's version.
+        version: Version,
+        /// The type.
+        event_type: String,
+        /// The context.
+        context: &'static str,
+    },
     /// A request failed for good or too often.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,25 +1,25 @@
 //! The decide loop: read, fold, decide, append under the condition of what was read.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod size;
 
-use futures::TryStreamExt;
+use std::collections::BTreeSet;
+
+use futures::{Stream, TryStreamExt, future::ready};
 
 use crate::{
-    Access, Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
-    Consistency, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
-    LimitExceeded, LimitKind, LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen,
-    StoreError, Writes,
+    Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
+    Consistency, Context, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
+    LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, StoreError,
+    Writes,
     cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
-    limits::{self, ACTIONS_MAX},
 };
+
+pub use self::size::BOUNDARIES_MAX;
+use self::size::check_size;
 
 /// How often a command is decided before it gives up with [`StoreError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
-
-/// How many boundaries a decision may depend on: each is an action of the append, and at least one more
-/// puts an event, unless that is in one of them.
-pub const BOUNDARIES_MAX: usize = ACTIONS_MAX;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,29 +141,6 @@ pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
     unreachable!("the last attempt returns")
 }
 
-/// Refuses, before any read, a command whose append no log could take. If it has too many boundaries, the error names
-/// the tag that most of them are of.
-fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
-    for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
-        limits::types(&read.boundary, read.types.len()).map_err(LogError::from)?;
-    }
-    let found = plan.reads.len();
-    let limit = BOUNDARIES_MAX - usize::from(recorded);
-    if found <= limit {
-        return Ok(());
-    }
-    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
-    for tag in plan.clauses.iter().flat_map(|clause| &clause.tags) {
-        *keys.entry(&tag.key).or_default() += 1;
-    }
-    let most = keys.into_iter().max_by_key(|(_, count)| *count);
-    let subject = most.map_or_else(String::new, |(key, count)| format!("{count} values of {key}"));
-    let unit = "boundaries of one decision";
-    let advice = "split the command; its transaction has 100 actions";
-    let checked = LimitExceeded::check(LimitKind::Boundaries, subject, unit, found, limit, advice);
-    checked.map_err(|exceeded| LogError::from(exceeded).into())
-}
-
 /// Whether less was seen than a fence is known to count.
 fn lags(conflict: &Conflict, seen: &Seen) -> bool {
     conflict.0.iter().any(|change| match change {
@@ -209,6 +186,30 @@ enum Missed {
 }
 
 impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
+    /// Reads. It fails at an event of the slice's own context whose type the catalog does not have, since nobody can
+    /// say what it means for the decision. That is an event of a newer version of the program, or of a type that was
+    /// renamed. Events of other contexts in a partition that both use do not concern it.
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+    ) -> impl Stream<Item = Result<SequencedEvent, LogError>> + 'a {
+        let events = self.log.read(plan, consistency, self.envelope);
+        events.and_then(move |event| ready(self.known(event)))
+    }
+
+    fn known(&self, event: SequencedEvent) -> Result<SequencedEvent, LogError> {
+        if self.is_known(&event.context, &event.event_type) {
+            return Ok(event);
+        }
+        let (id, SequencedEvent { event_type, context, .. }) = (event.id(), event);
+        Err(LogError::UnknownType { event: id, event_type, context })
+    }
+
+    fn is_known(&self, context: &str, event_type: &str) -> bool {
+        context != S::Context::NAME || self.catalog.schema(event_type).is_some()
+    }
+
     /// The model of a handler that is not warm.
     async fn begin(&self) -> Result<Model<S>, LogError> {
         match self.recall().await? {
@@ -224,9 +225,16 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         let id = snapshots.id(S::NAME, self.plan);
         let kept = self.log.snapshot(&id, self.envelope).await?;
         let recalled = kept.and_then(|text| Recalled::<S>::of(&snapshots, &text, self.marks));
-        let Some(recalled) = recalled else { return Ok(None) };
+        // A newer version of the program may have kept it, with events that this one does not know.
+        let is_known = |recalled: &Recalled<S>| {
+            recalled
+                .seen()
+                .unasked()
+                .all(|(context, event_type)| self.is_known(context, event_type))
+        };
+        let Some(recalled) = recalled.filter(is_known) else { return Ok(None) };
         let rest = self.plan.rest(recalled.seen());
-        let events = self.log.read(&rest, S::CONSISTENCY, self.envelope).map_err(Missed::Log);
+        let events = self.read(&rest, S::CONSISTENCY).map_err(Missed::Log);
         let read = events.try_fold(recalled, async |recalled, event| {
             let taken = recalled.apply(self.plan, self.marks, &event).map_err(Missed::Log)?;
             taken.map_err(|OutOfOrder| Missed::OutOfOrder)
@@ -248,8 +256,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
-        self.log
-            .read(self.plan, consistency, self.envelope)
+        self.read(self.plan, consistency)
             .try_fold(Model::empty(self.plan), async |model, event| {
                 model.apply(self.plan, self.marks, &event)
             })
@@ -267,7 +274,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         if let Some(partitions) = conflict.0.iter().map(partition).collect::<Option<BTreeSet<_>>>()
         {
             let tails = self.plan.tails(&model.seen, &partitions);
-            let missed = self.log.read(&tails, Consistency::Strong, self.envelope);
+            let missed = self.read(&tails, Consistency::Strong);
             let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
                 let folded = model.catch_up(self.plan, self.marks, &event).map_err(Missed::Log)?;
                 folded.map_err(|OutOfOrder| Missed::OutOfOrder)
@@ -367,29 +374,4 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         let event_type = event_type.clone();
         Err(HandleError::Unread { slice: S::NAME, event_type, partition })
     }
-}
-
-#[test]
-fn too_many_event_types_of_a_fence_are_refused_before_any_read() {
-    use crate::{Read, limits::TYPES_MAX};
-
-    let read = |count: usize, access| Plan {
-        clauses: Vec::new(),
-        reads: vec![Read {
-            boundary: BoundaryId::tagless(),
-            access,
-            types: (0..count).map(|n| Name::from(format!("T{n}"))).collect(),
-            fenced: false,
-            after: 0,
-        }],
-    };
-    let of_fence = |count| check_size(&read(count, Access::TypeItems("T0".into())), false);
-    assert!(of_fence(TYPES_MAX).is_ok());
-    let error = of_fence(TYPES_MAX + 1).expect_err("above the limit");
-    assert!(matches!(
-        error,
-        HandleError::Log(LogError::Limit(it)) if it.kind == LimitKind::Condition && it.found == 101
-    ));
-    // What is read of a partition is conditioned on its next slot alone.
-    assert!(check_size(&read(TYPES_MAX + 1, Access::Partition), false).is_ok());
 }

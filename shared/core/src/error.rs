@@ -146,6 +146,20 @@ pub enum LogError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// A partition that the decision reads has an event of the decision's own context, of a type that the context's
+    /// catalog does not have: a newer function has written it, or the type was renamed. What the decision would make
+    /// of it nobody can say, so it is not made; nothing is written.
+    #[error(
+        "event {event} is of the type {event_type}, which the catalog of {context} does not have"
+    )]
+    UnknownType {
+        /// Its id: partition and slot.
+        event: String,
+        /// The type.
+        event_type: String,
+        /// The context, which has declared the type in another version of the program.
+        context: String,
+    },
     /// An append without events; nothing is written.
     #[error(
         "an append has at least one event; whether what was seen is still everything, `verify` says"

@@ -111,6 +111,7 @@ pub mod limits;
 mod log;
 mod memory;
 mod metadata;
+mod names;
 mod once;
 mod place;
 mod plan;
@@ -122,8 +123,8 @@ mod snapshot;
 pub mod storable;
 mod stream;
 mod tag;
-mod value;
 mod time;
+mod value;
 
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
@@ -142,6 +143,7 @@ pub use limits::{
 pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
+pub use names::variants;
 pub use once::events_are_record;
 pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
@@ -155,9 +157,9 @@ pub use slice::{
 pub use snapshot::Snapshots;
 pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
+pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 
-pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed};
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{

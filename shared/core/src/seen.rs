@@ -1,6 +1,6 @@
 //! What a decision has seen: the condition of its append.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub type Counts = BTreeMap<Name, u64>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,
+    /// By context, the types of the events of partitions that were seen and not asked for.
+    unasked: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What was seen of one boundary.
@@ -63,7 +65,7 @@ impl Seen {
             };
             (read.boundary.clone(), extent)
         });
-        Self { boundaries: boundaries.collect() }
+        Self { boundaries: boundaries.collect(), unasked: BTreeMap::new() }
     }
 
     /// Takes in one event of the merged, deduplicated read, in each boundary that holds it. False if it
@@ -79,6 +81,13 @@ impl Seen {
             (prefix.slot, prefix.at, prefix.rest) = (event.slot, event.at, event.rest);
             if let Some(counts) = &mut prefix.fenced {
                 count(counts, event);
+            }
+            if !plan.reads_type(&event.event_type) {
+                let types = self.unasked.get(&event.context);
+                if !types.is_some_and(|types| types.contains(&event.event_type)) {
+                    let types = self.unasked.entry(event.context.clone()).or_default();
+                    types.insert(event.event_type.clone());
+                }
             }
         }
         for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
@@ -114,6 +123,12 @@ impl Seen {
             Extent::Prefix(Prefix { at, .. }) | Extent::Fence { at, .. } => (id, *at),
         };
         self.iter().map(last).filter(|(_, at)| *at > 0).collect()
+    }
+
+    /// The contexts and types of the events that only took their slots in a partition.
+    pub(crate) fn unasked(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.unasked.iter();
+        all.flat_map(|(context, types)| types.iter().map(move |name| (&**context, &**name)))
     }
 
     /// What was seen of each boundary.

@@ -7,8 +7,8 @@ pub enum Documents {}
 
 /// A context on the document log. Its name is the category: the part of a stream's name before the hyphen.
 ///
-/// `Event` is an enum with a variant for each type of event, and for each unfold. Types that it does not
-/// know are ignored.
+/// `Event` is an enum with a variant for each type of event, and for each unfold. An unfold of another type is
+/// ignored. An event of another type fails the read: a decision that overlooks it could be wrong.
 pub trait DocumentContext: StreamContext<Log = Documents> {
     /// How the state is stored and read for commands. The default is to read all events.
     #[must_use]

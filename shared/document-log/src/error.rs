@@ -79,6 +79,19 @@ pub enum DocumentError {
         #[source]
         source: serde_json::Error,
     },
+    /// An event of a type that the context does not have: a newer function has written it, or the type was renamed.
+    /// Nothing is written.
+    #[error(
+        "event {index} of {stream} is of the type {event_type}, which its context does not have"
+    )]
+    UnknownType {
+        /// The stream.
+        stream: StreamName,
+        /// Its index.
+        index: u64,
+        /// The type.
+        event_type: String,
+    },
     /// Events that the read needs were pruned, and no unfold replaces them.
     #[error("{stream} begins at event {first}, event {wanted} was pruned")]
     Pruned {

@@ -125,12 +125,15 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
             tip.unfolds.iter().filter(|unfold| reads_unfolds && unfold.version == tip.version);
         for unfold in current.rev() {
             let (event_type, data) = (&unfold.event_type, &unfold.data);
-            if let Some(event) = self.decode(stream, unfold.version, event_type, data)? {
-                origin = self.access.is_origin(&event);
-                newest_first.push(event);
-                if origin {
-                    break;
-                }
+            // That of another version of the program, which this one does not need.
+            if !self.types.contains(&&**event_type) {
+                continue;
+            }
+            let event = self.decode(stream, unfold.version, event_type, data)?;
+            origin = self.access.is_origin(&event);
+            newest_first.push(event);
+            if origin {
+                break;
             }
         }
         let mut batch = Some(tip.clone());
@@ -138,8 +141,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         while let Some(events) = batch.take().filter(|_| !origin && reached > since) {
             let indexed = (events.base()..).zip(&events.events).collect::<Vec<_>>();
             for (index, event) in indexed.into_iter().rev().filter(|(index, _)| *index >= since) {
-                let decoded = self.decode(stream, index, &event.event_type, &event.data)?;
-                let Some(event) = decoded else { continue };
+                let event = self.decode(stream, index, &event.event_type, &event.data)?;
                 origin = self.access.is_origin(&event);
                 newest_first.push(event);
                 if origin {
@@ -166,13 +168,13 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         index: u64,
         event_type: &str,
         data: &Body,
-    ) -> Result<Option<D::Event>, DocumentError> {
-        if !self.types.contains(&event_type) {
-            return Ok(None);
-        }
+    ) -> Result<D::Event, DocumentError> {
         let (stream, event_type) = (stream.clone(), event_type.to_owned());
+        if !self.types.contains(&&*event_type) {
+            return Err(DocumentError::UnknownType { stream, index, event_type });
+        }
         match data.json().map(|data| decode(&event_type, data)) {
-            Ok(Ok(event)) => Ok(Some(event)),
+            Ok(Ok(event)) => Ok(event),
             Ok(Err(source)) => {
                 Err(DocumentError::Undecodable { stream, index, event_type, source })
             }

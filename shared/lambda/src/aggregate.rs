@@ -108,6 +108,7 @@ impl Explain for Unsettled {
             AggregateError::Unstorable { source, .. } => {
                 Problem::malformed(&source.path, &source.problem)
             }
+            AggregateError::UnknownType { .. } => Problem::unknown_type(),
             AggregateError::Gap { .. }
             | AggregateError::Invalid(_)
             | AggregateError::Undecodable { .. } => Problem::internal(request_id),

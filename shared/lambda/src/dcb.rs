@@ -112,6 +112,7 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::KeyReused(error) => Problem::key_reused(error),
         LogError::Filing(error) => Problem::malformed("tags", error),
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
+        LogError::UnknownType { .. } => Problem::unknown_type(),
         LogError::Corrupt(_) | LogError::Undecodable { .. } | LogError::Nothing => {
             Problem::internal(request_id)
         }
@@ -120,9 +121,13 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_aggregate_log::{AggregateError, AggregateKey, Version};
+    use ringfence_document_log::{DocumentError, StreamName};
     use serde_json::json;
 
     use super::*;
+    use crate::aggregate::Unsettled;
+    use crate::telemetry::chain;
 
     #[test]
     fn a_value_that_can_not_be_stored_is_a_malformed_request() {
@@ -135,5 +140,30 @@ mod tests {
         let expected =
             json!([{ "field": "data.rows[0]", "message": "a field in it has an empty name" }]);
         assert_eq!(errors, expected);
+    }
+
+    #[test]
+    fn an_event_of_an_unknown_type_is_a_503_that_names_it_in_the_log_alone() {
+        let name = || "RoomBooked".to_owned();
+        let (event, context) = ("roomId:r1/3".to_owned(), "rooms".to_owned());
+        let of_dcb =
+            HandleError::from(LogError::UnknownType { event, event_type: name(), context });
+        let key = AggregateKey::new("rooms", "r1").expect("a key");
+        let (version, event_type, context) = (Version::NONE, name(), "rooms");
+        let error = AggregateError::UnknownType { key, version, event_type, context };
+        let of_aggregates = Unsettled { error, attempts: 1, conflicts: vec![] };
+        let stream = StreamName::new("rooms", "r1").expect("a name");
+        let of_documents = DocumentError::UnknownType { stream, index: 2, event_type: name() };
+        let answers = [
+            (of_dcb.problem("r"), chain(&of_dcb)),
+            (of_aggregates.problem("r"), chain(&of_aggregates)),
+            (of_documents.problem("r"), chain(&of_documents)),
+        ];
+        for (problem, logged) in answers {
+            assert_eq!((problem.status, problem.kind), (503, "unknown-type"));
+            let told = problem.document().to_string();
+            assert!(!told.contains("RoomBooked") && !told.contains("r1"), "{told}");
+            assert!(logged.contains("RoomBooked") && logged.contains("r1"), "{logged}");
+        }
     }
 }

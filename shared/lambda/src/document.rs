@@ -78,6 +78,7 @@ impl Explain for DocumentError {
                 Problem::malformed("Idempotency-Key (commandId)", self)
             }
             Self::Store(error) => Problem::of_store(error, request_id),
+            Self::UnknownType { .. } => Problem::unknown_type(),
             Self::Nothing { .. }
             | Self::Unencodable { .. }
             | Self::Body { .. }

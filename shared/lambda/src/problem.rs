@@ -112,6 +112,12 @@ impl Problem {
         }
     }
 
+    /// 503: the log has an event of a type that this version of the program does not know. During a deploy a newer
+    /// function has written it, and the next attempt may reach that one.
+    pub(crate) fn unknown_type() -> Self {
+        Self::new(503, "unknown-type", "The command can't be decided yet", AGAIN.to_owned())
+    }
+
     /// 409: other writers were faster each time.
     pub(crate) fn contention() -> Self {
         Self::new(

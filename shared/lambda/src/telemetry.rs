@@ -103,7 +103,7 @@ impl Line {
 
     pub(crate) fn json(&self) -> serde_json::Value {
         let level = match self.outcome {
-            "internal" | "outcome-unknown" => "ERROR",
+            "internal" | "outcome-unknown" | "unknown-type" => "ERROR",
             "contention" | "throttled" | "unavailable" => "WARN",
             _ => "INFO",
         };

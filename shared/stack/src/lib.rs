@@ -5,7 +5,6 @@
 //! whatever a slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod names;
 mod stack;
 mod visit;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use ringfence::{
     Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, Slice, Writes,
+    variants,
 };
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice};
 use ringfence_views::{Definition, View};
 
-use crate::names::names;
 use crate::{Function, List, Members, Visitor};
 
 /// One of the three logs.
@@ -162,14 +162,14 @@ impl Visitor for Found {
     fn aggregate_context<C: AggregateContext>(&mut self) {
         self.context::<C>(
             Log::Aggregate,
-            names::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
+            variants::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
         );
     }
 
     fn document_context<C: DocumentContext>(&mut self) {
         self.context::<C>(
             Log::Document,
-            names::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
+            variants::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
         );
     }
 

@@ -62,7 +62,10 @@ async fn an_event_that_the_store_does_not_know_is_an_error_that_names_it() {
     let log = Memory::new(Clock::fixed(NOW_MS));
     log.push_event(&customer("ada"), Place::End, event("GIFT", json!({}))).await.expect("pushed");
     let error = Customers::get_aggregate(&log, "ada", None).await.err().expect("unknown");
-    assert_eq!(error.to_string(), "GIFT of CUSTOMERS#ada 1 can't be decoded");
+    assert_eq!(
+        error.to_string(),
+        "GIFT of CUSTOMERS#ada 1: the context CUSTOMERS does not have the type"
+    );
     let stored = events(&log, &customer("ada"), Range::default()).await.remove(0);
     let mut other = stored.clone();
     other.key = crate::stack::key("CARDS", "ada");
@@ -95,6 +98,29 @@ async fn the_event_of_each_of_many_writers_is_stored_once() {
     assert_eq!(ada.state.map(|ada| ada.points), Some(40));
     assert_eq!(ada.version.number(), 41);
     assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
+}
+
+#[tokio::test]
+async fn an_unknown_type_is_named_and_another_shape_is_not_taken_for_it() {
+    let log = Memory::new(Clock::fixed(NOW_MS));
+    let read = async |event_type: &str| {
+        let key = customer(event_type);
+        let event = ringfence_aggregate_log::NewEvent {
+            event_type: event_type.to_owned(),
+            payload: Some(json!({ "no": 1 })),
+            metadata: None,
+            timestamp_ms: None,
+        };
+        log.push_event(&key, Place::End, event).await.expect("pushed");
+        let read = Customers::get_aggregate(&log, event_type, None).await;
+        read.map(drop).expect_err("it can't be read").to_string()
+    };
+    let unknown = "Renamed of CUSTOMERS#Renamed 1: the context CUSTOMERS does not have the type";
+    assert_eq!(read("Renamed").await, unknown);
+    assert_eq!(
+        read("POINTS_ADDED").await,
+        "POINTS_ADDED of CUSTOMERS#POINTS_ADDED 1 can't be decoded"
+    );
 }
 
 /// A log on which another writer is faster whenever an event is pushed.

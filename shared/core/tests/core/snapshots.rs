@@ -11,7 +11,7 @@ use ringfence::{
 use serde_json::{Value, json};
 
 use crate::decide::append;
-use crate::shop::{Cleaned, GuestId, RoomId, Rooms, booked, catalog, cleaned};
+use crate::shop::{Cleaned, GuestId, RoomId, Rooms, booked, catalog, cleaned, closed};
 
 /// Notes in a room which events it knows of the room and of a guest.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -280,4 +280,51 @@ fn a_snapshot_that_is_wrong_costs_a_full_read_and_is_replaced() {
         log.tamper = |text| Some(text.to_owned());
         assert_eq!(log.survey(&cold()), (2, 1), "{name}");
     }
+}
+
+/// The catalog of a version of the program that does not have the type.
+fn without(event_type: &str) -> Catalog {
+    let all = catalog().unwrap();
+    let schemas = all.schemas().filter(|schema| schema.name != event_type).cloned();
+    Catalog::new("rooms", schemas).unwrap()
+}
+
+/// An event of the slice's own context, of a type that it does not ask for, and that only a newer version declares.
+#[test]
+fn a_decision_fails_at_an_event_of_its_own_context_of_an_unknown_type() {
+    let (new, old) = (catalog().unwrap(), without("Closed"));
+    let survey = |log: &Watched, decisions: &Decisions<Survey>, catalog: &Catalog| {
+        let command = Survey { room_id: id("r1"), guest_id: id("g1") };
+        let envelope = Envelope::default();
+        let handled = block_on(handle(log, catalog, decisions, &command, &envelope));
+        handled.map(|handled| handled.attempts).map_err(|error| error.to_string())
+    };
+    let unknown = |slot: u64| {
+        let event = format!("event roomId:r1/{slot} is of the type Closed");
+        Err(format!("{event}, which the catalog of rooms does not have"))
+    };
+    // A cold handler, and a warm one that meets it in a conflict.
+    let log = Watched::new(events![cleaned("r1", 1)]);
+    let warm = Decisions::new(1);
+    assert_eq!(survey(&log, &warm, &old), Ok(1));
+    append(&log.log, closed("r1").into());
+    assert_eq!(survey(&log, &warm, &old), unknown(3));
+    assert_eq!(survey(&log, &cold(), &old), unknown(3));
+    let before = log.log.events().len();
+    assert_eq!(survey(&log, &cold(), &new), Ok(1));
+    assert_eq!(log.log.events().len(), before + 1);
+    // The newer version keeps snapshots that hold the event; the older one does not go on from them.
+    assert_eq!(survey(&log, &cold(), &new), Ok(1));
+    assert!(!log.kept.lock().unwrap().is_empty());
+    assert_eq!(survey(&log, &cold(), &old), unknown(3));
+    // In a room that it does not read, or of another context, such an event does not concern it.
+    let log = Watched::new(events![closed("r2"), booked("r2", "g1")]);
+    assert_eq!(survey(&log, &cold(), &old), Ok(1));
+    append(&log.log, closed("r1").into());
+    let mut events = log.log.events();
+    for event in &mut events {
+        event.context = if event.event_type == "Closed" { "doors" } else { "rooms" }.to_owned();
+    }
+    let shared = Watched { log: MemoryLog::of(new, events).unwrap(), ..Watched::new([]) };
+    assert_eq!(survey(&shared, &cold(), &old), Ok(1));
 }

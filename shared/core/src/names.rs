@@ -9,8 +9,10 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// The names of the variants, whether they are tagged by their names alone or by a field.
-pub(crate) fn names<E: DeserializeOwned>() -> &'static [&'static str] {
+/// The names of the variants of an enum, whether they are tagged by their names alone or by a field. Empty for any other
+/// type.
+#[must_use]
+pub fn variants<E: DeserializeOwned>() -> &'static [&'static str] {
     let found = Cell::new(&[][..]);
     // It always fails; only what it asks for matters.
     let _ = E::deserialize(Names(&found));
