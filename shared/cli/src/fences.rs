@@ -3,12 +3,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
+use ringfence::rfc3339;
 use ringfence_dcb_log::{DcbLog, Difference, Options, Report, Stage, Wrong};
+use ringfence_feed::Index;
 use serde_json::{Value, json};
 
+use crate::decode::Decoded;
 use crate::progress;
+use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
 /// Progress is shown each time this many items are done.
@@ -16,11 +20,13 @@ const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
+An event that lies far ahead of the clock is named, and is in order: docs/runbook.md says what follows from it.
 A slot that is missing is named, but nothing can mend it: put the event back from a backup. docs/runbook.md says what
 the lines mean and what to do.
 
 Examples:
   ringfence verify --table ringfence-prod-events
+  ringfence verify --stack ringfence-prod --decode
   ringfence repair --json")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -38,6 +44,19 @@ pub(crate) struct Arguments {
     settle_seconds: u64,
 }
 
+#[derive(Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    arguments: Arguments,
+    /// Also decodes every event of the index, of all logs, with each slice and view of this build that reads it. Run it
+    /// with the next build before a deploy: it names the events that the new functions could not read.
+    #[arg(long)]
+    decode: bool,
+    /// The table of the index, which `--decode` reads.
+    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
+    index_table: Option<String>,
+}
+
 impl Arguments {
     fn options(&self) -> Options<'static> {
         let settle = Duration::from_secs(self.settle_seconds);
@@ -51,26 +70,44 @@ impl Arguments {
     }
 }
 
-pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
+    let Verify { arguments, decode, index_table } = verify;
     let log = arguments.log().await?;
-    let report = log.verify_fences(&arguments.options()).await;
-    end(arguments, report?)
+    let index = match (decode, index_table) {
+        (false, _) => None,
+        (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await, table)),
+        (true, None) => {
+            bail!("--decode reads the index: name its table with --index-table or --stack")
+        }
+    };
+    let report = log.verify_fences(&arguments.options()).await?;
+    let decoded = match index {
+        Some(index) => Some(crate::decode::decode(&index).await?),
+        None => None,
+    };
+    Ok(end(arguments, &report, decoded.as_ref()))
 }
 
 pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
     let log = arguments.log().await?;
-    let report = log.repair_fences(&arguments.options()).await;
-    end(arguments, report?)
+    let report = log.repair_fences(&arguments.options()).await?;
+    Ok(end(arguments, &report, None))
 }
 
-fn end(arguments: &Arguments, report: Report) -> Result<ExitCode> {
+fn end(arguments: &Arguments, report: &Report, decoded: Option<&Decoded>) -> ExitCode {
     progress::clear();
     if arguments.json {
-        println!("{}", json(&report));
+        let mut json = json(report);
+        if let Some(decoded) = decoded {
+            json["decoded"] = decoded.json();
+        }
+        println!("{json}");
     } else {
-        print(&report);
+        print(report);
+        decoded.into_iter().for_each(Decoded::print);
     }
-    Ok(if report.in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let in_order = report.in_order() && decoded.is_none_or(Decoded::in_order);
+    if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn show(stage: Stage, done: u64) {
@@ -107,6 +144,9 @@ fn print(report: &Report) {
     if report.broken.len() == Report::BROKEN_MAX {
         println!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
     }
+    for (event, at) in &report.ahead {
+        println!("ahead    {event}: it is of {}, later than this clock", rfc3339(*at));
+    }
     let (events, fences) = (report.events, report.fences);
     let end = if report.in_order() { "all in order" } else { "not in order" };
     println!("{events} events, {fences} fences: {end}");
@@ -119,6 +159,7 @@ fn json(report: &Report) -> Value {
         "fences": report.fences,
         "inOrder": report.in_order(),
         "broken": report.broken,
+        "ahead": report.ahead,
         "differences": all(&report.differences),
         "unindexed": report.unindexed,
         "gaps": gaps(report),

@@ -8,6 +8,7 @@ mod boundary;
 mod checkpoint;
 mod commands;
 mod console;
+mod decode;
 mod documents;
 mod explain;
 mod fences;
@@ -102,7 +103,7 @@ enum OfAll {
     /// Says what commands did and cost, and on which boundaries they met conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
-    Verify(fences::Arguments),
+    Verify(fences::Verify),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
     /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and

@@ -1,20 +1,35 @@
-//! The slices and views that read events of the DCB log, with the code that decodes them. A [`ringfence_stack::Stack`]
-//! does not have them, so that functions which hold one do not link that code.
+//! What reads events, with the code that decodes them: slices, views, and the contexts with streams. A
+//! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
-use anyhow::{Context, Result};
-use ringfence::{DcbSlice, Reads, SequencedEvent};
+use anyhow::{Context as _, Result};
+use ringfence::{Context, DcbSlice, Reads, SequencedEvent, Slice, TopicEvent};
+use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
+use ringfence_document_log::{DocumentContext, DocumentSlice, decode};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
+use serde::de::DeserializeOwned;
+use serde_json::{Error, Value, json};
 
-/// A slice or a view.
+type Read = fn(&SequencedEvent) -> Result<(), Error>;
+
+/// A slice, a view, or a context with streams.
 struct Reader {
     name: &'static str,
-    types: &'static [&'static str],
-    read: fn(&SequencedEvent) -> Result<(), serde_json::Error>,
+    reads: fn(&SequencedEvent) -> bool,
+    read: Read,
 }
 
 #[derive(Default)]
 pub(crate) struct Readers(Vec<Reader>);
+
+/// A reader that can't read an event.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) reader: &'static str,
+    /// The member of the payload that it can't read, if that is known.
+    pub(crate) field: Option<String>,
+    pub(crate) why: Error,
+}
 
 impl Readers {
     pub(crate) fn of<M: Members>() -> Self {
@@ -25,24 +40,106 @@ impl Readers {
 
     /// Fails if a slice or a view that reads events of this type can't read this one.
     pub(crate) fn check(&self, event: &SequencedEvent) -> Result<()> {
-        let event_type = &*event.event_type;
-        for Reader { name, read, .. } in self.0.iter().filter(|r| r.types.contains(&event_type)) {
-            read(event).with_context(|| format!("{name} can't read {event_type}"))?;
+        for Reader { name, read, .. } in self.0.iter().filter(|reader| (reader.reads)(event)) {
+            read(event).with_context(|| format!("{name} can't read {}", event.event_type))?;
         }
         Ok(())
     }
 
-    fn add<R: Reads>(&mut self, name: &'static str) {
-        self.0.push(Reader { name, types: R::TYPES, read: |event| R::decode(event).map(drop) });
+    /// The readers of events like this one that can't read it.
+    pub(crate) fn unreadable(&self, event: &SequencedEvent) -> Vec<Unreadable> {
+        let readers = self.0.iter().filter(|reader| (reader.reads)(event));
+        let unreadable = readers.filter_map(|Reader { name, read, .. }| {
+            let why = read(event).err()?;
+            let field = field(event, *read, &why);
+            Some(Unreadable { reader: name, field, why })
+        });
+        unreadable.collect()
+    }
+
+    fn add<R: Reads>(&mut self, name: &'static str, reads: fn(&SequencedEvent) -> bool) {
+        self.0.push(Reader { name, reads, read: |event| R::decode(event).map(drop) });
+    }
+
+    fn react<S: Slice>(&mut self) {
+        if S::REACTS_TO.is_empty() {
+            return;
+        }
+        let reads = |event: &SequencedEvent| {
+            let mut causes = S::REACTS_TO.iter();
+            causes.any(|of| of.context == event.context && of.event_type == event.event_type)
+        };
+        let read = |event: &SequencedEvent| S::react(&TopicEvent::new(event.clone())).map(drop);
+        self.0.push(Reader { name: S::NAME, reads, read });
+    }
+
+    fn stream<C: Context>(&mut self, read: Read) {
+        let reads =
+            |event: &SequencedEvent| !event.partition.is_of_dcb_log() && event.context == C::NAME;
+        self.0.push(Reader { name: C::NAME, reads, read });
     }
 }
 
+/// The field that an error is about. One that is missing is in its text. One that is wrong is that without which the
+/// event is read, or fails otherwise.
+fn field(event: &SequencedEvent, read: Read, why: &Error) -> Option<String> {
+    let text = why.to_string();
+    if let Some((name, _)) = text.strip_prefix("missing field `").and_then(|it| it.split_once('`'))
+    {
+        return Some(name.to_owned());
+    }
+    let fails_alike = |name: &&String| {
+        let mut without = event.clone();
+        without.data.as_object_mut().map(|data| data.remove(*name));
+        read(&without).is_err_and(|error| error.to_string() == text)
+    };
+    event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
+}
+
+fn reads_dcb<R: Reads>(event: &SequencedEvent) -> bool {
+    event.partition.is_of_dcb_log() && R::TYPES.contains(&&*event.event_type)
+}
+
+fn reads_view<V: View>(event: &SequencedEvent) -> bool {
+    let is_of_stream = V::STREAMS.contains(&&*event.context);
+    (event.partition.is_of_dcb_log() || is_of_stream)
+        && V::Reads::TYPES.contains(&&*event.event_type)
+}
+
+/// An event of an aggregate, in the layout of its table.
+fn read_aggregate<E: DeserializeOwned>(event: &SequencedEvent) -> Result<(), Error> {
+    let mut json = json!({ "type": event.event_type });
+    if event.data != Value::Null {
+        json["payload"] = event.data.clone();
+    }
+    serde_json::from_value::<E>(json).map(drop)
+}
+
 impl Visitor for Readers {
+    fn aggregate_context<C: AggregateContext>(&mut self) {
+        self.stream::<C>(read_aggregate::<C::Event>);
+    }
+
+    fn document_context<C: DocumentContext>(&mut self) {
+        self.stream::<C>(|event| {
+            decode::<C::Event>(&event.event_type, Some(event.data.clone())).map(drop)
+        });
+    }
+
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        self.add::<S::Reads>(S::NAME);
+        self.add::<S::Reads>(S::NAME, reads_dcb::<S::Reads>);
+        self.react::<S>();
+    }
+
+    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        self.react::<S>();
+    }
+
+    fn document_slice<S: DocumentSlice>(&mut self) {
+        self.react::<S>();
     }
 
     fn view<V: View>(&mut self) {
-        self.add::<V::Reads>(V::NAME);
+        self.add::<V::Reads>(V::NAME, reads_view::<V>);
     }
 }

@@ -31,10 +31,10 @@ pub(crate) fn encode_readable<E: Serialize + DeserializeOwned>(
 }
 
 /// The event of a type that the enum knows.
-pub(crate) fn decode<E: DeserializeOwned>(
-    event_type: &str,
-    data: Option<Value>,
-) -> Result<E, Error> {
+///
+/// # Errors
+/// It does not know the type, or the payload has another shape.
+pub fn decode<E: DeserializeOwned>(event_type: &str, data: Option<Value>) -> Result<E, Error> {
     let alone = || serde_json::from_value(Value::from(event_type));
     let Some(data) = data else { return alone() };
     let empty = data.as_object().is_some_and(Map::is_empty);

@@ -43,6 +43,7 @@ pub use batch::{Batch, StoredEvent, Unfold};
 pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
 pub use category::{Category, CategoryError, Load, Outcome, Transacted};
+pub use codec::decode;
 pub use context::{Access, DocumentContext, Documents};
 pub use dynamo::{DynamoStore, table_layout};
 pub use error::{Conflict, DocumentError, ItemError};
