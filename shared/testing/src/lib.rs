@@ -14,6 +14,7 @@ mod reactions;
 mod readers;
 mod roles;
 mod rooms;
+mod schemas;
 pub mod template;
 mod variables;
 

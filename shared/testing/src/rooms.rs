@@ -1,4 +1,4 @@
-//! What is in which folder: a context has a crate, and a slice a file and a binary of its name.
+//! What is in which folder: a context has a crate and a lock, and a slice a file and a binary of its name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,18 +8,22 @@ use ringfence_local::workspace_root;
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::{SERVING, entries};
+use crate::schemas;
 use crate::template::{check_none, differences};
 
 /// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, every slice has a file and a binary of its
-/// name, every binary is of a function, and no slice uses another. Says what to write.
+/// name, every binary is of a function, and no slice uses another, and unless every context declares each type of
+/// events that was released (`schemas/<context>.json`). Says what to write. With the variable `UPDATE`, new types are
+/// written into the file.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     a_slice_uses_no_other_slice(&stack);
+    check_none(&schemas::differences(&stack, &workspace_root(), schemas::updates()));
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {

@@ -165,6 +165,7 @@ fn write_source(
     if !names(&text, value(values, "Id")) {
         plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
     }
+    context::release(plan, value(values, "name"), &deed.event)?;
     let lib = format!("{}/src/lib.rs", found.folder);
     let (mut done, mut repeated) = (String::new(), "");
     let (mut before, mut after_other) = (String::new(), "");

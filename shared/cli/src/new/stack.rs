@@ -91,7 +91,7 @@ impl Source {
 }
 
 /// The files that are the same in every stack.
-const FILES: [(&str, &str); 28] = [
+const FILES: [(&str, &str); 29] = [
     (".cargo/config.toml", include_str!("files/stack/cargo_config.toml")),
     (".gitignore", "/target\n/.aws-sam\n"),
     ("rustfmt.toml", include_str!("files/rustfmt.toml")),
@@ -113,6 +113,7 @@ const FILES: [(&str, &str); 28] = [
     ("functions/shop/src/place_order.rs", include_str!("files/stack/place_order.rs")),
     ("functions/shop/src/ship_order.rs", include_str!("files/stack/ship_order.rs")),
     ("functions/shop/src/views/orders.rs", include_str!("files/stack/orders.rs")),
+    ("schemas/shop.json", include_str!("files/stack/schemas.json")),
     ("tests/Cargo.toml", include_str!("files/stack/tests.toml")),
     ("tests/lib.rs", "//! The checks are in `checks.rs`.\n"),
     ("tests/checks.rs", include_str!("files/stack/checks.rs")),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::Result;
+use ringfence_stack::Lock;
 use tempfile::TempDir;
 
 use super::context::{self, Log};
@@ -26,7 +27,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 fn repository() -> TempDir {
     let root = ringfence_local::workspace_root();
     let folder = tempfile::tempdir().unwrap();
-    for name in ["functions", "events"] {
+    for name in ["functions", "events", "schemas"] {
         copy(&root.join(name), &folder.path().join(name));
     }
     for name in ["Cargo.toml", "template.yaml"] {
@@ -99,6 +100,16 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
     }
     add_all();
     assert_eq!(files(folder.path()), after, "a second run changes nothing");
+    // The checks of the stack find each new type in the lock of its context.
+    for (context, types) in [
+        ("rooms", &["RoomsClosed", "RoomsOpened"][..]),
+        ("parcels", &["ParcelsClosed", "ParcelsOpened"]),
+        ("wishes", &["WishesClosed", "WishesOpened", "WishesSnapshot"]),
+    ] {
+        let path = folder.path().join(Lock::path(context));
+        let lock: Lock = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(lock, Lock::of(types.iter().copied()));
+    }
     let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
     let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
     for name in ["open-rooms", "close-parcels", "close-wishes", "audit-carts"] {
@@ -194,6 +205,11 @@ async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added
     run(&folder, |plan| super::stack::add(plan, "my-shop", &source)).unwrap();
     run(&folder, |plan| context::add(plan, "rooms", Log::Aggregate)).unwrap();
     run(&folder, |plan| slice::add(plan, "rooms", "book-room", Some("shop/OrderPlaced"))).unwrap();
+    let text = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
+    let lock: Lock = serde_json::from_str(&text(&Lock::path("shop"))).unwrap();
+    let events = text("functions/shop/src/events.rs");
+    let types = events.split("PartialEq, Event)]\npub struct ").skip(1);
+    assert_eq!(lock, Lock::of(types.filter_map(|of_type| of_type.split(' ').next())));
     let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
     let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
     let mut functions: Vec<_> = model.functions.iter().map(|it| it.binary.as_str()).collect();
