@@ -1,5 +1,7 @@
 //! The new events of a document's stream.
 
+use std::collections::BTreeMap;
+
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
@@ -8,7 +10,7 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, Item, Retry};
 
 use crate::error::StreamError;
-use crate::news::{Found, bounded};
+use crate::news::{Found, bounded, dense};
 use crate::partition::Log;
 
 /// How often to look at a stream that seems to lack events; each look makes several reads.
@@ -18,12 +20,12 @@ const LOOKS_MAX: u32 = 3;
 /// Tip mostly brings all of them. Those that have moved to calves since are read there.
 ///
 /// A stream whose first events were pruned before it was ever indexed begins with the first that is
-/// left. If events after `after` were pruned, they are missing, which is an error.
+/// left, in the stream or among `known`. If events after `after` were pruned, they are missing, which is an error.
 pub(crate) async fn news(
-    log: &DocumentLog<DynamoStore>,
-    clock: &Clock,
+    (log, clock): (&DocumentLog<DynamoStore>, &Clock),
     stream: &StreamName,
     after: Option<u64>,
+    known: &BTreeMap<u64, Item>,
     retry: Retry,
 ) -> Result<Found, StreamError> {
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
@@ -44,11 +46,32 @@ pub(crate) async fn news(
         }
         return match torn {
             DocumentError::Pruned { first, .. } if after.is_none() => {
-                look(log, stream, first, &envelope).await
+                begin(log, stream, first, known, &envelope).await
             }
             error => Err(StreamError::Documents(error)),
         };
     }
+}
+
+/// The events of a stream that was never indexed and has lost those before `first`. Images may show some of these.
+/// Then it begins with them. Where images are missing up to `first`, it ends there for now: they are still to come.
+async fn begin(
+    log: &DocumentLog<DynamoStore>,
+    stream: &StreamName,
+    first: u64,
+    known: &BTreeMap<u64, Item>,
+    envelope: &Envelope,
+) -> Result<Found, StreamError> {
+    let mut lost: BTreeMap<_, _> =
+        known.range(..first).map(|(n, item)| (*n, item.clone())).collect();
+    let begin = lost.keys().next().copied().unwrap_or(first);
+    let mut shown = dense(&mut lost, begin);
+    if shown.len() as u64 != first - begin {
+        return Ok((shown, false));
+    }
+    let (left, more) = look(log, stream, first, envelope).await?;
+    shown.extend(left);
+    Ok((shown, more))
 }
 
 /// Whether the error may mean that not all of a transaction's items are visible yet.

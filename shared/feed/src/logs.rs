@@ -81,8 +81,8 @@ impl Logs {
             Log::Documents => {
                 let stream = StreamName::of_partition(&partition.id);
                 let stream = stream.map_err(StreamError::Stream)?;
-                let (log, clock) = (self.documents()?, self.clock());
-                let found = documents::news(log, clock, &stream, after, retry).await?;
+                let log = (self.documents()?, self.clock());
+                let found = documents::news(log, &stream, after, known, retry).await?;
                 return Ok(News::of(partition, found));
             }
         };

@@ -178,7 +178,9 @@ impl<'a> Round<'a> {
     }
 
     /// Takes over how far a partition is indexed; how many of the events that wait are done with that. The
-    /// others follow on it still: they were all there was after an earlier progress.
+    /// others were all there was after an earlier progress, so they follow on this one, except in a stream that
+    /// began with a later event because its first ones were pruned: another indexer may have had these as images.
+    /// Then they are dropped, and the partition is read again.
     fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
         let Some(queue) = self.queues.get_mut(partition) else { return 0 };
         if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
@@ -186,8 +188,14 @@ impl<'a> Round<'a> {
         }
         let waiting = queue.fresh.len();
         queue.fresh.retain(|fresh| fresh.slot > progress.slot);
+        let done = waiting - queue.fresh.len();
+        let follows = next(partition, Some(progress.slot));
+        if queue.fresh.front().is_some_and(|fresh| fresh.slot != follows) {
+            queue.fresh.clear();
+            self.open.entry(partition.clone()).or_default();
+        }
         queue.progress = Some(progress);
-        waiting - queue.fresh.len()
+        done
     }
 
     /// Takes the known events that continue the progress. A partition that has others, or of which none

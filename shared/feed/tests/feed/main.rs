@@ -10,6 +10,7 @@ mod guards;
 mod limits;
 mod neighbours;
 mod news;
+mod pruned;
 mod readers;
 mod streams;
 mod weather;

@@ -42,7 +42,7 @@ fn aggregate(n: u64) -> AggregateKey {
     AggregateKey::new("things", format!("t{n}")).expect("a name")
 }
 
-fn stream(n: u64) -> StreamName {
+pub(crate) fn stream(n: u64) -> StreamName {
     StreamName::new("things", &format!("s:{n}")).expect("a name")
 }
 
