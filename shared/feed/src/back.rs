@@ -29,7 +29,7 @@ impl Index {
             }
             let left = entries_max - found.len();
             let pages_max = i32::try_from(left).unwrap_or(i32::MAX);
-            let query = || query(self, epoch, offset - 1, Direction::Back { pages_max });
+            let query = || query(self, epoch, offset - 1, Direction::Back { from: 0, pages_max });
             let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
             if items.is_empty() {
                 offset = 0;

@@ -1,9 +1,9 @@
 //! The end of the index: where the next page begins.
 //!
 //! No item says it. The last page of an epoch is the one that a query backwards finds first, and the last
-//! epoch is the one whose last page is not sealed. An index remembers an epoch that has begun, so one
-//! query is mostly all. Who begins without that looks at epoch 1, 2, 4, 8, … for as long as there is one,
-//! and then halves the steps: of a thousand epochs at most twenty are looked at.
+//! epoch is the one whose last page is not sealed. An index remembers an epoch that has begun, so usually one
+//! query is enough. A new one looks at epoch 1, 2, 4, 8, … for as long as there is one, and then halves the
+//! steps: of a thousand epochs it looks at twenty at most.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
 use crate::error::{FeedError, failed};
 use crate::index::Index;
 use crate::item::Page;
-use crate::read::{Direction, last_page_of, query};
+use crate::read::{Direction, query};
 
 const FINDING: &str = "finding the end of the index";
 
@@ -23,23 +23,39 @@ impl Index {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn end(&self) -> Result<Checkpoint, FeedError> {
-        let last = self.last_page(Retry::default()).await?;
-        last.map_or(Ok(Checkpoint::START), |page| page.end())
+        let last = self.last_pages(Checkpoint::START, 1, Retry::default()).await?;
+        last.first().map_or(Ok(Checkpoint::START), Page::end)
     }
 
-    /// The last page that was put before this call, or one that was put since; `None` if there is none.
-    pub(crate) async fn last_page(&self, retry: Retry) -> Result<Option<Page>, FeedError> {
-        let mut epoch = self.epoch.load(Ordering::Relaxed);
-        let mut sealed = None;
-        while let Some(page) = last_page_of(self, epoch, EPOCH_ENTRIES_MAX, FINDING, retry).await? {
-            self.epoch.fetch_max(epoch, Ordering::Relaxed);
-            if !page.sealed {
-                return Ok(Some(page));
-            }
-            sealed = Some(page);
-            epoch = self.last_epoch(epoch, retry).await?.max(epoch + 1);
+    /// The last pages, of those that begin at `from` or later, the last one first: all that were put before
+    /// this call, and perhaps later ones. If there are more than `pages_max`, or the last one is of a later epoch than
+    /// others, some are left out.
+    pub(crate) async fn last_pages(
+        &self,
+        from: Checkpoint,
+        pages_max: i32,
+        retry: Retry,
+    ) -> Result<Vec<Page>, FeedError> {
+        let (mut epoch, mut offset) = from.place();
+        let known = self.epoch.load(Ordering::Relaxed);
+        if known > epoch {
+            (epoch, offset) = (known, 0);
         }
-        Ok(sealed)
+        let mut sealed = Vec::new();
+        loop {
+            let back = Direction::Back { from: offset, pages_max };
+            let query = || query(self, epoch, EPOCH_ENTRIES_MAX, back);
+            let items = retry.run(query).await.map_err(failed(FINDING))?;
+            let pages = items.into_iter().map(|item| Page::of(epoch, item));
+            let pages = pages.collect::<Result<Vec<_>, _>>()?;
+            let Some(last) = pages.first() else { return Ok(sealed) };
+            self.epoch.fetch_max(epoch, Ordering::Relaxed);
+            if !last.sealed {
+                return Ok(pages);
+            }
+            sealed = pages;
+            (epoch, offset) = (self.last_epoch(epoch, retry).await?.max(epoch + 1), 0);
+        }
     }
 
     /// The last epoch that has begun, if `epoch` has; as a replica has it, so there may be a later one.

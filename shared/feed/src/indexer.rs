@@ -20,9 +20,18 @@ pub struct Indexer {
     pub(crate) logs: Logs,
     pub(crate) index: Index,
     pub(crate) epoch_entries: EpochEntries,
-    /// An end of the index before which all pages were settled; there may be later pages. `None` before
-    /// it is known.
-    end: Mutex<Option<Checkpoint>>,
+    /// `None` before it is known.
+    end: Mutex<Option<End>>,
+}
+
+/// The end of the index as an indexer remembers it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    /// All pages before it were settled; there may be later pages.
+    pub(crate) at: Checkpoint,
+    /// Whether others put pages too, as it seems: then a look whether the place is free costs less than a page that is
+    /// refused.
+    pub(crate) shared: bool,
 }
 
 impl Indexer {
@@ -52,11 +61,11 @@ impl Indexer {
     }
 
     /// The end of the index that was remembered last.
-    pub(crate) fn end(&self) -> Option<Checkpoint> {
+    pub(crate) fn end(&self) -> Option<End> {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn remember(&self, end: Checkpoint) {
+    pub(crate) fn remember(&self, end: End) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
     }
 }

@@ -122,6 +122,11 @@ impl Page {
         self.i + self.entries.len() as u64
     }
 
+    /// Where it begins.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.epoch, self.i)
+    }
+
     /// Where the next page begins.
     pub(crate) fn end(&self) -> Result<Checkpoint, FeedError> {
         match self.sealed {

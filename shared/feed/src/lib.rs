@@ -8,13 +8,13 @@
 //! The index is a list of epochs of pages of events, written as a log is:
 //!
 //! 1. A page is put where the page before it ends, under the condition that nothing is there.
-//! 2. Then the progress of each of its partitions is moved: the page is settled.
+//! 2. Then the progress of each of its partitions is moved, that of the last entry last: the page is settled.
 //! 3. A page is put only after the page before it is settled.
 //!
 //! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later
 //! page, so the progress was right, and no event is in the index twice. If the put fails, another indexer
-//! was there first. Then it finds the end, settles the last page, and goes on after it. The same mends what
-//! a crash left between 1 and 2.
+//! was there first. Then it reads what the other one has put, waits until that is settled, and goes on after it.
+//! What a crash left between 1 and 2, it settles itself.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. What an entry
 //! holds is the item of the event's own log; the module `entry` tells which.

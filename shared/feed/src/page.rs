@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use aws_sdk_dynamodb::types::Put;
+use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure};
 use ringfence_dynamo::BATCH_KEYS_MAX;
 
 use crate::checkpoint::Checkpoint;
@@ -68,13 +68,14 @@ impl Page {
         (!entries.is_empty()).then_some(Self { epoch, i, entries, sealed })
     }
 
-    /// Puts it where nothing is.
+    /// Puts it where nothing is. A refusal brings the page that is there, which costs no read.
     pub(crate) fn put(&self, table: &str) -> Put {
         Put::builder()
             .table_name(table)
             .set_item(Some(self.item()))
             .condition_expression("attribute_not_exists(#p)")
             .expression_attribute_names("#p", P)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table and item are set")
     }

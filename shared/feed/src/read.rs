@@ -158,7 +158,7 @@ pub(crate) async fn last_page_of(
     operation: &'static str,
     retry: Retry,
 ) -> Result<Option<Page>, FeedError> {
-    let query = || query(index, epoch, offset, Direction::Back { pages_max: 1 });
+    let query = || query(index, epoch, offset, Direction::Back { from: 0, pages_max: 1 });
     let items = retry.run(query).await.map_err(failed(operation))?;
     items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()
 }
@@ -226,8 +226,8 @@ pub(crate) enum Direction {
     Forward { strong: bool },
     /// The first page that begins at or after the offset, as a replica has it.
     First,
-    /// The last pages that begin at or before the offset, the last one first.
-    Back { pages_max: i32 },
+    /// The last pages that begin at or before the offset and not before `from`, the last one first.
+    Back { from: u64, pages_max: i32 },
 }
 
 pub(crate) async fn query(
@@ -236,24 +236,28 @@ pub(crate) async fn query(
     offset: u64,
     direction: Direction,
 ) -> Result<Vec<Item>, Failure> {
-    let (back, strong, pages_max) = match direction {
-        Direction::Forward { strong } => (false, strong, None),
-        Direction::First => (false, false, Some(1)),
-        Direction::Back { pages_max } => (true, true, Some(pages_max)),
+    let (from, strong, pages_max) = match direction {
+        Direction::Forward { strong } => (None, strong, None),
+        Direction::First => (None, false, Some(1)),
+        Direction::Back { from, pages_max } => (Some(number(from)), true, Some(pages_max)),
     };
     let of_pages = |query: QueryFluentBuilder| {
         query
-            .key_condition_expression(match back {
-                true => "#p = :p AND #i <= :i",
-                false => "#p = :p AND #i >= :i",
+            .key_condition_expression(match from {
+                Some(_) => "#p = :p AND #i BETWEEN :from AND :i",
+                None => "#p = :p AND #i >= :i",
             })
             .expression_attribute_names("#p", P)
             .expression_attribute_names("#i", I)
             .expression_attribute_values(":p", text(epoch_id(epoch)))
             .expression_attribute_values(":i", number(offset))
-            .set_scan_index_forward(back.then_some(false))
+            .set_scan_index_forward(from.is_some().then_some(false))
             .set_limit(pages_max)
             .consistent_read(strong)
+    };
+    let of_pages = |query| match &from {
+        Some(from) => of_pages(query).expression_attribute_values(":from", from.clone()),
+        None => of_pages(query),
     };
     Ok(index.table.query(of_pages).await?.items.unwrap_or_default())
 }

@@ -2,7 +2,8 @@
 //!
 //! A round knows an end of the index before which every page was settled, and has read the progress of
 //! its partitions after it knew that end. So if a page can be put there, no other page has moved that
-//! progress since. If not, the round finds the end anew and reads the progress again.
+//! progress since. If not, the pages between that end and the new one tell how the progress has moved. If they are
+//! too many, it is read again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use ringfence_dynamo::{Failure, Item, Retry};
 use crate::checkpoint::Checkpoint;
 use crate::entry::append_id_of;
 use crate::error::{FeedError, IndexError, failed};
-use crate::indexer::{Indexer, Outcome};
+use crate::indexer::{End, Indexer, Outcome};
 use crate::item::{Page, Progress, progress_key};
 use crate::logs::next;
 use crate::news::{News, dense};
@@ -24,6 +25,12 @@ use crate::settle::settle;
 
 /// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
+/// The most pages of others that are read after a refused one; to read the progress of a hundred partitions costs as
+/// much as four pages of a hundred events of 1 KB.
+const PAGES_MAX: i32 = 4;
+/// How often to look whether the last page is settled, before it is settled here: the indexer that has put it needs
+/// some ten milliseconds, unless it has crashed.
+const LOOKS_MAX: u32 = 6;
 /// Partitions that are read at once.
 const READS_AT_ONCE: usize = 8;
 /// The bytes of events that are held before they are written; reads under way may add to them.
@@ -61,7 +68,7 @@ struct Round<'a> {
     indexer: &'a Indexer,
     retry: Retry,
     /// Where the next page begins.
-    end: Checkpoint,
+    end: End,
     queues: BTreeMap<Partition, Queue>,
     /// Partitions that may have more than their queue holds, and what is known of that.
     open: BTreeMap<Partition, Known>,
@@ -73,7 +80,8 @@ struct Round<'a> {
 
 impl<'a> Round<'a> {
     fn new(indexer: &'a Indexer, retry: Retry) -> Self {
-        let (end, queues, open) = (Checkpoint::START, BTreeMap::new(), BTreeMap::new());
+        let end = End { at: Checkpoint::START, shared: false };
+        let (queues, open) = (BTreeMap::new(), BTreeMap::new());
         let (outcomes, entries_max) = (BTreeMap::new(), usize::MAX);
         Self { indexer, retry, end, queues, open, outcomes, entries_max }
     }
@@ -105,13 +113,18 @@ impl<'a> Round<'a> {
     }
 
     async fn write(&mut self) -> Result<(), FeedError> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
         match self.indexer.end() {
-            _ if self.open.is_empty() => return Ok(()),
-            Some(end) => {
+            Some(end) if !end.shared => {
                 self.end = end;
-                self.read_progress([]).await?;
+                self.read_progress(self.undone().cloned().collect()).await?;
             }
-            None => self.find_end().await?,
+            known => {
+                self.end = known.unwrap_or(self.end);
+                self.find_end(None, 1).await?;
+            }
         }
         self.take_known();
         loop {
@@ -136,35 +149,69 @@ impl<'a> Round<'a> {
         self.outcomes.insert(partition, Err(error));
     }
 
-    /// Finds the end of the index, settles the last page and reads the progress of the partitions.
-    async fn find_end(&mut self) -> Result<(), FeedError> {
-        let Indexer { index, .. } = self.indexer;
-        let last = index.last_page(self.retry).await?;
-        let reached = last.as_ref().map(Page::progress).transpose()?.unwrap_or_default();
-        let found = self.read_progress(reached.keys().cloned()).await?;
-        let unsettled = reached.iter().filter(|(partition, progress)| {
-            found.get(partition).is_none_or(|found| found.checkpoint < progress.checkpoint)
-        });
-        settle(&index.table, unsettled, self.retry).await?;
-        for (partition, progress) in reached {
-            self.advance(&partition, progress);
+    /// Finds where the next page begins, when all pages before it are settled, and how far the partitions are
+    /// indexed. `first` is the page in the place where this round's attempt was to put one.
+    async fn find_end(&mut self, first: Option<Page>, attempt: u32) -> Result<(), FeedError> {
+        let from = first.as_ref().map_or(Ok(self.end.at), Page::end)?;
+        let pages_max = if first.is_some() { PAGES_MAX } else { 1 };
+        let mut pages = self.indexer.index.last_pages(from, pages_max, self.retry).await?;
+        // Then these are all pages since the progress was read, and tell how it has moved.
+        let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
+        pages.extend(first);
+        for page in pages.iter().rev() {
+            for (partition, progress) in page.progress()? {
+                self.advance(&partition, progress);
+            }
         }
-        self.goes_on(last.map_or(Ok(Checkpoint::START), |page| page.end())?);
+        let unread = if all { Vec::new() } else { self.undone().cloned().collect() };
+        // What was put after an end that was known is by others.
+        self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
+        match pages.first() {
+            None => drop(self.read_progress(unread).await?),
+            Some(last) => {
+                self.wait_until_settled(last, unread, attempt).await?;
+                self.end.at = last.end()?;
+            }
+        }
+        self.indexer.remember(self.end);
         Ok(())
     }
 
-    /// All pages before `end` are settled.
-    fn goes_on(&mut self, end: Checkpoint) {
-        self.end = end;
-        self.indexer.remember(end);
+    /// Waits until the last page is settled by the indexer that has put it. If that takes too long, settles it. Reads the
+    /// progress of some more partitions.
+    async fn wait_until_settled(
+        &mut self,
+        last: &Page,
+        mut more: Vec<Partition>,
+        attempt: u32,
+    ) -> Result<(), FeedError> {
+        let reached = last.progress()?;
+        let of_last_entry = reached.iter().max_by_key(|(_, progress)| progress.checkpoint);
+        let Some((partition, entry)) = of_last_entry else { return Ok(()) };
+        let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
+            found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
+        };
+        for look in 0..LOOKS_MAX {
+            more.push(partition.clone());
+            let found = self.read_progress(std::mem::take(&mut more)).await?;
+            if !is_behind(&found, partition, entry) {
+                return Ok(());
+            }
+            if !self.retry.pause(attempt + look).await {
+                break;
+            }
+        }
+        let found = self.read_progress(reached.keys().cloned().collect()).await?;
+        let unsettled =
+            reached.iter().filter(|(partition, progress)| is_behind(&found, partition, progress));
+        settle(&self.indexer.index.table, unsettled, self.retry).await
     }
 
-    /// Reads the progress of the partitions that are not done, and of some more.
+    /// Reads the progress of partitions.
     async fn read_progress(
         &mut self,
-        more: impl IntoIterator<Item = Partition>,
+        mut partitions: Vec<Partition>,
     ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
-        let mut partitions: Vec<_> = self.undone().cloned().chain(more).collect();
         partitions.sort_unstable();
         partitions.dedup();
         let keys = partitions.iter().map(|partition| progress_key(&partition.id)).collect();
@@ -266,7 +313,7 @@ impl<'a> Round<'a> {
         let mut attempts = retry.attempts_max(COMMITS_MAX).start();
         loop {
             let room = Room { epoch_entries: epoch_entries.get(), entries_max: self.entries_max };
-            let Some(page) = Page::cut(&self.queues, self.end, room) else { return Ok(false) };
+            let Some(page) = Page::cut(&self.queues, self.end.at, room) else { return Ok(false) };
             let put = page.put(index.table.name());
             let Err(gave_up) = retry.run(|| index.table.put(put.clone())).await else {
                 self.done(&page).await?;
@@ -276,8 +323,14 @@ impl<'a> Round<'a> {
                 Failure::Condition(_) if !attempts.again().await => {
                     return Err(FeedError::Contention { attempts: attempts.made() });
                 }
-                // The page of another, or this one, sent before.
-                Failure::Condition(_) => self.find_end().await?,
+                Failure::Condition(found) => {
+                    let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
+                    if found.as_ref() == Some(&page) {
+                        // It was sent before, and the answer was lost: nobody else settles it.
+                        settle(&index.table, &page.progress()?, retry).await?;
+                    }
+                    self.find_end(found, attempts.made()).await?;
+                }
                 _ if gave_up.failure.is_of_content() => {
                     self.narrow(&page, failed("writing a page")(gave_up))?;
                     return Ok(true);
@@ -297,7 +350,8 @@ impl<'a> Round<'a> {
                 *total += indexed;
             }
         }
-        self.goes_on(page.end()?);
+        self.end.at = page.end()?;
+        self.indexer.remember(self.end);
         self.entries_max = self.entries_max.saturating_mul(2);
         Ok(())
     }

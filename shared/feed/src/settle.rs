@@ -1,5 +1,8 @@
 //! Settling a page: the progress of each of its partitions moves to where the page has brought it.
 //!
+//! The partition of the page's last entry moves after all others have moved. So its progress alone tells whether
+//! the page is settled.
+//!
 //! Each move is a request of its own, which repeats nothing if it is sent again, by anyone, at any time:
 //! a checkpoint only grows. A transaction would show its items one by one to the reads that rely on them.
 
@@ -16,13 +19,13 @@ use crate::partition::Partition;
 /// Moves under way at once.
 const MOVES_AT_ONCE: usize = 16;
 
-/// Moves each partition to its progress, unless it has come further.
+/// Moves each partition to its progress, unless it has come further; the one of the last entry comes last.
 pub(crate) async fn settle(
     table: &Table,
     reached: impl IntoIterator<Item = (&Partition, &Progress)>,
     retry: Retry,
 ) -> Result<(), FeedError> {
-    let moves = reached.into_iter().map(|(partition, progress)| {
+    let advance = |(partition, progress): (&Partition, &Progress)| {
         let update = update(table.name(), partition, progress);
         async move {
             match retry.run(|| table.update(update.clone(), None)).await {
@@ -32,9 +35,13 @@ pub(crate) async fn settle(
                 _ => Ok(()),
             }
         }
-    });
-    let moves: Vec<_> = moves.collect();
-    iter(moves).buffer_unordered(MOVES_AT_ONCE).try_collect().await
+    };
+    let mut reached: Vec<_> = reached.into_iter().collect();
+    reached.sort_unstable_by_key(|(_, progress)| progress.checkpoint);
+    let Some(last) = reached.pop() else { return Ok(()) };
+    let others: Vec<_> = reached.into_iter().map(advance).collect();
+    iter(others).buffer_unordered(MOVES_AT_ONCE).try_collect::<()>().await?;
+    advance(last).await
 }
 
 fn update(table: &str, partition: &Partition, progress: &Progress) -> Update {

@@ -12,6 +12,7 @@ mod neighbours;
 mod news;
 mod pruned;
 mod readers;
+mod shards;
 mod streams;
 mod weather;
 mod world;

@@ -5,6 +5,9 @@ use super::{
     state::{Page, Progress, Sets, dense, partitions, until},
 };
 
+/// Among partitions: the look whether the last page is settled.
+pub(super) const MARK: u8 = 1 << 7;
+
 /// What an indexer does next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Turn {
@@ -13,7 +16,9 @@ pub(super) enum Turn {
     Take,
     /// Find the end.
     Find,
-    /// Read the progress of these partitions.
+    /// Read what others have put in the place of a page that was refused, and after that.
+    Follow,
+    /// Read the progress of these partitions, and look whether the last page is settled ([`MARK`]).
     Progress { left: u8 },
     /// Move the progress of partitions.
     Settle,
@@ -100,11 +105,46 @@ impl Indexer {
         };
     }
 
+    /// Finds the last page, without knowing those before it.
     pub(super) fn find(&mut self, last: Option<Page>, rules: Rules) {
         self.end = Some(last.map_or(0, Page::end));
         self.moves = last.map(Page::reached).unwrap_or_default();
-        let page = partitions(last.map(|page| page.events).unwrap_or_default());
-        match if rules.end_first { partitions(self.images) | page } else { page } {
+        let own = if rules.end_first { partitions(self.images) } else { 0 };
+        match own | self.mark().map_or(0, |_| MARK) {
+            0 => self.has_found(rules),
+            left => self.turn = Turn::Progress { left },
+        }
+    }
+
+    /// Takes over the pages after a refused one, in their order.
+    pub(super) fn follow(&mut self, pages: &[Page], rules: Rules) {
+        let taken = if rules.takes_all { pages } else { &pages[pages.len().saturating_sub(1)..] };
+        for page in taken {
+            self.end = Some(page.end());
+            self.moves = page.reached();
+            self.know();
+        }
+        self.turn = Turn::Progress { left: MARK };
+    }
+
+    /// The partition of the last page's last entry, whose progress moves last: here the last one of the page.
+    pub(super) fn mark(&self) -> Option<usize> {
+        (0..PARTITIONS).rev().find(|p| self.moves[*p] != Progress::default())
+    }
+
+    /// Whether the last page is settled, as the progress of its last entry says. If it is not, that of all its
+    /// partitions is read, to settle it.
+    pub(super) fn look(&mut self, found: &[Progress; PARTITIONS], left: u8, rules: Rules) {
+        let is_settled = |p: usize| self.moves[p].checkpoint <= found[p].checkpoint;
+        let mut left = left & !MARK;
+        if self.mark().is_none_or(is_settled) {
+            self.know();
+            self.moves = [Progress::default(); PARTITIONS];
+        } else {
+            let page = |p: &usize| self.moves[*p] != Progress::default();
+            left |= (0..PARTITIONS).filter(page).map(|p| 1 << p).sum::<u8>();
+        }
+        match left {
             0 => self.has_found(rules),
             left => self.turn = Turn::Progress { left },
         }
@@ -170,7 +210,7 @@ impl Indexer {
 
     pub(super) fn was_refused(&mut self, rules: Rules) {
         self.turn = match rules.finds_anew {
-            true => Turn::Find,
+            true => Turn::Follow,
             false => Turn::Progress { left: partitions(self.images) },
         };
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{
     PARTITIONS, Rules, Scenario,
-    indexer::{Indexer, Turn},
+    indexer::{Indexer, MARK, Turn},
     state::{Page, Progress, Request, Sets, State, is_prefix, parts, size, until},
     text::line,
 };
@@ -27,6 +27,8 @@ pub(super) enum Step {
     GiveUp(usize),
     Take(usize),
     Find(usize),
+    Follow(usize),
+    Look(usize),
     Progress(usize, usize),
     Read(usize),
     /// A request is sent, and there is an answer or not.
@@ -66,13 +68,25 @@ impl Model {
                 let last = state.pages.last().copied();
                 vec![(Step::Find(i), with(&|it| it.find(last, rules)))]
             }
+            Turn::Follow => {
+                let pages: Vec<_> =
+                    state.pages.iter().copied().filter(|page| Some(page.place) >= it.end).collect();
+                let last = state.pages.last().copied();
+                let find = || (Step::Find(i), with(&|it| it.find(last, rules)));
+                let find = self.scenario.far.then(find);
+                let follow = (Step::Follow(i), with(&|it| it.follow(&pages, rules)));
+                [follow].into_iter().chain(find).collect()
+            }
             Turn::Progress { left } => {
+                let look = || (Step::Look(i), with(&|it| it.look(&state.progress, left, rules)));
+                let look = (left & MARK != 0).then(look);
                 let read = |p: usize| {
                     let found = state.progress[p];
                     let after = with(&|it| it.read_progress(p, found, left, rules));
                     (Step::Progress(i, p), after)
                 };
-                (0..PARTITIONS).filter(|p| left & 1 << p != 0).map(read).collect()
+                let reads = (0..PARTITIONS).filter(|p| left & 1 << p != 0).map(read);
+                look.into_iter().chain(reads).collect()
             }
             Turn::Settle => {
                 let settle = |p: usize| {
@@ -82,7 +96,12 @@ impl Model {
                     (Step::Send(i, request, true), after)
                 };
                 let due = |p: &usize| it.moves[*p] != Progress::default();
-                (0..PARTITIONS).filter(due).map(settle).collect()
+                let others = |p: &usize| !rules.mark_last || Some(*p) != it.mark();
+                let mut moves: Vec<_> = (0..PARTITIONS).filter(due).filter(others).collect();
+                if moves.is_empty() {
+                    moves.extend(it.mark());
+                }
+                moves.into_iter().map(settle).collect()
             }
             Turn::Read => {
                 let seen = std::array::from_fn(|p| state.visible[p]);

@@ -42,6 +42,23 @@ pub(super) fn line(model: &Model, before: &State, step: &Step, after: &State) ->
             let (end, last) = (after.indexers[i].end.unwrap_or(0), last.unwrap_or_default());
             format!("I{} finds the end, {end}{last}", i + 1)
         }
+        Step::Follow(i) => {
+            let from = before.indexers[i].end.unwrap_or(0);
+            let pages = before.pages.iter().filter(|page| page.place >= from);
+            let pages: Vec<_> = pages.map(|page| listed(page.events)).collect();
+            let end = after.indexers[i].end.unwrap_or(0);
+            format!(
+                "I{} reads what was put meanwhile, {}: the end is {end}",
+                i + 1,
+                pages.join("; ")
+            )
+        }
+        Step::Look(i) => {
+            let unsettled = after.indexers[i].mark().is_some();
+            let says =
+                if unsettled { "that the last page is not settled" } else { "nothing to settle" };
+            format!("I{} looks at the last entry's progress and finds {says}", i + 1)
+        }
         Step::Progress(i, p) => {
             let slot = before.progress[p].slot;
             format!("I{} reads the progress of c{}: {slot}", i + 1, p + 1)

@@ -1,0 +1,109 @@
+//! What it costs that several indexers put their pages at one end: the same backlog for 1, 4, 8 and 16 of them.
+//!
+//! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats exactly.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::join_all;
+use ringfence_dynamo::wire::{Director, Fault};
+use ringfence_dynamo::{Random, Retry, item_bytes};
+use ringfence_feed::Doorbell;
+use serde_json::Value;
+
+use crate::world::{World, changed, record, run};
+
+/// Events of the backlog, each the first of its partition.
+const EVENTS: u64 = 800;
+/// Events that a stream delivers together.
+const BATCH: usize = 50;
+
+/// Delays each request, and notes the writes that are refused: they are paid for, and no answer says so.
+struct Line {
+    random: Mutex<Random>,
+    refused: Mutex<Vec<(String, Value)>>,
+}
+
+impl Line {
+    fn new(seed: u64) -> Self {
+        Self { random: Mutex::new(Random::new(&[seed])), refused: Mutex::default() }
+    }
+}
+
+impl Director for Line {
+    fn faults(&self, _: &str, _: &Value) -> Vec<Fault> {
+        let ms = 3 + self.random.lock().expect("no panic").below(6);
+        vec![Fault::Delay(Duration::from_millis(ms))]
+    }
+
+    fn carried_out(&self, operation: &str, request: &Value, status: u16) {
+        if status != 200 {
+            let refused = (operation.to_owned(), request["Item"]["i"]["N"].clone());
+            self.refused.lock().expect("no panic").push(refused);
+        }
+    }
+}
+
+/// Read and write units an event.
+#[derive(Debug)]
+struct Cost {
+    read: f64,
+    write: f64,
+}
+
+/// Indexes the backlog into a table of its own by as many indexers, each of a part of it.
+async fn cost(world: &World, backlog: &[Doorbell], shards: usize) -> Cost {
+    let table = &format!("index-{shards}");
+    world.add_index(table);
+    let lines: Vec<_> = (0..shards).map(|n| Arc::new(Line::new(n as u64))).collect();
+    let shard = async |line: Arc<Line>, records: &[Doorbell]| {
+        let indexer = world.indexer(world.directed(line), table);
+        for batch in records.chunks(BATCH) {
+            while indexer.index(batch.to_vec(), Retry::default()).await.values().any(Result::is_err)
+            {
+            }
+        }
+        indexer.meter().snapshot().total()
+    };
+    let parts = lines.iter().zip(backlog.chunks(backlog.len() / shards));
+    let totals = join_all(parts.map(|(line, records)| shard(line.clone(), records))).await;
+    assert_eq!(world.feed(table).await.len() as u64, EVENTS);
+    let pages = world.items(table).await;
+    let units = |(operation, place): &(String, Value)| {
+        let page = pages.iter().find(|page| {
+            page.contains_key("e") && page["i"].as_n().ok().map(String::as_str) == place.as_str()
+        });
+        // A refused write costs what is there, in whole kilobytes.
+        assert_eq!(page.is_some(), operation == "PutItem");
+        page.map_or(1, |page| item_bytes(page).div_ceil(1_024)) as f64
+    };
+    let refused: Vec<_> =
+        lines.iter().flat_map(|line| line.refused.lock().expect("no panic").clone()).collect();
+    let write = totals.iter().map(|total| total.write).sum::<f64>()
+        + refused.iter().map(units).sum::<f64>();
+    let read = totals.iter().map(|total| total.read).sum::<f64>();
+    Cost { read: read / EVENTS as f64, write: write / EVENTS as f64 }
+}
+
+#[test]
+fn several_indexers_at_one_end_cost_little_more_than_one() {
+    run(1, async {
+        let world = World::new();
+        let mut backlog = Vec::new();
+        for first in (0..EVENTS).step_by(80) {
+            let events = (first..first + 80).map(|n| changed(n, "x")).collect();
+            for event in world.append(events).await {
+                backlog.push(record(&world, &event).await);
+            }
+        }
+        // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
+        // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.
+        for (shards, read, write) in
+            [(1, 1.01, 1.2), (4, 1.2, 1.5), (8, 1.3, 1.65), (16, 1.45, 1.9)]
+        {
+            let cost = cost(&world, &backlog, shards).await;
+            println!("{shards}: {cost:?}");
+            assert!(cost.read < read && cost.write < write, "{shards}: {cost:?}");
+        }
+    });
+}
