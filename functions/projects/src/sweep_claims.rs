@@ -166,7 +166,10 @@ impl<L: EventLog> Sweep<'_, L> {
     async fn page(&self, page: &ListPage) -> Result<Option<Listed>, ViewError> {
         Ok(match self.reader.list(ProjectClaims::NAME, page, None).await? {
             Read::Found(list) => Some(list),
-            Read::UnknownView | Read::Building { .. } | Read::Behind { .. } => None,
+            Read::UnknownView
+            | Read::Building { .. }
+            | Read::Behind { .. }
+            | Read::Ahead { .. } => None,
         })
     }
 

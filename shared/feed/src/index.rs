@@ -62,10 +62,21 @@ impl Index {
         partition: &BoundaryId,
         slot: u64,
     ) -> Result<Option<Checkpoint>, FeedError> {
+        let last = self.last_of(partition).await?;
+        Ok(last.and_then(|(last, checkpoint)| (last >= slot).then_some(checkpoint)))
+    }
+
+    /// The last event of a partition that is in the index: its slot, and the checkpoint after it. A strong read.
+    ///
+    /// # Errors
+    /// A request that fails for good or too often.
+    pub async fn last_of(
+        &self,
+        partition: &BoundaryId,
+    ) -> Result<Option<(u64, Checkpoint)>, FeedError> {
         let get = || self.table.get(item::progress_key(partition), true);
         let item = Retry::default().run(get).await.map_err(failed("reading a progress"))?;
         let progress = item.as_ref().map(Progress::of).transpose()?;
-        let reached = progress.filter(|(_, progress)| progress.slot >= slot);
-        Ok(reached.map(|(_, progress)| progress.checkpoint))
+        Ok(progress.map(|(_, progress)| (progress.slot, progress.checkpoint)))
     }
 }

@@ -59,6 +59,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             binary: "on-order".to_owned(),
             environment: BTreeMap::new(),
             timeout: Duration::from_secs(1),
+            concurrency_max: None,
             memory_mb: 128,
             log_level: None,
             retries,

@@ -106,6 +106,7 @@ mod tests {
             binary: binary.to_owned(),
             environment: variables.iter().map(owned).collect(),
             timeout: Duration::ZERO,
+            concurrency_max: None,
             memory_mb: 128,
             log_level: None,
             retries: Retries { attempts_max: None, age_max: None },

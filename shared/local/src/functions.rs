@@ -58,6 +58,8 @@ pub struct Functions {
 struct Running {
     timeout: Duration,
     program: Program,
+    /// The most invocations at once; further ones wait, where AWS refuses them.
+    most: usize,
     free: Semaphore,
     processes: AtomicUsize,
 }
@@ -97,10 +99,12 @@ impl Functions {
                 environment: environment(definition, common, &runtime),
                 log,
             };
+            let most = definition.concurrency_max.unwrap_or(CONCURRENCY_MAX).min(CONCURRENCY_MAX);
             let running = Running {
                 timeout: definition.timeout,
                 program,
-                free: Semaphore::new(CONCURRENCY_MAX),
+                most,
+                free: Semaphore::new(most),
                 processes: AtomicUsize::new(0),
             };
             functions.insert(name.clone(), running);
@@ -151,7 +155,7 @@ impl Invoke for Functions {
         }
         // The semaphore is never closed. If it were, there would be no limit.
         let _place = running.free.acquire().await.ok();
-        let busy = CONCURRENCY_MAX - running.free.available_permits();
+        let busy = running.most - running.free.available_permits();
         if busy > running.processes.load(Ordering::Relaxed) {
             self.add_process(running);
         }

@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::BoundaryId;
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
+use crate::list::{ListPage, of_list};
 use crate::project::retired;
 use crate::registry::FIRST;
-use crate::row::{
-    Content, ID, ID_BYTES_MAX, Stored, VIEW, ViewTable, decode, failed, key, partition,
-};
-use crate::{Definition, Generation, ViewError};
+use crate::row::{Content, ID, Stored, ViewTable, decode, failed, key, partition};
+use crate::{Definition, Generation, Registered, ViewError};
 
-/// Most rows of one list.
-pub const LIST_MAX: u16 = 100;
-/// Rows of a list without a limit.
-pub const LIST_DEFAULT: u16 = 25;
-/// After this many waits between two looks at a checkpoint, the waits stop growing, at 200 ms at most.
-const WAITS_GROWING: u32 = 4;
+/// An answer waits for an event at most this many slots after the last one of its partition in the index. A command
+/// appends fewer, and the index takes about as many of one partition in the longest wait.
+pub const WAIT_SLOTS_MAX: u64 = 1_000;
+/// The most looks of an answer that waits; each takes two strong reads, or three of a view that is being built.
+pub const LOOKS_MAX: u32 = 24;
+/// The first looks are at most 200 ms apart. They take about a second, in which nearly every event comes.
+const LOOKS_FAST: u32 = 10;
+/// After this many looks the pauses stop growing. They go on growing after the fast looks, up to 1.6 s.
+const LOOKS_GROWING: u32 = 4;
 
 /// Serves the rows of views.
 #[derive(Clone, Debug)]
@@ -50,35 +50,9 @@ pub struct Shown {
     pub id: String,
     /// The row, or that it is parked.
     pub content: Content,
-    /// The checkpoint after the last event or batch that touched it.
+    /// The checkpoint after the last event or batch that touched it, or a later one that it shows too. It never goes
+    /// back, even if another generation is served.
     pub as_of: Checkpoint,
-}
-
-/// Which rows to list. Ids are compared byte by byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListPage {
-    /// The beginning of their ids.
-    pub prefix: String,
-    /// The least that follows the prefix.
-    pub from: Option<String>,
-    /// The greatest that follows the prefix; not less than `from`.
-    pub to: Option<String>,
-    /// The order of their ids.
-    pub order: Order,
-    /// Only rows whose ids come after this one, in this order.
-    pub after: Option<String>,
-    /// At most this many rows; a page also ends at 1 MB.
-    pub limit: u16,
-}
-
-/// The order of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The least id first.
-    #[default]
-    Ascending,
-    /// The greatest id first.
-    Descending,
 }
 
 /// Rows of a view.
@@ -115,6 +89,11 @@ pub enum Read<T> {
         /// The view's checkpoint; `None` if it was not read.
         at: Option<Checkpoint>,
     },
+    /// The event is more than [`WAIT_SLOTS_MAX`] slots ahead of the index, so there was no wait.
+    Ahead {
+        /// The last slot of the partition in the index; `None` if there is none.
+        last: Option<u64>,
+    },
 }
 
 impl<T> Read<T> {
@@ -125,6 +104,7 @@ impl<T> Read<T> {
             Self::UnknownView => Err(Read::UnknownView),
             Self::Building { until, at } => Err(Read::Building { until, at }),
             Self::Behind { until, at } => Err(Read::Behind { until, at }),
+            Self::Ahead { last } => Err(Read::Ahead { last }),
         }
     }
 }
@@ -136,9 +116,30 @@ fn shown(item: Option<Item>) -> Result<Option<Shown>, ViewError> {
     Ok(Some(Shown { id, content, as_of }))
 }
 
+/// The generation to read.
+#[derive(Clone, Copy)]
+struct Live {
+    generation: Generation,
+    /// A checkpoint up to which each of its rows is folded.
+    since: Checkpoint,
+}
+
+impl From<Registered> for Live {
+    fn from(Registered { live, since, .. }: Registered) -> Self {
+        Self { generation: live, since }
+    }
+}
+
+impl Live {
+    /// The row as readers see it. Another generation may have folded it in a larger batch, as of a later checkpoint.
+    fn show(self, row: Shown) -> Shown {
+        Shown { as_of: row.as_of.max(self.since), ..row }
+    }
+}
+
 /// The generation to read, and how far it has come if the answer waits for an event.
 struct Served {
-    generation: Generation,
+    live: Live,
     waited: Option<Waited>,
 }
 
@@ -176,12 +177,12 @@ impl ViewReader {
         id: &str,
         wait: Option<&Wait>,
     ) -> Result<Read<Option<Shown>>, ViewError> {
-        let Served { mut generation, waited } = match self.served(view, wait).await?.found() {
+        let Served { mut live, waited } = match self.served(view, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
         };
         loop {
-            let rows = partition(view, generation);
+            let rows = partition(view, live.generation);
             let mut found = shown(self.table.item(&rows, id, wait.is_some()).await?)?;
             let older = |until| found.as_ref().is_none_or(|found| found.as_of < until);
             let mut served = found.is_some();
@@ -195,11 +196,11 @@ impl ViewReader {
                 found = shown(row)?;
             }
             if served {
-                return Ok(Read::Found(found));
+                return Ok(Read::Found(found.map(|row| live.show(row))));
             }
-            match self.still_served(view, generation).await? {
+            match self.still_served(view, live).await? {
                 None if waited.is_none() => return Ok(Read::Found(None)),
-                now => generation = now.unwrap_or(generation),
+                now => live = now.unwrap_or(live),
             }
         }
     }
@@ -214,24 +215,25 @@ impl ViewReader {
         page: &ListPage,
         wait: Option<&Wait>,
     ) -> Result<Read<Listed>, ViewError> {
-        let Served { mut generation, waited } = match self.served(view, wait).await?.found() {
+        let Served { mut live, waited } = match self.served(view, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
         };
         loop {
-            let rows = partition(view, generation);
+            let rows = partition(view, live.generation);
             let query = || {
                 self.table
                     .0
                     .query(|query| of_list(query, &rows, page).consistent_read(wait.is_some()))
             };
             let found = Retry::default().run(query).await.map_err(failed("listing rows"))?;
-            if let Some(now) = self.still_served(view, generation).await? {
-                generation = now;
+            if let Some(now) = self.still_served(view, live).await? {
+                live = now;
                 continue;
             }
             let items = found.items.unwrap_or_default();
             let rows = items.into_iter().filter_map(|item| shown(Some(item)).transpose());
+            let rows = rows.map(|row| row.map(|row| live.show(row)));
             let rows = rows.collect::<Result<_, ViewError>>()?;
             let last = found.last_evaluated_key;
             let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
@@ -248,19 +250,28 @@ impl ViewReader {
         }
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
         let mut until = None;
-        let mut attempt = 0;
+        let mut look = 0;
         loop {
-            let (generation, due) = match self.table.registered(view, wait.is_some()).await? {
-                Some(registered) => (registered.live, registered.until),
+            look += 1;
+            let (live, due) = match self.table.registered(view, wait.is_some()).await? {
+                Some(registered) => (registered.into(), registered.until),
                 // No projector has run it yet.
-                None => (FIRST, Some(self.index.end().await?)),
+                None => {
+                    let live = Live { generation: FIRST, since: Checkpoint::START };
+                    (live, Some(self.index.end().await?))
+                }
             };
             if let (Some(Wait { partition, slot, .. }), None) = (wait, until) {
-                until = self.index.indexed(partition, *slot).await?;
+                let last = self.index.last_of(partition).await?;
+                until = last.filter(|(last, _)| last >= slot).map(|(_, checkpoint)| checkpoint);
+                let last = last.map(|(last, _)| last);
+                if slot.saturating_sub(last.unwrap_or_default()) > WAIT_SLOTS_MAX {
+                    return Ok(Read::Ahead { last });
+                }
             }
             let at = match due.max(until) {
                 None => None,
-                Some(_) => self.checkpoints.load(&partition(view, generation)).await?,
+                Some(_) => self.checkpoints.load(&partition(view, live.generation)).await?,
             };
             // The checkpoint of a generation that is no longer served says nothing about its rows.
             let at = at.filter(|at| *at != retired());
@@ -271,18 +282,15 @@ impl ViewReader {
                 }
                 (_, Some(until)) if shows(until) => {
                     let at = at.unwrap_or_default();
-                    return Ok(Read::Found(Served {
-                        generation,
-                        waited: Some(Waited { until, at }),
-                    }));
+                    return Ok(Read::Found(Served { live, waited: Some(Waited { until, at }) }));
                 }
                 _ if wait.is_none() => {
-                    return Ok(Read::Found(Served { generation, waited: None }));
+                    return Ok(Read::Found(Served { live, waited: None }));
                 }
                 _ => Read::Behind { until, at },
             };
-            attempt += 1;
-            if !retry.pause(WAITS_GROWING.min(attempt)).await {
+            let pause = LOOKS_GROWING.min(look) + look.saturating_sub(LOOKS_FAST);
+            if look + 1 >= LOOKS_MAX || !retry.pause(pause).await {
                 match retry.left() {
                     Some(rest) if !rest.is_zero() => tokio::time::sleep(rest).await,
                     _ => return Ok(left),
@@ -291,70 +299,11 @@ impl ViewReader {
         }
     }
 
-    /// The generation that is served instead of `generation`, whose rows may be deleted; `None` if
-    /// `generation` still is. A row that was not found is missing for sure only if the generation was
-    /// still served after the look.
-    async fn still_served(
-        &self,
-        view: &str,
-        generation: Generation,
-    ) -> Result<Option<Generation>, ViewError> {
+    /// The generation that is served instead of `live`, whose rows may be deleted; `None` if `live` still
+    /// is. A row that was not found is missing for sure only if the generation was still served after the look.
+    async fn still_served(&self, view: &str, live: Live) -> Result<Option<Live>, ViewError> {
         let registered = self.table.registered(view, true).await?;
-        let now = registered.map(|registered| registered.live);
-        Ok(now.filter(|now| *now != generation))
+        let now = registered.map(Live::from);
+        Ok(now.filter(|now| now.generation != live.generation))
     }
-}
-
-impl ListPage {
-    /// Whether the list can have a row with this id, on whichever page.
-    pub(crate) fn holds(&self, id: &str) -> bool {
-        id.strip_prefix(&*self.prefix).is_some_and(|rest| {
-            self.from.as_deref().is_none_or(|from| from <= rest)
-                && self.to.as_deref().is_none_or(|to| rest <= to)
-        })
-    }
-
-    /// The least and the greatest id that the list can have. A key can't be empty, so there may be no bound.
-    fn bounds(&self) -> (Option<String>, Option<String>) {
-        let id = |rest: &str| Some(format!("{}{rest}", self.prefix)).filter(|id| !id.is_empty());
-        let last = || (!self.prefix.is_empty()).then(|| greatest(&self.prefix));
-        (id(self.from.as_deref().unwrap_or_default()), self.to.as_deref().map_or_else(last, id))
-    }
-}
-
-/// The greatest id that begins with `prefix`.
-fn greatest(prefix: &str) -> String {
-    let mut id = prefix.to_owned();
-    for last in ['\u{10FFFF}', '\u{FFFF}', '\u{7FF}', '\u{7F}'] {
-        while id.len() + last.len_utf8() <= ID_BYTES_MAX {
-            id.push(last);
-        }
-    }
-    id
-}
-
-fn of_list(query: QueryFluentBuilder, rows: &str, page: &ListPage) -> QueryFluentBuilder {
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    let mut condition = "#view = :view".to_owned();
-    let mut query = query
-        .expression_attribute_names("#view", VIEW)
-        .expression_attribute_values(":view", text(rows))
-        .set_exclusive_start_key(page.after.as_ref().map(|after| key(rows, after)))
-        .scan_index_forward(page.order == Order::Ascending)
-        .limit(page.limit.into());
-    let (least, greatest) = page.bounds();
-    condition.push_str(match (&least, &greatest) {
-        (None, None) => "",
-        (Some(_), None) => " AND #id >= :least",
-        (None, Some(_)) => " AND #id <= :greatest",
-        (Some(_), Some(_)) => " AND #id BETWEEN :least AND :greatest",
-    });
-    for (name, bound) in [(":least", least), (":greatest", greatest)] {
-        if let Some(bound) = bound {
-            query = query
-                .expression_attribute_names("#id", ID)
-                .expression_attribute_values(name, text(&bound));
-        }
-    }
-    query.key_condition_expression(condition)
 }

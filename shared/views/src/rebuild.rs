@@ -110,8 +110,9 @@ impl Projector {
             return Ok(false);
         }
         // The new generation's checkpoint may grow meanwhile; it never goes back.
+        let since = built.unwrap_or_default();
         let actions = vec![
-            self.table.flip(view.name, live, next),
+            self.table.flip(view.name, (live, next), since),
             self.checkpoints.action(&old, &served, &retired().into()),
         ];
         let token = self.clock.uuid().to_string();

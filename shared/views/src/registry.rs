@@ -32,6 +32,9 @@ pub struct Registered {
     /// The checkpoint at the end of the index when the view was deployed; `None` once the first generation
     /// has reached it. Until then nothing is served.
     pub until: Option<Checkpoint>,
+    /// The checkpoint that the live generation had reached when it took the place of another. Each of its rows is
+    /// folded at least up to there.
+    pub since: Checkpoint,
     /// How many rows of the live generation are parked.
     pub parked: u64,
 }
@@ -41,6 +44,7 @@ const LIVE: &str = "live";
 const BUILDING: &str = "building";
 const RETIRING: &str = "retiring";
 const UNTIL: &str = "until";
+const SINCE: &str = "since";
 /// Sort key of the item.
 const REGISTRY: &str = "VIEW";
 const OPERATION: &str = "changing a view's generations";
@@ -69,12 +73,16 @@ fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
     };
     let generation = |name: &str| number(name).map(|number| number.map(Generation));
     let live = generation(LIVE)?.ok_or_else(wrong)?;
-    let until = number(UNTIL)?.map(|until| Checkpoint::try_from(until.cast_signed()));
+    let checkpoint = |name: &str| {
+        let checkpoint = number(name)?.map(|number| Checkpoint::try_from(number.cast_signed()));
+        checkpoint.transpose().map_err(|_| wrong())
+    };
     Ok(Registered {
         live,
         building: generation(BUILDING)?,
         retiring: generation(RETIRING)?,
-        until: until.transpose().map_err(|_| wrong())?,
+        until: checkpoint(UNTIL)?,
+        since: checkpoint(SINCE)?.unwrap_or_default(),
         parked: number(&parked(live))?.unwrap_or_default(),
     })
 }
@@ -141,19 +149,28 @@ impl ViewTable {
         Ok(self.change(update).await?.is_some())
     }
 
-    /// The action that serves the generation `next` in place of `live`, whose rows can then go.
-    pub(crate) fn flip(&self, view: &str, live: Generation, next: Generation) -> TransactWriteItem {
-        let update =
-            update(self, view, "SET #live = :next, #retiring = :live REMOVE #building, #until")
-                .condition_expression(
-                    "#live = :live AND #building = :next AND attribute_not_exists(#retiring)",
-                )
-                .expression_attribute_names("#until", UNTIL)
-                .expression_attribute_names("#live", LIVE)
-                .expression_attribute_names("#building", BUILDING)
-                .expression_attribute_names("#retiring", RETIRING)
-                .expression_attribute_values(":live", number(live))
-                .expression_attribute_values(":next", number(next));
+    /// The action that serves the generation `next`, which has reached the checkpoint `since`, in place of `live`, whose
+    /// rows can then go.
+    pub(crate) fn flip(
+        &self,
+        view: &str,
+        (live, next): (Generation, Generation),
+        since: Checkpoint,
+    ) -> TransactWriteItem {
+        let serve =
+            "SET #live = :next, #retiring = :live, #since = :since REMOVE #building, #until";
+        let update = update(self, view, serve)
+            .condition_expression(
+                "#live = :live AND #building = :next AND attribute_not_exists(#retiring)",
+            )
+            .expression_attribute_names("#until", UNTIL)
+            .expression_attribute_names("#since", SINCE)
+            .expression_attribute_names("#live", LIVE)
+            .expression_attribute_names("#building", BUILDING)
+            .expression_attribute_names("#retiring", RETIRING)
+            .expression_attribute_values(":since", number(since))
+            .expression_attribute_values(":live", number(live))
+            .expression_attribute_values(":next", number(next));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
     }

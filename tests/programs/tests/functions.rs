@@ -26,6 +26,7 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
         binary: "echo".to_owned(),
         environment: BTreeMap::from([("EVENT_TABLE".to_owned(), "events".to_owned())]),
         timeout,
+        concurrency_max: None,
         memory_mb: 256,
         log_level: Some("DEBUG".to_owned()),
         retries: Retries { attempts_max: None, age_max: None },

@@ -145,7 +145,9 @@ fn not_served<T>(read: Read<T>) -> Result<T, Problem> {
         Read::Building { until, at } => {
             format!("The view is new: it is served from checkpoint {until} on, and is at {at}.")
         }
-        Read::Behind { .. } => "The view does not show the event yet.".to_owned(),
+        Read::Behind { .. } | Read::Ahead { .. } => {
+            "The view does not show the event yet.".to_owned()
+        }
     };
     Err(Problem::nothing(why))
 }

@@ -159,6 +159,11 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
         environment.insert(name, text);
     }
     let timeout: Option<u64> = view.function_property(id, body, "Timeout")?;
+    let reserved = "ReservedConcurrentExecutions";
+    let concurrency_max: Option<usize> = view.function_property(id, body, reserved)?;
+    if concurrency_max == Some(0) {
+        return Err(not_understood(id, reserved, "0, with which the function never runs"));
+    }
     let memory: Option<u32> = view.function_property(id, body, "MemorySize")?;
     let logging: Option<LoggingConfig> = view.function_property(id, body, "LoggingConfig")?;
     let invoke: Option<InvokeConfig> = view.function_property(id, body, "EventInvokeConfig")?;
@@ -175,6 +180,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
         binary: view.property(id, body, "Metadata.BuildProperties.Binary")?,
         environment,
         timeout: Duration::from_secs(timeout.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
+        concurrency_max,
         memory_mb: memory.unwrap_or(MEMORY_DEFAULT_MB),
         log_level: logging.unwrap_or_default().application_log_level,
         retries: retries(

@@ -61,6 +61,8 @@ pub struct Function {
     pub environment: BTreeMap<String, String>,
     /// Longest run of one invocation.
     pub timeout: Duration,
+    /// The most invocations at once, `ReservedConcurrentExecutions`; `None` without a limit of its own.
+    pub concurrency_max: Option<usize>,
     /// Memory, in MB. The function learns it, but it is not enforced.
     pub memory_mb: u32,
     /// `ApplicationLogLevel`.

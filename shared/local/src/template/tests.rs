@@ -9,8 +9,10 @@ const QUEUES: &str = "http://127.0.0.1:1";
 const SHOP: &str = r#"
 Parameters:
   Stage: { Type: String, Default: dev }
+  Reserved: { Type: Number, Default: 3 }
 Conditions:
   IsProd: !Equals [!Ref Stage, prod]
+  IsReserved: !Not [!Equals [!Ref Reserved, 0]]
 Globals:
   Function:
     Timeout: 10
@@ -38,6 +40,7 @@ Resources:
     Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: place-order } }
     Properties:
       EventInvokeConfig: { MaximumRetryAttempts: 1 }
+      ReservedConcurrentExecutions: !If [IsReserved, !Ref Reserved, !Ref "AWS::NoValue"]
       Events:
         Api: { Type: HttpApi, Properties: { Path: /ordering/place-order, Method: post } }
   Publish:
@@ -105,6 +108,7 @@ fn function_gets_globals_and_its_own() {
     let place = model.functions.iter().find(|f| f.binary == "place-order").expect("it");
     assert_eq!(place.retries.attempts_max, Some(1));
     assert_eq!(place.timeout, Duration::from_secs(10));
+    assert_eq!((place.concurrency_max, publish.concurrency_max), (Some(3), None));
 }
 
 #[test]
@@ -189,6 +193,11 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     );
     let old = "Method: post, PayloadFormatVersion: '1.0'";
     check_refused("Method: post", old, "unknown variant `1.0`, expected `2.0`");
+    check_refused(
+        "[IsReserved, !Ref Reserved,",
+        "[IsReserved, 0,",
+        "PlaceOrder: ReservedConcurrentExecutions",
+    );
     let queue = "DeadLetterQueue: { Type: SQS, TargetArn: !GetAtt Dead.Arn }\n      Timeout: 60";
     check_refused("Timeout: 60", queue, "Publish: Properties.DeadLetterQueue");
     let schedule = "Dead: { Type: AWS::SQS::Queue }\n  Daily: { Type: AWS::Scheduler::Schedule }";

@@ -8,7 +8,7 @@ use ringfence_lambda::{Problem, chain, http};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
-use crate::{Content, Listed, Read, Shown, ViewError, ViewReader, Wait};
+use crate::{Content, Listed, Read, Shown, ViewError, ViewReader, WAIT_SLOTS_MAX, Wait};
 
 use super::ask::{Ask, Asked, token};
 
@@ -193,6 +193,20 @@ pub fn found<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Pro
             let title = "The view does not show the event yet";
             let behind = json!({ "view": view, "asOf": at, "until": until });
             Err(Problem::new(503, BEHIND, title, detail).with(behind))
+        }
+        Read::Ahead { last } => {
+            let end = match last {
+                Some(last) => format!("event {last}, the last one of the partition in the index"),
+                None => {
+                    "the beginning, since the partition has no event in the index yet".to_owned()
+                }
+            };
+            let detail = format!(
+                "slot: lies more than {WAIT_SLOTS_MAX} events after {end}, so the answer did not wait; take the slot \
+                 from the command's answer, and if it is that one, ask again later"
+            );
+            let title = "The view does not show the event yet";
+            Err(Problem::new(503, BEHIND, title, detail).with(json!({ "view": view })))
         }
     }
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use futures::future::join;
 use ringfence::BoundaryId;
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_views::{ListPage, Listed, Order, Ran, Read, Wait, fold};
+use ringfence_views::{
+    LOOKS_MAX, ListPage, Listed, Order, Ran, Read, WAIT_SLOTS_MAX, Wait, fold, query_views,
+};
+use tokio::time::Instant;
 
 use crate::notes::{Notes, catalog, noted, poison, view, wiped};
 use crate::world::{FIRST, World, count, wait};
@@ -182,6 +185,40 @@ async fn an_answer_that_waits_too_long_says_where_the_view_is() {
     };
     let row = reader.row("notes", "a", Some(&nowhere)).await.unwrap();
     assert_eq!(row, Read::Behind { until: None, at: None });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_makes_few_reads_and_names_no_event_far_ahead() {
+    let world = World::new(4, catalog());
+    let event = world.publish([noted("n1", &["a"])]).await.remove(0);
+    world.run(&view(), FIRST).await.unwrap();
+    let reader = world.reader();
+    let ahead = |slots| Wait { slot: event.slot + slots, ..wait(&event, 10_000) };
+    let asked = async |wait: Wait| {
+        world.wire.forget();
+        let (begin, row) = (Instant::now(), reader.row("notes", "a", Some(&wait)).await.unwrap());
+        (row, begin.elapsed().as_millis(), world.wire.take().len())
+    };
+    let (row, ms, reads) = asked(ahead(WAIT_SLOTS_MAX)).await;
+    assert_eq!((row, ms), (Read::Behind { until: None, at: None }, 10_000));
+    assert!(reads <= 2 * LOOKS_MAX as usize, "{reads} reads");
+    let (row, ms, reads) = asked(ahead(WAIT_SLOTS_MAX + 1)).await;
+    assert_eq!((&row, ms, reads), (&Read::Ahead { last: Some(1) }, 0, 2));
+    let problem = query_views::found("notes", None, row).expect_err("no wait").document();
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("slot: lies more than 1000 events after event 1,"), "{detail}");
+    assert_eq!(problem["status"], 503);
+    let nowhere = Wait { partition: BoundaryId::tag("noteId", "n9"), ..ahead(u64::MAX - 1) };
+    assert_eq!(asked(nowhere).await, (Read::Ahead { last: None }, 0, 2));
+    // An event comes within a second, mostly. Then the answer is hardly later than it.
+    let next = async {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        world.publish([noted("n1", &["a"])]).await;
+        world.run(&view(), FIRST).await.unwrap();
+    };
+    let ((row, ms, _), ()) = join(asked(ahead(1)), next).await;
+    assert_eq!(count(found(row)), 2);
+    assert!((600..=801).contains(&ms), "{ms} ms");
 }
 
 #[tokio::test(start_paused = true)]

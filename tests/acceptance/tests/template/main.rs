@@ -59,6 +59,20 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
     assert_eq!(readers, BTreeSet::from(expected));
 }
 
+/// An answer may wait for ten seconds, so readers could else take all functions that the account can run at once.
+#[test]
+fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_off() {
+    let template = template();
+    let functions = resources(&template, "AWS::Serverless::Function");
+    let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");
+    let reserved = json!({ "!If": [condition, { "!Ref": name }, { "!Ref": "AWS::NoValue" }] });
+    assert_eq!(functions["QueryViews"]["ReservedConcurrentExecutions"], reserved);
+    let is_zero = json!({ "!Equals": [{ "!Ref": name }, 0] });
+    assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
+    let parameter = &template["Parameters"][name];
+    assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+}
+
 /// `ringfence --stack` finds tables, queues and buckets by the outputs.
 #[test]
 fn the_outputs_name_every_table_queue_and_bucket() {
