@@ -287,3 +287,45 @@ impl Batch {
         rows.into_iter().map(write).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{BoundaryId, Metadata};
+
+    use super::*;
+
+    fn touched(checkpoint: i64, rows: &[&str]) -> Touched {
+        let event = SequencedEvent {
+            partition: BoundaryId::tag("noteId", "n1"),
+            slot: 1,
+            at: 0,
+            rest: 0,
+            context: "notes".to_owned(),
+            event_type: "Noted".to_owned(),
+            tags: Vec::new(),
+            data: Value::Null,
+            metadata: Metadata::default(),
+        };
+        let checkpoint = checkpoint.try_into().expect("it is not negative");
+        let rows = rows.iter().map(|row| (*row).to_owned()).collect();
+        Touched { checkpoint, event, rows, unnamed: BTreeMap::new(), held: 0 }
+    }
+
+    /// A part is of the entry after the stored checkpoint. A view that has changed may touch fewer of its rows.
+    #[test]
+    fn a_part_counts_for_the_entry_after_the_checkpoint_and_for_no_later_one() {
+        let at = |checkpoint: i64| Checkpoint::try_from(checkpoint).expect("it is not negative");
+        for (first, left) in [
+            (&["a", "b", "c"][..], vec!["c"]),
+            (&["a"], vec!["a", "b", "d"]),
+            (&[], vec!["a", "b", "d"]),
+        ] {
+            let part = Some("b".to_owned());
+            let mut batch = Batch::behind(Reached { checkpoint: Some(at(1)), part });
+            batch.push(touched(2, first));
+            batch.push(touched(3, &["a", "b", "d"]));
+            let ids = batch.ids(batch.cut());
+            assert_eq!(ids, left.into_iter().collect(), "{first:?}");
+        }
+    }
+}

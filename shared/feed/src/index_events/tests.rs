@@ -73,6 +73,18 @@ impl Letters for Silent {
     }
 }
 
+/// Takes the first letter at the very end of the time.
+struct Slow(Duration);
+
+impl Letters for Slow {
+    fn keep(
+        &self,
+        _: Value,
+    ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
+        tokio::time::sleep(self.0).map(Ok).boxed()
+    }
+}
+
 fn record(n: usize, id: &str) -> Value {
     event(n, id, 1)
 }
@@ -122,6 +134,15 @@ async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation(
     assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
     assert_eq!(letters.0.into_inner(), 1, "the second letter is not sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_for_which_no_time_is_left_is_not_done() {
+    let keyless = |n: u64| json!({ "SequenceNumber": n.to_string(), "NewImage": {} });
+    let records = [1, 2].map(|n| json!({ "dynamodb": keyless(n) }));
+    let report = index(&ByName, &Slow(TIME), &records, TIME).await;
+    assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 1));
+    assert_eq!(report.cause.as_deref(), Some(OUT_OF_TIME));
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,8 @@ struct Scripted {
     sent: Mutex<Vec<String>>,
     kept: Mutex<Vec<Value>>,
     calls: Mutex<Vec<usize>>,
+    /// How many letters the queue refuses before it takes them.
+    letters_refused: Mutex<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,11 @@ impl Bus for &Scripted {
 
 impl Letters for &Scripted {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let mut refuses = self.letters_refused.lock().unwrap();
+        if *refuses > 0 {
+            *refuses -= 1;
+            return async { Err("no queue".into()) }.boxed();
+        }
         self.kept.lock().unwrap().push(letter);
         async { Ok(()) }.boxed()
     }
@@ -197,6 +204,36 @@ fn an_entry_that_stays_refused_is_reported_by_its_number() {
     let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
     assert_eq!((report.published, report.failed_from.as_deref()), (2, Some("2")));
     assert_eq!(report.cause.as_deref(), Some("ThrottlingException"));
+}
+
+/// It is sent again before the next call, so that events of one partition are not overtaken.
+#[test]
+fn an_entry_that_is_put_off_is_sent_again_before_later_ones() {
+    let world = Scripted::default();
+    *world.script.lock().unwrap() = [vec![Answer::Sent; 9], vec![Answer::Later]].concat();
+    let records: Vec<_> = (0..=CALL_ENTRIES_MAX).map(|n| record(n, 1)).collect();
+    let report = publish(&world, &records);
+    assert_eq!((report.published, report.failed_from), (11, None));
+    let order = (1..10).chain([0, 10]).map(event_id);
+    assert!(world.sent.lock().unwrap().iter().cloned().eq(order), "{:?}", world.sent);
+}
+
+#[test]
+fn a_queue_that_takes_no_letters_holds_up_none_of_the_entries_before() {
+    let world = Scripted { letters_refused: usize::MAX.into(), ..Scripted::default() };
+    let report = publish(&world, &[record(1, 1), poison(2), record(3, 1)]);
+    assert_eq!((report.published, report.failed_from.as_deref()), (1, Some("2")));
+    assert_eq!(report.cause.as_deref(), Some("the letter can't be kept: no queue"));
+}
+
+#[test]
+fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
+    for records in [[poison(1)], [record(1, 1)]] {
+        let world = Scripted { letters_refused: 1.into(), ..Scripted::default() };
+        *world.script.lock().unwrap() = vec![Answer::Refused; 2];
+        let report = publish(&world, &records);
+        assert_eq!((report.published, report.dead_letters, report.failed_from), (0, 1, None));
+    }
 }
 
 #[test]
