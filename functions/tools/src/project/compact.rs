@@ -15,7 +15,7 @@ use ringfence::rfc3339;
 use ringfence_dynamo::Clock;
 
 use super::cache::is_known;
-use super::folder::{Folder, Writing};
+use super::folder::{EVENTS, Folder, Writing};
 use super::line::{named, to_text};
 use super::outbox::Outbox;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES, VERSION};
@@ -121,7 +121,7 @@ fn replace(
     snapshot: &Snapshot,
     is_gone: impl Fn(&FeatureId) -> bool,
 ) -> Result<()> {
-    let (mut file, mut text) = (folder.anew()?, to_text(snapshot));
+    let (mut file, mut text) = (folder.anew(EVENTS)?, to_text(snapshot));
     folder.lines(|line| {
         if !line.feature.as_ref().is_some_and(&is_gone) {
             text += &to_text(&line);
@@ -132,7 +132,7 @@ fn replace(
         Ok(())
     })?;
     file.append(&text)?;
-    folder.put(file)
+    folder.put(file, EVENTS)
 }
 
 #[cfg(test)]

@@ -7,11 +7,14 @@
 //! | `outbox.jsonl` | commands that wait to be sent |
 //! | `conflicts/` | commands that were refused, one file each |
 //! | `lock` | who reads and who writes |
+//!
+//! The folder may come from elsewhere, as a part of a repository. So no link in it is followed: it could lead to any
+//! file of the user.
 
 mod lines;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,7 +24,7 @@ use projects::ProjectId;
 
 use super::outbox::OUTBOX;
 
-pub(crate) use lines::{Appending, End};
+pub(crate) use lines::End;
 
 /// The folder with a folder for each project.
 const ROOT: &str = ".ringfence";
@@ -112,12 +115,14 @@ impl Folder {
             ![".", ".."].contains(&&*name),
             "project {name:?} can't have a folder here, because that name means another folder: take another name"
         );
-        fs::create_dir_all(&self.path)
-            .with_context(|| format!("making the folder {}", self.path.display()))?;
+        let making = || format!("making the folder {}", self.path.display());
+        let root = self.path.parent().unwrap_or(&self.path);
+        [root, &self.path].into_iter().try_for_each(check_folder).with_context(making)?;
+        fs::create_dir_all(&self.path).with_context(making)?;
         let path = self.path.join("lock");
         let locking = || format!("locking {}", path.display());
-        let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let lock = open.with_context(locking)?;
+        let lock = open(&path, File::options().create(true).truncate(false).write(true));
+        let lock = lock.with_context(locking)?;
         for _ in 0..tries {
             match try_lock(&lock) {
                 Ok(()) => return Ok(Reading { folder: self, _lock: lock }),
@@ -155,14 +160,33 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The text of a file; `None` if there is none.
-    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
+    /// A file to read from; `None` if there is none.
+    pub(crate) fn open(&self, name: &str) -> Result<Option<File>> {
         let path = self.path(name);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text)),
+        match open(&path, File::options().read(true)) {
+            Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
         }
+    }
+
+    /// The text of a file; `None` if there is none.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
+        let Some(mut file) = self.open(name)? else { return Ok(None) };
+        let mut text = String::new();
+        let read = file.read_to_string(&mut text);
+        read.with_context(|| format!("reading {}", self.path(name).display()))?;
+        Ok(Some(text))
+    }
+
+    /// The names of what is in a folder of the project's; nothing if there is none.
+    pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>> {
+        let path = self.path(folder);
+        let reading = || format!("reading {}", path.display());
+        check_folder(&path).with_context(reading)?;
+        let names = fs::read_dir(&path).into_iter().flatten();
+        let names = names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect::<io::Result<_>>().with_context(reading)
     }
 }
 
@@ -177,19 +201,81 @@ impl<'a> std::ops::Deref for Writing<'a> {
 impl Writing<'_> {
     /// Replaces a file, so that it has the old text or the new one, whenever the program ends.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<()> {
-        let path = self.path(&format!("{name}.new"));
-        let writing = || format!("writing {}", path.display());
-        fs::create_dir_all(path.parent().unwrap_or(&path)).with_context(writing)?;
-        let mut file = File::create(&path).with_context(writing)?;
-        file.write_all(text.as_bytes()).with_context(writing)?;
-        file.sync_all().with_context(writing)?;
-        self.rename(&path, name)
+        let mut new = self.anew(name)?;
+        new.append(text)?;
+        self.put(new, name)
     }
 
-    fn rename(&self, from: &Path, name: &str) -> Result<()> {
+    /// A new file, which takes the place of the one of this name when it is [put](Self::put).
+    pub(crate) fn anew(&self, name: &str) -> Result<Appending> {
+        let path = self.path(&format!("{name}.new"));
+        let making = || format!("making {}", path.display());
+        let folder = path.parent().unwrap_or(&path);
+        check_folder(folder).and_then(|()| fs::create_dir_all(folder)).with_context(making)?;
+        // A program that has ended before it was put may have left it.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(making)?,
+            _ => {}
+        }
+        let file = open(&path, File::options().create_new(true).write(true));
+        Ok(Appending { file: file.with_context(making)?, path })
+    }
+
+    /// Puts a new file in the place of the one of this name.
+    pub(crate) fn put(&self, new: Appending, name: &str) -> Result<()> {
         let to = self.path(name);
-        fs::rename(from, &to).with_context(|| format!("replacing {}", to.display()))?;
+        fs::rename(new.path, &to).with_context(|| format!("replacing {}", to.display()))?;
         sync_folder_of(&to)
+    }
+}
+
+/// A file that text is appended to.
+pub(crate) struct Appending {
+    path: PathBuf,
+    file: File,
+}
+
+impl Appending {
+    /// Appends whole lines, and waits until they are on the disk.
+    pub(crate) fn append(&mut self, lines: &str) -> Result<()> {
+        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
+        written.with_context(|| format!("writing {}", self.path.display()))
+    }
+}
+
+/// Opens a file in a folder.
+///
+/// # Errors
+/// It can't be opened, or one of the two is a link.
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    check_folder(path.parent().unwrap_or(path))?;
+    check(path, Metadata::is_file)?;
+    // Here a link that is made in this moment is an error as well.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+    );
+    options.open(path)
+}
+
+fn check_folder(path: &Path) -> io::Result<()> {
+    check(path, Metadata::is_dir)
+}
+
+/// Checks that something is what it has to be, if it is there: itself, and not a link to it.
+fn check(path: &Path, is_plain: fn(&Metadata) -> bool) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Err(io::Error::other(format!(
+            "{} is a link, which could lead to any file: remove it, or put in its place what it leads to",
+            path.display()
+        ))),
+        Ok(found) if !is_plain(&found) => Err(io::Error::other(format!(
+            "{} is neither a file nor a folder as it has to be",
+            path.display()
+        ))),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -224,5 +310,52 @@ mod tests {
             drop(writing);
             assert!(waiting.join().unwrap());
         });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_out_of_the_folder() {
+        use std::os::unix::fs::symlink;
+
+        let (root, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let theirs = others.path().join("theirs");
+        fs::write(&theirs, "theirs").unwrap();
+        let is_link =
+            |error: anyhow::Error| assert!(format!("{error:#}").contains("is a link"), "{error:#}");
+        let folder = Folder::at(&root.path().join(ROOT), &"shop".parse().unwrap());
+        let above = folder.path.parent().unwrap();
+        symlink(others.path(), above).unwrap();
+        is_link(folder.write().err().unwrap());
+        fs::remove_file(above).unwrap();
+        fs::create_dir(above).unwrap();
+        symlink(others.path(), &folder.path).unwrap();
+        is_link(folder.read().err().unwrap());
+        fs::remove_file(&folder.path).unwrap();
+        fs::create_dir(&folder.path).unwrap();
+        for to in [&theirs, &others.path().join("new")] {
+            symlink(to, folder.path.join("lock")).unwrap();
+            is_link(folder.write().err().unwrap());
+            fs::remove_file(folder.path.join("lock")).unwrap();
+        }
+        let writing = folder.write().unwrap();
+        for (name, new) in [(EVENTS, "events.jsonl.new"), (OUTBOX, "outbox.jsonl.new")] {
+            for name in [name, new] {
+                symlink(&theirs, writing.path(name)).unwrap();
+            }
+            is_link(writing.text(name).unwrap_err());
+            if name == EVENTS {
+                is_link(writing.lines(|_| Ok(())).unwrap_err());
+                is_link(writing.behind(&End::default()).err().unwrap());
+            }
+            // A file is replaced by a new one, and so is a link.
+            writing.replace(name, "ours").unwrap();
+            assert_eq!(writing.text(name).unwrap().unwrap(), "ours");
+        }
+        symlink(others.path(), writing.path("conflicts")).unwrap();
+        is_link(writing.names("conflicts").unwrap_err());
+        is_link(writing.text("conflicts/theirs").unwrap_err());
+        is_link(writing.replace("conflicts/theirs", "ours").unwrap_err());
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert_eq!(fs::read_dir(&others).unwrap().count(), 1);
     }
 }

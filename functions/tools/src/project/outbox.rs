@@ -5,7 +5,6 @@
 //! rest on it. What is in such a file does not wait any more, even if the program ended before the outbox said so.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use anyhow::{Context, Result};
 use projects::EdgeRef;
@@ -125,12 +124,13 @@ impl Outbox {
 /// The keys of the commands in the files of `conflicts/`.
 fn refused(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
     let mut keys = BTreeSet::new();
-    for entry in fs::read_dir(folder.path(CONFLICTS)).into_iter().flatten() {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let reading = || format!("reading {}", path.display());
-            let text = fs::read_to_string(&path).with_context(reading)?;
-            let conflict: Conflict = serde_json::from_str(&text).with_context(reading)?;
+    for name in folder.names(CONFLICTS)? {
+        let name = format!("{CONFLICTS}/{name}");
+        if name.ends_with(".json")
+            && let Some(text) = folder.text(&name)?
+        {
+            let conflict: Conflict = serde_json::from_str(&text)
+                .with_context(|| format!("reading {}", folder.path(&name).display()))?;
             keys.extend([conflict.command].into_iter().chain(conflict.later).map(|it| it.key));
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! The index never changes, so the file follows from it: whoever copies it again gets the same bytes.
 
-use std::fs;
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
@@ -14,7 +13,7 @@ use ringfence_cli::{Dynamo, IndexTable};
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
-use super::folder::{Appending, End, Folder, Reading, Writing};
+use super::folder::{Appending, EVENTS, End, Folder, Reading, Writing};
 use super::line::{Line, Place, to_text};
 
 const PULLED: &str = "pull.json";
@@ -49,12 +48,9 @@ struct Pulled {
 
 /// When the last pull ended, in milliseconds since 1970; `None` if there was none.
 pub(crate) fn pulled_ms(folder: &Reading<'_>) -> Result<Option<u64>> {
-    let path = folder.path(PULLED);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let changed = fs::metadata(&path).and_then(|file| file.modified());
-    let since = changed.with_context(|| format!("reading {}", path.display()))?;
+    let Some(file) = folder.open(PULLED)? else { return Ok(None) };
+    let changed = file.metadata().and_then(|file| file.modified());
+    let since = changed.with_context(|| format!("reading {}", folder.path(PULLED).display()))?;
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(u64::try_from(since.as_millis()).ok())
 }
@@ -114,9 +110,9 @@ pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
 /// # Errors
 /// The index can't be read. The old file stays then.
 pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u64> {
-    let mut file = folder.anew()?;
+    let mut file = folder.anew(EVENTS)?;
     let copied = copy(index, folder, None, &mut file).await?;
-    folder.put(file)?;
+    folder.put(file, EVENTS)?;
     keep(folder, copied)
 }
 

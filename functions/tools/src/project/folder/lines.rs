@@ -1,15 +1,14 @@
 //! `events.jsonl`: the events of the project, a [`Line`] each.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
 use anyhow::{Context, Result, anyhow};
 use serde::de::DeserializeOwned;
 
 use super::super::line::{self, Line, Place};
 use super::super::standing::Snapshot;
-use super::{EVENTS, Reading, Writing, sync_folder_of};
+use super::{Appending, EVENTS, Reading, Writing, open, sync_folder_of};
 
 /// Where the good lines end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +39,8 @@ impl Reading<'_> {
     pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
-        let Some(mut file) = self.open()? else { return Ok(End::default()) };
+        let Some(file) = self.open(EVENTS)? else { return Ok(End::default()) };
+        let mut file = BufReader::new(file);
         let (mut end, mut text) = (End::default(), Vec::new());
         // The lines and the bytes of an append whose last line was not read yet.
         let (mut begun, mut begun_bytes): (Vec<Line>, u64) = (Vec::new(), 0);
@@ -105,10 +105,10 @@ impl Reading<'_> {
 
     /// The first line of a copy that was compacted; `None` if it was not.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>> {
-        let Some(mut file) = self.open()? else { return Ok(None) };
-        let mut text = Vec::new();
-        let path = self.path(EVENTS);
-        file.read_until(b'\n', &mut text).with_context(|| format!("reading {}", path.display()))?;
+        let Some(file) = self.open(EVENTS)? else { return Ok(None) };
+        let (mut text, path) = (Vec::new(), self.path(EVENTS));
+        let read = BufReader::new(file).read_until(b'\n', &mut text);
+        read.with_context(|| format!("reading {}", path.display()))?;
         self.snapshot_of(&text)
     }
 
@@ -118,20 +118,11 @@ impl Reading<'_> {
         Ok(snapshot)
     }
 
-    fn open(&self) -> Result<Option<BufReader<File>>> {
-        let path = self.path(EVENTS);
-        match File::open(&path) {
-            Ok(file) => Ok(Some(BufReader::new(file))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
-        }
-    }
-
     /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any good line says so,
     /// because a log that is damaged elsewhere must not be written anew either.
     pub(crate) fn is_local(&self) -> Result<bool> {
-        let Some(file) = self.open()? else { return Ok(false) };
-        for text in file.split(b'\n') {
+        let Some(file) = self.open(EVENTS)? else { return Ok(false) };
+        for text in BufReader::new(file).split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
             // Only a copy is compacted.
             if let Some(snapshot) = parse::<Snapshot>(&text) {
@@ -161,38 +152,12 @@ impl Writing<'_> {
     pub(crate) fn behind(&self, end: &End) -> Result<Appending> {
         let path = self.path(EVENTS);
         let opening = || format!("opening {}", path.display());
-        let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let mut file = open.with_context(opening)?;
+        let file = open(&path, File::options().create(true).truncate(false).write(true));
+        let mut file = file.with_context(opening)?;
         file.set_len(end.bytes).with_context(opening)?;
         file.seek(SeekFrom::End(0)).with_context(opening)?;
         sync_folder_of(&path)?;
         Ok(Appending { path, file })
-    }
-
-    /// A file that takes the place of that of the events when it is [put](Self::put).
-    pub(crate) fn anew(&self) -> Result<Appending> {
-        let path = self.path(&format!("{EVENTS}.new"));
-        let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
-        Ok(Appending { path, file })
-    }
-
-    /// Puts the new file in the place of that of the events.
-    pub(crate) fn put(&self, new: Appending) -> Result<()> {
-        self.rename(&new.path, EVENTS)
-    }
-}
-
-/// A file that lines are appended to.
-pub(crate) struct Appending {
-    path: PathBuf,
-    file: File,
-}
-
-impl Appending {
-    /// Appends whole lines, and waits until they are on the disk.
-    pub(crate) fn append(&mut self, lines: &str) -> Result<()> {
-        let written = self.file.write_all(lines.as_bytes()).and_then(|()| self.file.sync_data());
-        written.with_context(|| format!("writing {}", self.path.display()))
     }
 }
 
