@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `events.jsonl` | the events of the project, a line each: a copy in the order of the index, or the log of a local project |
+//! | `events.jsonl.torn` | what was cut off at the end of the events, because an append had broken off |
 //! | `pull.json` | how far the index was read behind the last line |
 //! | `outbox.jsonl` | commands that wait to be sent |
 //! | `conflicts/` | commands that were refused, one file each |
@@ -29,6 +30,7 @@ pub(crate) use lines::End;
 /// The folder with a folder for each project.
 const ROOT: &str = ".ringfence";
 pub(crate) const EVENTS: &str = "events.jsonl";
+pub(crate) const TORN: &str = "events.jsonl.torn";
 /// How often a lock is tried, with a pause between: for five seconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);

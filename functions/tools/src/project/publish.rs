@@ -46,10 +46,12 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
         project
     );
     let mut events = Vec::new();
-    folder.lines(|line| {
+    let end = folder.lines(|line| {
         events.push(line.event()?);
         Ok(())
     })?;
+    // At the end the file is written anew. What an append before has left torn is kept beside it.
+    drop(folder.behind(&end)?);
     let client = arguments.dynamo.client().await;
     arguments.table.check(&client).await?;
     let clock = Clock::fixed(0);

@@ -14,7 +14,7 @@ use ringfence::rfc3339;
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
-use super::folder::{Folder, Reading};
+use super::folder::{EVENTS, End, Folder, Reading, TORN};
 use super::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
@@ -152,10 +152,11 @@ pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
             && until.as_ref().is_none_or(|until| line.timestamp < *until)
     };
     let mut lines = Vec::new();
-    folder.lines(|line| {
+    let end = folder.lines(|line| {
         lines.extend(is_wanted(&line).then(|| json!(line)));
         Ok(())
     })?;
+    warn_of_torn(&folder, &end);
     print(lines)
 }
 
@@ -168,7 +169,21 @@ fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
 fn standing(folder: &Folder, parts: &[Part]) -> Result<Standing> {
     let folder = folder.read()?;
     warn(&folder)?;
-    Ok(Standing::read(&folder, parts, |_, _| ())?.0)
+    let (standing, _, end) = Standing::read(&folder, parts, |_, _| ())?;
+    warn_of_torn(&folder, &end);
+    Ok(standing)
+}
+
+/// Says that the end of the file is not shown, if an append has broken off there.
+fn warn_of_torn(folder: &Reading<'_>, End { torn, .. }: &End) {
+    if let Some(number) = torn {
+        eprintln!(
+            "warning: from line {number} on, {} is not shown: the last append broke off or is damaged. The next one cuts \
+             it off and keeps it in {}",
+            folder.path(EVENTS).display(),
+            folder.path(TORN).display()
+        );
+    }
 }
 
 /// Says how old the copy is, and what is not in it. The file of a local project has everything.

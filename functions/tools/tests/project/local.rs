@@ -74,6 +74,7 @@ async fn an_append_of_several_events_says_how_many_follow() {
     fs::write(primary.path("events.jsonl"), &text[..text.len() - 1]).unwrap();
     let ran = primary.runs(&["log", "--type", "spawn_created"]);
     assert_eq!((ran.status, &*ran.stdout), (0, ""));
+    assert!(ran.stderr.starts_with("warning: from line 5 on, .ringfence/shop/"), "{}", ran.stderr);
     primary.does("spawn-feature", &child).ends(0);
     assert_eq!(primary.lines("events.jsonl").len(), 6);
 }
@@ -130,6 +131,13 @@ async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
     fs::write(primary.path("events.jsonl"), text.replacen("shop", "shap", 1)).unwrap();
     fails(&primary.runs(&["reconstruct"]), "shop is a local project");
     fails(&primary.runs(&["status"]), "the project is local, so take the file from a copy");
+    // Nor is a whole line cut off that does not follow, as where two copies were merged.
+    let merged = format!("{text}{}\n", text.lines().last().unwrap());
+    fs::write(primary.path("events.jsonl"), &merged).unwrap();
+    fails(&primary.runs(&["log"]), "line 4 of .ringfence/shop/events.jsonl is whole, but does not");
+    let created = json!({ "feature": "shop/REQ-F-PAY-001", "title": "PAY", "kind": "fix" });
+    fails(&primary.does("create-feature", &created), "line 4 of ");
+    assert_eq!(primary.text("events.jsonl"), merged);
     // And no local project begins where a copy is.
     let other = world.agent("primary");
     other.pulls();

@@ -35,8 +35,11 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
     let primary = local(&world);
     works(&primary);
     let before = primary.lines("events.jsonl");
+    let torn = primary.text("events.jsonl") + "{\"agent_id";
+    fs::write(primary.path("events.jsonl"), torn).unwrap();
     let published = primary.runs(&["publish"]);
     published.ends(0);
+    assert_eq!(primary.text("events.jsonl.torn"), "{\"agent_id\n");
     let expected = "6 imported, 0 were there before\nthe index has 0 of them by now: `ringfence project pull` brings the rest\n";
     assert_eq!(published.stdout, expected);
     world.indexes(&before).await;

@@ -1,14 +1,16 @@
 //! `events.jsonl`: the events of the project, a [`Line`] each.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, Result, anyhow};
-use serde::de::DeserializeOwned;
+use projects::ProjectId;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::super::line::{self, Line, Place};
+use super::super::line::{Line, Place, summed};
 use super::super::standing::Snapshot;
-use super::{Appending, EVENTS, Reading, Writing, open, sync_folder_of};
+use super::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
 
 /// Where the good lines end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +21,16 @@ pub(crate) struct End {
     pub(crate) last: Option<Line>,
     /// The last event that the snapshot tells of, if the copy was compacted.
     pub(crate) snapshot: Option<Place>,
+    /// The number of the first line that an append has left torn, and which is cut off before the next one.
+    pub(crate) torn: Option<u64>,
+}
+
+/// What each line says of its project, in whatever version of the program.
+#[derive(Deserialize)]
+struct Head {
+    project: ProjectId,
+    /// Only lines of a local project have it.
+    rest: Option<IgnoredAny>,
 }
 
 impl End {
@@ -30,12 +42,13 @@ impl End {
 }
 
 impl Reading<'_> {
-    /// Reads the good lines: those of whole appends. The last append may be torn or wrong, because it broke off. Of
-    /// a copy nothing is lost then: the next pull begins behind the last good line. Of a local project the append
-    /// has not taken place.
+    /// Reads the good lines: those of whole appends. The last append may be torn, because it broke off: its last line
+    /// has no end or a wrong sum, or lines of it are missing. Of a copy nothing is lost then: the next pull begins
+    /// behind the last good line. Of a local project the append has not taken place.
     ///
     /// # Errors
-    /// A line before the last one is damaged, or the file is another project's.
+    /// A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the one before,
+    /// or another version has written it. Or the file is another project's.
     pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
@@ -44,37 +57,47 @@ impl Reading<'_> {
         let (mut end, mut text) = (End::default(), Vec::new());
         // The lines and the bytes of an append whose last line was not read yet.
         let (mut begun, mut begun_bytes): (Vec<Line>, u64) = (Vec::new(), 0);
-        // How many lines a snapshot has that must follow, and how many lines there were.
-        let (mut kept, mut number) = (0, 0);
+        // How many lines a snapshot has that must follow, how many lines there were, and how many of them are good.
+        let (mut kept, mut number, mut good) = (0, 0, 0);
         loop {
             text.clear();
             let bytes = file.read_until(b'\n', &mut text).with_context(reading)?;
-            number += 1;
             if bytes == 0 {
                 break;
             }
-            if number == 1
-                && let Some(snapshot) = self.snapshot_of(&text)?
-            {
-                (end.bytes, end.snapshot, kept) =
-                    (bytes as u64, Some(snapshot.last), snapshot.kept);
-                continue;
-            }
-            let last = begun.last().or(end.last.as_ref());
-            let line = whole::<Line>(&text);
-            line.iter().try_for_each(|line| self.check_project(EVENTS, &line.project))?;
-            let line = line.filter(|line| line.follows(last));
-            let Some(line) = line else {
+            number += 1;
+            let Some(object) = whole(&text) else {
                 if file.fill_buf().with_context(reading)?.is_empty() {
                     break;
                 }
-                return Err(self.damaged(number)?);
+                return Err(self.damaged(number, "is damaged")?);
             };
+            if number == 1
+                && let Some(snapshot) = self.snapshot_of(&object)?
+            {
+                (end.bytes, end.snapshot, kept) =
+                    (bytes as u64, Some(snapshot.last), snapshot.kept);
+                good = number;
+                continue;
+            }
+            let line: Line = serde_json::from_str(&object).map_err(|error| {
+                let path = path.display();
+                anyhow!(
+                    "line {number} of {path} is whole, but this version of the program can't read it ({error}): take \
+                     the version that has written it"
+                )
+            })?;
+            self.check_project(EVENTS, &line.project)?;
+            if !line.follows(begun.last().or(end.last.as_ref())) {
+                let wrong =
+                    "is whole, but does not follow the line before it, as if two files were merged";
+                return Err(self.damaged(number, wrong)?);
+            }
             let is_last = line.rest.is_none_or(|rest| rest == 0);
             begun.push(line);
             begun_bytes += bytes as u64;
             if is_last {
-                end.bytes += std::mem::take(&mut begun_bytes);
+                (end.bytes, good) = (end.bytes + std::mem::take(&mut begun_bytes), number);
                 for line in begun.drain(..) {
                     if let Some(last) = end.last.replace(line) {
                         each(last)?;
@@ -83,16 +106,17 @@ impl Reading<'_> {
             }
         }
         // A line that the snapshot counts is missing or torn, and no pull would bring it back.
-        if end.snapshot.is_some() && number <= kept + 1 {
-            return Err(self.damaged(number)?);
+        if end.snapshot.is_some() && good <= kept {
+            return Err(self.damaged(good + 1, "is damaged")?);
         }
+        end.torn = (number > good).then_some(good + 1);
         if let Some(last) = &end.last {
             each(last.clone())?;
         }
         Ok(end)
     }
 
-    fn damaged(&self, number: u64) -> Result<anyhow::Error> {
+    fn damaged(&self, number: u64, wrong: &str) -> Result<anyhow::Error> {
         let way_out = match self.is_local()? {
             true => "the project is local, so take the file from a copy",
             false => {
@@ -100,7 +124,7 @@ impl Reading<'_> {
                  stay"
             }
         };
-        Ok(anyhow!("line {number} of {} is damaged: {way_out}", self.path(EVENTS).display()))
+        Ok(anyhow!("line {number} of {} {wrong}: {way_out}", self.path(EVENTS).display()))
     }
 
     /// The first line of a copy that was compacted; `None` if it was not.
@@ -109,55 +133,76 @@ impl Reading<'_> {
         let (mut text, path) = (Vec::new(), self.path(EVENTS));
         let read = BufReader::new(file).read_until(b'\n', &mut text);
         read.with_context(|| format!("reading {}", path.display()))?;
-        self.snapshot_of(&text)
+        whole(&text).map_or(Ok(None), |object| self.snapshot_of(&object))
     }
 
-    fn snapshot_of(&self, text: &[u8]) -> Result<Option<Snapshot>> {
-        let snapshot = whole::<Snapshot>(text);
+    fn snapshot_of(&self, object: &str) -> Result<Option<Snapshot>> {
+        let snapshot = serde_json::from_str::<Snapshot>(object).ok();
         snapshot.iter().try_for_each(|it| self.check_project(EVENTS, &it.project))?;
         Ok(snapshot)
     }
 
-    /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any good line says so,
-    /// because a log that is damaged elsewhere must not be written anew either.
+    /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any line with the right
+    /// sum says so, because a log that is damaged elsewhere, or of another version, must not be written anew either.
     pub(crate) fn is_local(&self) -> Result<bool> {
         let Some(file) = self.open(EVENTS)? else { return Ok(false) };
         for text in BufReader::new(file).split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
-            // Only a copy is compacted.
-            if let Some(snapshot) = parse::<Snapshot>(&text) {
-                self.check_project(EVENTS, &snapshot.project)?;
-                return Ok(false);
-            }
-            if let Some(line) = parse::<Line>(&text) {
-                self.check_project(EVENTS, &line.project)?;
-                return Ok(line.rest.is_some());
+            let object = object(&text).and_then(|object| serde_json::from_str(&object).ok());
+            if let Some(Head { project, rest }) = object {
+                self.check_project(EVENTS, &project)?;
+                return Ok(rest.is_some());
             }
         }
         Ok(false)
     }
 }
 
-/// The object of a line with its end.
-fn whole<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
-    parse(text.strip_suffix(b"\n")?)
+/// The JSON of the object of a line with its end.
+fn whole(text: &[u8]) -> Option<String> {
+    object(text.strip_suffix(b"\n")?)
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
-    line::parse(str::from_utf8(text).ok()?)
+fn object(text: &[u8]) -> Option<String> {
+    summed(str::from_utf8(text).ok()?)
 }
 
 impl Writing<'_> {
-    /// The file of the events, to append to it behind the good lines.
+    /// The file of the events, to append to it behind the good lines. What is there of a torn append is cut off, and
+    /// kept in another file.
     pub(crate) fn behind(&self, end: &End) -> Result<Appending> {
         let path = self.path(EVENTS);
         let opening = || format!("opening {}", path.display());
-        let file = open(&path, File::options().create(true).truncate(false).write(true));
+        let options = &mut File::options();
+        let file = open(&path, options.create(true).truncate(false).read(true).write(true));
         let mut file = file.with_context(opening)?;
-        file.set_len(end.bytes).with_context(opening)?;
-        file.seek(SeekFrom::End(0)).with_context(opening)?;
+        file.seek(SeekFrom::Start(end.bytes)).with_context(opening)?;
+        let mut torn = Vec::new();
+        file.read_to_end(&mut torn).with_context(opening)?;
+        if !torn.is_empty() {
+            self.keep_torn(&torn)?;
+            file.set_len(end.bytes).with_context(opening)?;
+            file.seek(SeekFrom::End(0)).with_context(opening)?;
+        }
         sync_folder_of(&path)?;
         Ok(Appending { path, file })
+    }
+
+    /// Keeps what is cut off: if its sum is wrong, a person may know what it was.
+    fn keep_torn(&self, torn: &[u8]) -> Result<()> {
+        let (from, path) = (self.path(EVENTS), self.path(TORN));
+        let writing = || format!("writing {}", path.display());
+        let file = open(&path, File::options().create(true).append(true));
+        let mut file = file.with_context(writing)?;
+        let lines = [torn.strip_suffix(b"\n").unwrap_or(torn), b"\n"].concat();
+        file.write_all(&lines).and_then(|()| file.sync_data()).with_context(writing)?;
+        sync_folder_of(&path)?;
+        eprintln!(
+            "warning: the last append to {} broke off or is damaged: it is cut off, and kept in {}",
+            from.display(),
+            path.display()
+        );
+        Ok(())
     }
 }
 
@@ -165,9 +210,10 @@ impl Writing<'_> {
 mod tests {
     use std::fs;
 
+    use serde_json::Value;
     use tempfile::TempDir;
 
-    use super::super::super::line::tests::entry;
+    use super::super::super::line::{tests::entry, to_text};
     use super::super::Folder;
     use super::*;
 
@@ -176,7 +222,7 @@ mod tests {
     }
 
     fn text(checkpoints: impl IntoIterator<Item = i64>) -> String {
-        let line = |at: i64| line::to_text(&Line::of(entry(at, at.unsigned_abs())).unwrap());
+        let line = |at: i64| to_text(&Line::of(entry(at, at.unsigned_abs())).unwrap());
         checkpoints.into_iter().map(line).collect()
     }
 
@@ -200,12 +246,17 @@ mod tests {
             let whole = ends.iter().filter(|end| **end <= cut).count();
             let expected = ([1, 2, 5, 6][..whole].to_vec(), ends[whole - 1] as u64);
             assert_eq!(read(&folder).unwrap(), expected, "cut at {cut}");
-            // The next append cuts the torn line off.
+            // The next append cuts the torn line off, and keeps it.
             let writing = folder.write().unwrap();
             let end = writing.lines(|_| Ok(())).unwrap();
             writing.behind(&end).unwrap().append(&text([9])).unwrap();
             drop(writing);
             assert_eq!(read(&folder).unwrap().0.last(), Some(&9), "cut at {cut}");
+            let torn = &all.as_bytes()[ends[whole - 1]..cut];
+            assert_eq!(end.torn, (!torn.is_empty()).then_some(whole as u64 + 1), "cut at {cut}");
+            let kept = fs::read(folder.path.join(TORN)).unwrap_or_default();
+            let is_kept = kept.strip_suffix(b"\n").is_some_and(|kept| kept.ends_with(torn));
+            assert!(torn.is_empty() || is_kept, "cut at {cut}");
         }
     }
 
@@ -235,11 +286,47 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_there_twice_is_damage() {
+    fn a_whole_line_that_can_not_be_taken_is_an_error_and_is_never_cut_off() {
         let root = tempfile::tempdir().unwrap();
         let folder = shop(&root);
-        folder.write().unwrap().replace(EVENTS, &text([1, 1, 2])).unwrap();
-        assert!(read(&folder).unwrap_err().to_string().starts_with("line 2 of "));
+        let writing = folder.write().unwrap();
+        let line = |number: i64, rest: Option<u64>| {
+            let line = Line::of(entry(number, number.unsigned_abs())).unwrap();
+            serde_json::to_value(Line { rest, ..line }).unwrap()
+        };
+        let newer = |mut line: Value| {
+            line["newer"] = true.into();
+            line
+        };
+        let follows = "is whole, but does not follow the line before it";
+        let version = "this version of the program can't read it (unknown field `newer`";
+        for (rest, last, expected) in [
+            (None, line(2, None), follows),
+            (None, newer(line(3, None)), version),
+            (None, line(3, Some(0)), follows),
+            (Some(0), line(2, Some(0)), follows),
+            (Some(0), line(4, Some(0)), follows),
+            (Some(0), newer(line(3, Some(0))), version),
+            (Some(0), line(3, None), follows),
+        ] {
+            let lines = [&line(1, rest), &line(2, rest), &last].map(to_text);
+            for lines in [lines.concat(), lines.concat() + &to_text(&line(5, rest))] {
+                writing.replace(EVENTS, &lines).unwrap();
+                let error = writing.lines(|_| Ok(())).unwrap_err().to_string();
+                assert!(error.starts_with("line 3 of ") && error.contains(expected), "{error}");
+            }
+        }
+        // A log of which another version has written each line is a log all the same.
+        writing.replace(EVENTS, &to_text(&newer(line(1, Some(0))))).unwrap();
+        assert!(writing.is_local().unwrap());
+        // A line whose sum is wrong may have been hit on its way to the disk.
+        let wrong = to_text(&line(2, Some(0))).replacen("ada", "adx", 1);
+        writing.replace(EVENTS, &(to_text(&line(1, Some(0))) + &wrong)).unwrap();
+        let end = writing.lines(|_| Ok(())).unwrap();
+        assert_eq!((end.last.as_ref().unwrap().checkpoint.into(), end.torn), (1, Some(2)));
+        drop(writing.behind(&end).unwrap());
+        assert_eq!(writing.text(TORN).unwrap().unwrap(), wrong);
+        assert_eq!(writing.text(EVENTS).unwrap().unwrap(), to_text(&line(1, Some(0))));
     }
 
     #[test]
