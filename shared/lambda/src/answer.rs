@@ -16,8 +16,14 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
             Ok(answer)
         }
         Outcome::Rejected { refusal, events } => {
-            let problem = Problem::rejected(refusal);
-            Err(if events.is_empty() { problem } else { problem.and("events", json!(events)) })
+            let mut problem = Problem::rejected(refusal);
+            if !events.is_empty() {
+                problem = problem.and("events", json!(events));
+            }
+            if handled.repeated {
+                problem = problem.and("repeated", true.into());
+            }
+            Err(problem)
         }
     }
 }
@@ -48,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_events_that_it_leaves() {
-        let answer = |events| {
+    fn a_refusal_names_the_events_that_it_leaves_and_says_if_it_is_a_repeat() {
+        let answer = |events, repeated| {
             let rejection = json!({ "code": "IsLent", "has": "ada" });
             let refusal = Refusal { message: "ada has it".to_owned(), rejection };
             let outcome = Outcome::of(Some(refusal), events);
-            let handled = Handled { outcome, attempts: 1, repeated: false, conflicts: vec![] };
+            let handled = Handled { outcome, attempts: 1, repeated, conflicts: vec![] };
             of_handled(handled).unwrap_err().document()
         };
         let plain = json!({
@@ -64,11 +70,15 @@ mod tests {
             "status": 422,
             "detail": "ada has it",
         });
-        assert_eq!(answer(vec![]), plain);
+        assert_eq!(answer(vec![], false), plain);
         let (event_type, partition) = ("Missed".to_owned(), "wish:saw%2Fbob".to_owned());
-        let left = answer(vec![EventRef { event_type, partition, slot: 1 }]);
+        let events = vec![EventRef { event_type, partition, slot: 1 }];
+        let (left, again) = (answer(events.clone(), false), answer(events, true));
         let missed = json!({ "type": "Missed", "partition": "wish:saw%2Fbob", "slot": 1 });
         assert_eq!(left["events"][0], missed);
         assert_eq!(left["code"], plain["code"]);
+        let mut repeated = left;
+        repeated["repeated"] = true.into();
+        assert_eq!(again, repeated);
     }
 }
