@@ -83,6 +83,16 @@ pub struct Recorded {
     pub metadata: Metadata,
 }
 
+impl Recorded {
+    /// Checks that the event is not later than now. What follows it in one of its boundaries gets a later time, so
+    /// it would lie in the future as well.
+    fn check_time(&self, now_ms: u64) -> Result<()> {
+        let late = "its time lies in the future: import it then, or set the clock of this machine if it is slow";
+        ensure!(self.ms <= now_ms, late);
+        Ok(())
+    }
+}
+
 /// How many events an import has brought.
 #[derive(Default)]
 pub struct Imports {
@@ -212,8 +222,7 @@ impl Found {
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
 fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
     let Recorded { id, ms, event, metadata } = recorded;
-    // Whatever follows it in one of its boundaries gets a later time.
-    ensure!(*ms <= Clock::system().now_ms(), "its position lies in the future");
+    recorded.check_time(Clock::system().now_ms())?;
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
@@ -225,14 +234,19 @@ impl Imports {
     /// millisecond apart.
     ///
     /// # Errors
-    /// An event can't be imported. Those before it are.
+    /// An event lies in the future: then nothing is imported. Or an event can't be imported: then those before it are.
     pub async fn import(
         &mut self,
         events: Vec<Recorded>,
         log: &DcbLog,
         clock: &Clock,
     ) -> Result<()> {
-        let all = events.len();
+        let (all, now_ms) = (events.len(), Clock::system().now_ms());
+        for event in &events {
+            event
+                .check_time(now_ms)
+                .with_context(|| format!("nothing is imported: {}", event.id))?;
+        }
         let mut at = 0;
         for Recorded { id, ms, event, metadata } in events {
             // The same in each run, whatever was imported before.

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
 use crate::local::{fails, local, works};
@@ -50,6 +51,30 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
     works(&primary);
     assert_eq!(world.requests().last().unwrap(), "converge-edge");
     fails(&primary.runs(&["publish"]), "shop is not local");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_in_the_future_is_not_published() {
+    let world = World::start().await;
+    let primary = local(&world);
+    let time = primary.lines("events.jsonl")[2]["timestamp"].as_str().unwrap().to_owned();
+    let later = primary.text("events.jsonl").replace(&time, "2999-01-01T00:00:00.000Z");
+    let summed = later.lines().map(|line| {
+        let (object, _) = line.rsplit_once(",\"sum\"").unwrap();
+        let sum =
+            Sha256::digest(object)[..8].iter().map(|it| format!("{it:02x}")).collect::<String>();
+        format!("{object},\"sum\":\"{sum}\"}}\n")
+    });
+    let later: String = summed.collect();
+    fs::write(primary.path("events.jsonl"), &later).unwrap();
+    let refused = primary.runs(&["publish"]);
+    fails(
+        &refused,
+        "nothing is imported: feature:shop%2FREQ-F-SEARCH-001/1: its time lies in the future",
+    );
+    assert_eq!(primary.text("events.jsonl"), later);
+    // Nothing is in the way of another project of the name.
+    world.single();
 }
 
 /// A DynamoDB that answers this many requests and refuses all later ones. `takes_effect` says whether the first refused

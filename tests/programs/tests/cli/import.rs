@@ -247,7 +247,10 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
             "productId:h/yesterday".to_owned(),
             "its position does not begin with 13 digits of milliseconds and a hyphen",
         ),
-        ("productId:l/9999999999999-1".to_owned(), "its position lies in the future"),
+        (
+            "productId:l/9999999999999-1".to_owned(),
+            "its time lies in the future: import it then, or set the clock of this machine if it is slow",
+        ),
         (position.to_owned(), "two events have this position, of which one would be imported"),
     ];
     let expected = expected.map(|(items, cause)| format!("broken    {items}: {cause}"));
