@@ -7,7 +7,7 @@ use crate::claim_edge::{ClaimEdge, Claimed};
 use crate::facts::*;
 use crate::{
     ClaimExpired, ClaimRejected, DetectedBy, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef,
-    GRACE_MS, LEASE_MS, OnExpiry, REVIEW_MS, Refused, Rules,
+    GRACE_MS, Hold, LEASE_MS, OnExpiry, REVIEW_MS, Refused, Rules,
 };
 
 fn claim(agent: &str, claim: &str) -> ClaimEdge {
@@ -33,8 +33,12 @@ fn expired(agent: &str, claim: &str, epoch: u64, lease_until_ms: u64) -> Claimed
 }
 
 fn held_until(lease_until_ms: u64) -> Refused {
+    held_as(Hold::Current, lease_until_ms)
+}
+
+fn held_as(hold: Hold, lease_until_ms: u64) -> Refused {
     let lease_until_ms = Some(lease_until_ms);
-    Refused::EdgeHeld { holder: id("ada"), claim: id("c1"), epoch: 1, lease_until_ms }
+    Refused::EdgeHeld { holder: id("ada"), claim: id("c1"), epoch: 1, hold, lease_until_ms }
 }
 
 fn told(agent: &str, lease_until_ms: u64) -> Claimed {
@@ -81,7 +85,13 @@ fn free() -> Vec<Case<ClaimEdge>> {
             .wait(MINUTE_MS)
             .and(events![started("ada", "c1", 1), claim_expired("ada", "c1", 1)])
             .when(claim("bob", "c2"))
-            .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
+            .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("bob", UNTIL)]),
+        // The agent itself can't go on under it either.
+        given(ready_under(signal_only()))
+            .wait(MINUTE_MS)
+            .and(events![started("ada", "c1", 1), claim_expired("ada", "c1", 1)])
+            .when(claim("ada", "c2"))
+            .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("ada", UNTIL)]),
         given(ready_under(signal_only()))
             .and(events![
                 started("ada", "c1", 1),
@@ -110,6 +120,7 @@ fn free() -> Vec<Case<ClaimEdge>> {
                 holder: id("primary"),
                 claim: id("c1"),
                 epoch: 1,
+                hold: Hold::Yours,
                 lease_until_ms: None,
             }),
         // A feature whose project has changed to multi mode keeps its holder.
@@ -166,6 +177,11 @@ fn held() -> Vec<Case<ClaimEdge>> {
         // Its own holder gets no second claim either.
         by_ada()
             .when(claim("ada", "c2"))
+            .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [told("ada", UNTIL)]),
+        // An agent of the same name under another caller is another one.
+        by_ada()
+            .when(claim("ada", "c2"))
+            .by("key-1")
             .then_rejected_leaving(held_until(UNTIL), [told("ada", UNTIL)]),
         by_ada()
             .and(events![converged(DESIGN_CODE, "c1")])
@@ -199,7 +215,14 @@ fn overdue() -> Vec<Case<ClaimEdge>> {
             .and(events![started("ada", "c1", 1)])
             .wait(late + 1)
             .when(claim("bob", "c2"))
-            .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
+            .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("bob", UNTIL)]),
+        // Its own holder can go on, however late.
+        given(ready_under(Rules { on_expiry: OnExpiry::SignalOnly, ..multi().rules() }))
+            .wait(MINUTE_MS)
+            .and(events![started("ada", "c1", 1)])
+            .wait(late + 1)
+            .when(claim("ada", "c2"))
+            .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [told("ada", UNTIL)]),
         // After a review the lease begins anew.
         in_review()
             .wait(REVIEW_MS / 2)

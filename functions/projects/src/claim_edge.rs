@@ -11,7 +11,7 @@ use ringfence::{List, prelude::*};
 
 use crate::{
     AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge, EdgeRef,
-    EdgeStarted, FeatureRef, Known, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
+    EdgeStarted, FeatureRef, Hold, Known, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
 };
 
 /// Claims an edge.
@@ -38,13 +38,23 @@ pub enum Claimed {
 }
 
 impl ClaimEdge {
-    /// That `edge` is held by its latest claim.
-    fn held(edge: &Edge) -> Option<Refused> {
-        let claim = edge.latest()?;
+    /// Why the caller does not get the edge, if a claim keeps it away.
+    fn held(&self, edge: &Edge, on_expiry: OnExpiry, context: &CommandContext) -> Option<Refused> {
+        let claim = edge.barring(on_expiry)?;
+        let is_current = edge.current().is_some();
+        let is_over = !is_current || edge.is_overdue(context.now_ms);
+        let is_own = claim.agent == self.agent && claim.principal == context.principal;
+        let hold = match on_expiry {
+            OnExpiry::Takeable if is_over => return None,
+            _ if is_current && is_own => Hold::Yours,
+            OnExpiry::SignalOnly if is_over => Hold::Over,
+            _ => Hold::Current,
+        };
         Some(Refused::EdgeHeld {
             holder: claim.agent.clone(),
             claim: claim.id.clone(),
             epoch: claim.epoch,
+            hold,
             lease_until_ms: edge.lease_until_ms(),
         })
     }
@@ -95,10 +105,7 @@ impl Slice for ClaimEdge {
         if !children.is_empty() {
             return Err(Refused::BlockedBySpawn { children });
         }
-        let may_take = rules.on_expiry == OnExpiry::Takeable && edge.is_overdue(context.now_ms);
-        if let Some(held) = edge.barring(rules.on_expiry).and_then(|_| Self::held(edge))
-            && !may_take
-        {
+        if let Some(held) = self.held(edge, rules.on_expiry, context) {
             return Err(held);
         }
         let expired = edge.current().map(|late| {
@@ -137,7 +144,7 @@ impl DcbSlice for ClaimEdge {
     }
 
     fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Claimed> {
-        let Refused::EdgeHeld { holder, claim, epoch, lease_until_ms } = refused.clone() else {
+        let Refused::EdgeHeld { holder, claim, epoch, lease_until_ms, .. } = refused.clone() else {
             return vec![];
         };
         let is_multi =

@@ -58,6 +58,11 @@ fn of_holder() -> Vec<Case<ConvergeEdge>> {
             .then_rejected(Refused::StaleClaim { claim: id("c1") }),
         worked().when(standard()).then([done()]),
         worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
+        // Only the claim that has converged it repeats that.
+        worked()
+            .and(events![converged(DESIGN_CODE, "c1")])
+            .when(converge("ada", "c2", Convergence::Standard))
+            .then_rejected(Refused::StaleClaim { claim: id("c2") }),
         // Opened again, it needs a new claim.
         worked()
             .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
@@ -146,7 +151,10 @@ fn of_gate() -> Vec<Case<ConvergeEdge>> {
 /// The role may not converge the edge.
 fn of_authority() -> Vec<Case<ConvergeEdge>> {
     let in_strict = |otherwise| given(worked_in(strict(otherwise)));
-    let guest = || Refused::NotAuthorised { role: Some(id("guest")) };
+    let not = |role: Option<&str>, next_iteration| Refused::NotAuthorised {
+        role: role.map(id),
+        next_iteration,
+    };
     vec![
         in_strict(Otherwise::Escalate)
             .when(standard())
@@ -159,7 +167,7 @@ fn of_authority() -> Vec<Case<ConvergeEdge>> {
         in_strict(Otherwise::Escalate)
             .and(events![barred(Otherwise::Escalate), reviewed(1)])
             .when(standard())
-            .then_rejected(Refused::NotAuthorised { role: Some(id("coder")) }),
+            .then_rejected(not(Some("coder"), Some(2))),
         // A person has approved it while it waited for a child.
         in_strict(Otherwise::Escalate)
             .and(events![
@@ -194,19 +202,19 @@ fn of_authority() -> Vec<Case<ConvergeEdge>> {
             .when(standard())
             .then([note(Some("coder"), Otherwise::Warn), done()]),
         in_strict(Otherwise::Reject).when(standard()).then_rejected_leaving(
-            Refused::NotAuthorised { role: Some(id("coder")) },
+            not(Some("coder"), None),
             [note(Some("coder"), Otherwise::Reject)],
         ),
         in_strict(Otherwise::Reject)
             .and(events![barred(Otherwise::Reject)])
             .when(standard())
-            .then_rejected(Refused::NotAuthorised { role: Some(id("coder")) }),
+            .then_rejected(not(Some("coder"), None)),
         // Each iteration is a new try.
         in_strict(Otherwise::Reject)
             .and(events![barred(Otherwise::Reject), iterated("c1", 2, 0)])
             .when(standard())
             .then_rejected_leaving(
-                Refused::NotAuthorised { role: Some(id("coder")) },
+                not(Some("coder"), None),
                 [Ended::Escalated(ConvergenceEscalated {
                     role: Some(id("coder")),
                     iteration: 2,
@@ -214,10 +222,10 @@ fn of_authority() -> Vec<Case<ConvergeEdge>> {
                 })],
             ),
         // The caller's role counts, and not that of the agent that the command names.
-        given(worked_in(multi()))
-            .when(standard())
-            .by("carl")
-            .then_rejected_leaving(guest(), [note(Some("guest"), Otherwise::Reject)]),
+        given(worked_in(multi())).when(standard()).by("carl").then_rejected_leaving(
+            not(Some("guest"), None),
+            [note(Some("guest"), Otherwise::Reject)],
+        ),
         // Who has no role is escalated.
         given(worked_in(multi()))
             .when(standard())

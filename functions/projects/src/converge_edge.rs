@@ -105,13 +105,18 @@ impl Slice for ConvergeEdge {
         let (noted, ends) = match config.bars(&who, &of.name) {
             None => (None, true),
             Some((role, Otherwise::Warn)) => (Some((role, Otherwise::Warn)), true),
-            Some((role, Otherwise::Reject)) => return Err(Refused::NotAuthorised { role }),
+            Some((role, Otherwise::Reject)) => {
+                return Err(Refused::NotAuthorised { role, next_iteration: None });
+            }
             Some((role, Otherwise::Escalate)) => match (before, edge.escalated()) {
                 (Some(Otherwise::Escalate), Some(_)) => (None, false),
                 // A person has approved it, and it waited for a child.
                 (Some(Otherwise::Escalate), None) if is_approved => (None, true),
                 // A person has looked, and the edge did not converge.
-                (Some(Otherwise::Escalate), None) => return Err(Refused::NotAuthorised { role }),
+                (Some(Otherwise::Escalate), None) => {
+                    let next_iteration = Some(edge.last_iteration() + 1);
+                    return Err(Refused::NotAuthorised { role, next_iteration });
+                }
                 _ => (Some((role, Otherwise::Escalate)), false),
             },
         };
@@ -134,7 +139,7 @@ impl DcbSlice for ConvergeEdge {
     }
 
     fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Ended> {
-        let Refused::NotAuthorised { role } = refused else { return vec![] };
+        let Refused::NotAuthorised { role, .. } = refused else { return vec![] };
         let edge = known.edge(&self.edge);
         match edge.barred(&self.claim, edge.last_iteration()) {
             None => vec![self.note(edge, role.clone(), Otherwise::Reject)],

@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::views::project_features::{EdgeRow, FeatureRow};
-use crate::{EdgeRef, EdgeRule, FeatureCreated, FeatureRef, Kind};
+use crate::{AgentId, EdgeRef, EdgeRule, FeatureCreated, FeatureRef, Kind, Mode};
 
 /// The rows of a project's features, by their ids.
 pub type Features = BTreeMap<String, FeatureRow>;
@@ -56,11 +57,31 @@ pub enum ProjectState {
 pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
     let mut ready: Vec<Ready> =
         features.values().flat_map(|feature| ready_of(features, feature, now_ms)).collect();
-    ready.sort_by_key(|edge| {
-        let ends_ms = edge.time_box_until_ms.unwrap_or(u64::MAX);
-        (ends_ms, edge.edges_left, Reverse(edge.priority), edge.created_ms, edge.edge.clone())
+    ready.sort_by_key(|edge| (urgency(edge), edge.created_ms, edge.edge.clone()));
+    ready
+}
+
+/// The same edges, in the order in which an agent tries to claim them. Where many agents work, they look at the same
+/// edges at once, and each that is not the first at an edge costs a refusal. So among edges that are equally urgent each
+/// agent has an order of its own, which follows from its name.
+#[must_use]
+pub fn ready_for(agent: &AgentId, features: &Features, now_ms: u64) -> Vec<Ready> {
+    let is_multi = |edge: &Ready| {
+        let row = features.get(&edge.edge.feature.to_string());
+        let definition = row.and_then(|row| row.definition.as_ref());
+        definition.is_some_and(|definition| definition.rules.mode == Mode::Multi)
+    };
+    let mut ready = ready(features, now_ms);
+    ready.sort_by_cached_key(|edge| {
+        let of_agent = is_multi(edge).then(|| Sha256::digest(format!("{agent} {}", edge.edge)));
+        (urgency(edge), of_agent)
     });
     ready
+}
+
+/// Features whose time boxes end, features with few edges left, a high priority.
+fn urgency(edge: &Ready) -> (u64, usize, Reverse<i32>) {
+    (edge.time_box_until_ms.unwrap_or(u64::MAX), edge.edges_left, Reverse(edge.priority))
 }
 
 /// How the project stands at this time, in milliseconds since 1970: the first state of [`ProjectState`] that holds.

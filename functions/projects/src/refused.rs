@@ -3,6 +3,7 @@
 //! Each slice checks in the order that its page names, and the first check that fails answers. What must exist is
 //! asked for first.
 
+use ringfence::rfc3339;
 use serde::Serialize;
 
 use crate::{
@@ -52,12 +53,13 @@ pub enum Refused {
     NotAdmissible { edges: Vec<EdgeName> },
     #[error("to be folded back first: {}", list(.children))]
     BlockedBySpawn { children: Vec<FeatureRef> },
-    #[error("{holder} holds the edge by claim {claim}")]
+    #[error("{}", held(.holder, .claim, *.hold, *.lease_until_ms))]
     EdgeHeld {
         /// The agent that holds it.
         holder: AgentId,
         claim: ClaimId,
         epoch: u64,
+        hold: Hold,
         /// In milliseconds since 1970; absent if the lease has no end.
         #[serde(skip_serializing_if = "Option::is_none")]
         lease_until_ms: Option<u64>,
@@ -97,10 +99,13 @@ pub enum Refused {
     NotAQuestion,
     #[error("the time box of the feature is not over")]
     TimeBoxRuns,
-    #[error("the caller's role may not converge this edge")]
+    #[error("the caller's role may not converge this edge{}", changes(*.next_iteration))]
     NotAuthorised {
         #[serde(skip_serializing_if = "Option::is_none")]
         role: Option<RoleName>,
+        /// The iteration after which a person is asked again; absent if no iteration changes anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_iteration: Option<u32>,
     },
 
     #[error("a child is at most {limit} levels below a feature without a parent")]
@@ -122,6 +127,18 @@ pub enum Refused {
     NotDone { features: Vec<FeatureRef> },
 }
 
+/// What keeps an edge from the agent that claims it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Hold {
+    /// A claim that is current.
+    Current,
+    /// The caller's own claim.
+    Yours,
+    /// A claim whose lease is over, in a project where nobody takes an edge over.
+    Over,
+}
+
 impl Refused {
     /// What a person would look at is this now.
     pub(crate) fn stale_review((run, iteration, sha256): Reviewed) -> Self {
@@ -129,7 +146,62 @@ impl Refused {
     }
 }
 
+fn held(holder: &AgentId, claim: &ClaimId, hold: Hold, lease_until_ms: Option<u64>) -> String {
+    let until = lease_until_ms.map(rfc3339);
+    match (hold, until) {
+        (Hold::Yours, _) => {
+            format!(
+                "{holder} holds the edge already, by claim {claim}: work under this claim, or give it back by \
+                 release-edge"
+            )
+        }
+        (Hold::Over, Some(until)) => {
+            format!(
+                "the lease of {holder}'s claim {claim} ended at {until}, and nobody may take the edge over: a person \
+                 has to free it by force-release"
+            )
+        }
+        (_, Some(until)) => {
+            format!("{holder} holds the edge by claim {claim}, whose lease lasts until {until}")
+        }
+        (_, None) => format!("{holder} holds the edge by claim {claim}"),
+    }
+}
+
+fn changes(next_iteration: Option<u32>) -> String {
+    let after = |next| {
+        format!(
+            "; a person has looked and wants changes: complete iteration {next}, and converge then"
+        )
+    };
+    next_iteration.map_or_else(String::new, after)
+}
+
 fn list(names: &[impl ToString]) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     names.join(", ")
+}
+
+#[test]
+fn a_refusal_says_what_to_do_and_when_in_words() {
+    let held = |hold, lease_until_ms| {
+        let (holder, claim) = ("ada".parse().expect("a name"), "c1".parse().expect("a name"));
+        Refused::EdgeHeld { holder, claim, epoch: 1, hold, lease_until_ms }.to_string()
+    };
+    let until = Some(1_719_100_800_000);
+    let time = "2024-06-23T00:00:00.000Z";
+    let current = "ada holds the edge by claim c1";
+    assert_eq!(held(Hold::Current, None), current);
+    assert_eq!(held(Hold::Current, until), format!("{current}, whose lease lasts until {time}"));
+    assert!(
+        held(Hold::Yours, until)
+            .ends_with("work under this claim, or give it back by release-edge")
+    );
+    let over = held(Hold::Over, until);
+    assert!(
+        over.contains(&format!("ended at {time}")) && over.ends_with("by force-release"),
+        "{over}"
+    );
+    let not = |next_iteration| Refused::NotAuthorised { role: None, next_iteration }.to_string();
+    assert!(not(Some(2)).starts_with(&not(None)) && not(Some(2)).contains("complete iteration 2"));
 }

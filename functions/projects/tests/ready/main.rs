@@ -3,4 +3,5 @@
 
 mod orders;
 mod states;
+mod together;
 mod world;
