@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use aws_credential_types::provider::ProvideCredentials;
 use aws_sdk_s3::primitives::{ByteStream, SdkBody};
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
@@ -18,14 +18,18 @@ use ringfence_dynamo::{Clock, sdk_config};
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// Longer than API Gateway waits for a function.
+/// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
+/// The longest answer in bytes: the most that API Gateway passes on.
+const ANSWER_BYTES_MAX: usize = 10_000_000;
 /// The header that makes a command take effect once.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The HTTP status of an answer that refuses a command.
 const REFUSED: u16 = 422;
 /// The service that checks the signatures of requests to API Gateway.
 const SERVICE: &str = "execute-api";
+/// The beginning of each type of problem that a function answers.
+const PROBLEM: &str = "urn:ringfence:problem:";
 
 /// An HTTP API. Requests to `https://` are signed as API Gateway asks for it by default. Those to `http://` are
 /// not: that is a stack on this machine, which checks nothing.
@@ -44,13 +48,22 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Whether a slice has given the answer, and not something between the stack and the program: a gateway, a proxy.
+    #[must_use]
+    pub fn is_of_stack(&self) -> bool {
+        match self.status {
+            200..300 => self.document["accepted"] == true,
+            _ => self.document["type"].as_str().is_some_and(|it| it.starts_with(PROBLEM)),
+        }
+    }
+
     /// The status of the program that has got the answer: 0 if the command is accepted, 1 if the domain refuses it,
     /// 2 otherwise.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self.status {
-            200..300 => ExitCode::SUCCESS,
-            REFUSED => ExitCode::FAILURE,
+            200..300 if self.is_of_stack() => ExitCode::SUCCESS,
+            REFUSED if self.is_of_stack() => ExitCode::FAILURE,
             _ => ExitCode::from(crate::FAILED),
         }
     }
@@ -79,8 +92,8 @@ impl Api {
     /// Posts a JSON body, with these headers, whose names are in lower case.
     ///
     /// # Errors
-    /// There is no answer, or one without JSON. The command may have taken effect. If the request
-    /// [was not sent](was_not_sent), it has not.
+    /// There is no whole answer in time, or one that is too long or without JSON. The command may have taken effect.
+    /// If the request [was not sent](was_not_sent), it has not.
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
@@ -95,14 +108,24 @@ impl Api {
         for (name, value) in headers {
             request.headers_mut().try_insert(name, value)?;
         }
-        let answer = timeout(ANSWER_TIME, self.connector.call(request)).await;
+        let answer = timeout(ANSWER_TIME, self.exchange(request)).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
-        let answer = answer.with_context(|| format!("{url}: no answer"))?;
-        let status = answer.status().as_u16();
-        let body = ByteStream::new(answer.into_body()).collect().await?.into_bytes();
+        let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
         let document = serde_json::from_slice(&body);
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
         Ok(Answer { status, document })
+    }
+
+    /// Sends a request, and reads the whole answer.
+    async fn exchange(&self, request: HttpRequest) -> Result<(u16, Vec<u8>)> {
+        let answer = self.connector.call(request).await?;
+        let status = answer.status().as_u16();
+        let (mut parts, mut body) = (ByteStream::new(answer.into_body()), Vec::new());
+        while let Some(part) = parts.try_next().await? {
+            body.extend_from_slice(&part);
+            ensure!(body.len() <= ANSWER_BYTES_MAX, "it has more than {ANSWER_BYTES_MAX} bytes");
+        }
+        Ok((status, body))
     }
 }
 
@@ -219,6 +242,55 @@ mod tests {
         thread.join().unwrap();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
         assert_eq!(error.to_string(), format!("{url}rooms/book: no answer"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_does_not_end_is_as_good_as_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            let head = b"HTTP/1.1 200 x\r\ncontent-length: 99000000\r\n\r\n ";
+            let mut streams = Vec::new();
+            for body in [0, ANSWER_BYTES_MAX] {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.read(&mut [0; 1_024]).unwrap();
+                stream.write_all(head).unwrap();
+                begun.send(()).unwrap();
+                // The client closes the connection when it has read enough.
+                drop(stream.write_all(&vec![b' '; body]));
+                streams.push(stream);
+            }
+        });
+        let api = Api::at(&url).await.unwrap();
+        let mut post = Box::pin(api.post("rooms/book", "{}", &[]));
+        tokio::select! {
+            biased;
+            _ = &mut post => panic!("it has no answer"),
+            _ = has_begun.recv() => {}
+        }
+        // An hour is over at once where nothing else can happen.
+        tokio::time::pause();
+        let ended = timeout(Duration::from_secs(3_600), post).await;
+        let error = ended.expect("it has a time-out of its own").err().unwrap();
+        assert_eq!(error.to_string(), format!("{url}/rooms/book: no answer in 35s"));
+        tokio::time::resume();
+        let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
+        let expected = format!("{url}/rooms/book: no answer: it has more than 10000000 bytes");
+        assert_eq!(format!("{error:#}"), expected);
+    }
+
+    #[test]
+    fn what_something_before_the_stack_answers_is_neither_an_acceptance_nor_a_refusal() {
+        let code = |status, document| format!("{:?}", Answer { status, document }.code());
+        let [accepted, refused, failed] =
+            [0, 1, crate::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));
+        assert_eq!(code(200, json!({ "accepted": true, "events": [] })), accepted);
+        assert_eq!(code(422, json!({ "type": "urn:ringfence:problem:rejected" })), refused);
+        assert_eq!(code(400, json!({ "type": "urn:ringfence:problem:malformed" })), failed);
+        for status in [200, 400, 422, 500] {
+            assert_eq!(code(status, json!({ "message": "sign in first" })), failed, "{status}");
+        }
     }
 
     /// The signature was computed by hand, as the documentation of AWS says.

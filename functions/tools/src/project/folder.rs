@@ -8,6 +8,7 @@
 //! | `outbox.jsonl` | commands that wait to be sent |
 //! | `conflicts/` | commands that were refused, one file each |
 //! | `lock` | who reads and who writes |
+//! | `push.lock` | who sends what waits |
 //!
 //! The folder may come from elsewhere, as a part of a repository. So no link in it is followed: it could lead to any
 //! file of the user.
@@ -31,6 +32,8 @@ pub(crate) use lines::End;
 const ROOT: &str = ".ringfence";
 pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const TORN: &str = "events.jsonl.torn";
+const LOCK: &str = "lock";
+const PUSH_LOCK: &str = "push.lock";
 /// How often a lock is tried, with a pause between: for five seconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -39,6 +42,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) project: ProjectId,
+    path: PathBuf,
+}
+
+/// Another program has a lock for longer than this one waits.
+#[derive(Debug, thiserror::Error)]
+#[error("another program holds {}: try again when it is done", .path.display())]
+pub(crate) struct Held {
     path: PathBuf,
 }
 
@@ -88,7 +98,8 @@ impl Folder {
     /// # Errors
     /// Somebody writes for more than five seconds.
     pub(crate) fn read(&self) -> Result<Reading<'_>> {
-        self.lock(File::try_lock_shared, LOCK_TRIES)
+        self.lock(LOCK, File::try_lock_shared, LOCK_TRIES)
+            .map(|lock| Reading { folder: self, _lock: lock })
     }
 
     /// Waits until nobody reads or writes.
@@ -96,7 +107,7 @@ impl Folder {
     /// # Errors
     /// Somebody does for more than five seconds.
     pub(crate) fn write(&self) -> Result<Writing<'_>> {
-        self.lock(File::try_lock, LOCK_TRIES).map(Writing)
+        self.lock(LOCK, File::try_lock, LOCK_TRIES).map(|lock| self.writing(lock))
     }
 
     /// Waits until nobody reads or writes, however long that is.
@@ -104,36 +115,50 @@ impl Folder {
     /// # Errors
     /// The folder can't be locked.
     pub(crate) fn write_at_last(&self) -> Result<Writing<'_>> {
-        self.lock(File::try_lock, u32::MAX).map(Writing)
+        self.lock(LOCK, File::try_lock, u32::MAX).map(|lock| self.writing(lock))
+    }
+
+    /// Sees to it that one program at a time sends what waits, until the file is dropped. Others read and write
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Another program does.
+    pub(crate) fn push(&self) -> Result<File> {
+        self.lock(PUSH_LOCK, File::try_lock, 1)
+    }
+
+    fn writing(&self, lock: File) -> Writing<'_> {
+        Writing(Reading { folder: self, _lock: lock })
     }
 
     fn lock(
         &self,
+        name: &str,
         try_lock: fn(&File) -> Result<(), TryLockError>,
         tries: u32,
-    ) -> Result<Reading<'_>> {
-        let name = self.project.to_string();
+    ) -> Result<File> {
+        let project = self.project.to_string();
         ensure!(
-            ![".", ".."].contains(&&*name),
-            "project {name:?} can't have a folder here, because that name means another folder: take another name"
+            ![".", ".."].contains(&&*project),
+            "project {project:?} can't have a folder here, because that name means another folder: take another name"
         );
         let making = || format!("making the folder {}", self.path.display());
         let root = self.path.parent().unwrap_or(&self.path);
         [root, &self.path].into_iter().try_for_each(check_folder).with_context(making)?;
         fs::create_dir_all(&self.path).with_context(making)?;
-        let path = self.path.join("lock");
+        let path = self.path.join(name);
         let locking = || format!("locking {}", path.display());
         let lock = open(&path, File::options().create(true).truncate(false).write(true));
         let lock = lock.with_context(locking)?;
-        for _ in 0..tries {
+        for tried in 1.. {
             match try_lock(&lock) {
-                Ok(()) => return Ok(Reading { folder: self, _lock: lock }),
-                Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE),
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) if tried < tries => sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => break,
                 Err(TryLockError::Error(error)) => return Err(error).with_context(locking),
             }
         }
-        let path = path.display();
-        bail!("another program has held {path} for five seconds: try again when it is done")
+        bail!(Held { path })
     }
 }
 
@@ -304,7 +329,9 @@ mod tests {
         let folder = shop(&root);
         let readers = [folder.read().unwrap(), folder.read().unwrap()];
         let error = folder.write().err().unwrap().to_string();
-        assert!(error.contains("has held") && error.ends_with("try again when it is done"));
+        assert!(
+            error.contains("another program holds") && error.ends_with("try again when it is done")
+        );
         drop(readers);
         std::thread::scope(|scope| {
             let writing = folder.write().unwrap();

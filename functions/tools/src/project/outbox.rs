@@ -92,17 +92,22 @@ impl Outbox {
         self.keep(folder)
     }
 
-    /// The first one has taken effect.
-    pub(crate) fn accepted(&mut self, folder: &Writing<'_>) -> Result<()> {
-        self.0.remove(0);
+    /// A command has taken effect, so it waits no more.
+    pub(crate) fn accepted(&mut self, folder: &Writing<'_>, key: &Id) -> Result<()> {
+        self.0.retain(|queued| queued.key != *key);
         self.keep(folder)
     }
 
-    /// The first one is refused. Says how many later ones of its edge go with it.
-    pub(crate) fn refused(&mut self, folder: &Writing<'_>, answer: Value) -> Result<usize> {
-        let command = self.0.remove(0);
+    /// A command is refused, so it waits no more. Says how many later ones of its edge go with it.
+    pub(crate) fn refused(
+        &mut self,
+        folder: &Writing<'_>,
+        command: Queued,
+        answer: Value,
+    ) -> Result<usize> {
         let edge = command.edge();
         let rests = |queued: &Queued| edge.is_some() && queued.edge() == edge;
+        self.0.retain(|queued| queued.key != command.key);
         let (later, left) = self.0.drain(..).partition(rests);
         self.0 = left;
         let (name, conflict) = (
@@ -135,4 +140,37 @@ fn refused(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
         }
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::folder::Folder;
+    use super::*;
+
+    #[test]
+    fn a_refused_command_leaves_the_outbox_only_after_it_is_in_conflicts() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::at(root.path(), &"shop".parse().unwrap());
+        let writing = folder.write().unwrap();
+        let queued = |key: &str| Queued {
+            slice: "create-feature".to_owned(),
+            data: json!({ "feature": "shop/REQ-F-AUTH-001" }),
+            key: key.to_owned().try_into().unwrap(),
+            effective_at: "2026-11-22T19:30:00Z".to_owned(),
+        };
+        let mut outbox = Outbox::read(&writing).unwrap();
+        outbox.add(&writing, queued("k1")).unwrap();
+        outbox.add(&writing, queued("k2")).unwrap();
+        // A file can't be written in the place of a folder.
+        let barrier = writing.path("conflicts/k1.json.new");
+        std::fs::create_dir_all(&barrier).unwrap();
+        outbox.refused(&writing, queued("k1"), json!({})).unwrap_err();
+        let mut outbox = Outbox::read(&writing).unwrap();
+        assert_eq!(outbox.0, [queued("k1"), queued("k2")]);
+        std::fs::remove_dir(barrier).unwrap();
+        outbox.refused(&writing, queued("k1"), json!({})).unwrap();
+        assert_eq!(Outbox::read(&writing).unwrap().0, [queued("k2")]);
+    }
 }

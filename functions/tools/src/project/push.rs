@@ -7,8 +7,8 @@ use clap::Args;
 use ringfence_cli::{Api, url};
 
 use super::act::post;
-use super::folder::{Folder, Writing};
-use super::outbox::{OUTBOX, Outbox};
+use super::folder::Folder;
+use super::outbox::{OUTBOX, Outbox, Queued};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -34,15 +34,19 @@ struct Pushed {
 }
 
 pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
-    let folder = folder.write()?;
-    let mut outbox = Outbox::read(&folder)?;
-    if folder.text(OUTBOX)?.is_some() {
-        // Now a person may delete the files in `conflicts/`, and what was in them does not wait again.
-        outbox.keep(&folder)?;
-    }
+    let _alone = folder.push()?;
+    let mut outbox = {
+        let folder = folder.write()?;
+        let outbox = Outbox::read(&folder)?;
+        if folder.text(OUTBOX)?.is_some() {
+            // Now a person may delete the files in `conflicts/`, and what was in them does not wait again.
+            outbox.keep(&folder)?;
+        }
+        outbox
+    };
     let mut pushed = Pushed::default();
     let api = Api::at(&arguments.api).await?;
-    let stopped = push(&api, &folder, &mut outbox, &mut pushed).await?;
+    let stopped = push(&api, folder, &mut outbox, &mut pushed).await?;
     if let Some(why) = stopped {
         eprintln!("warning: {why}");
     }
@@ -51,40 +55,46 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     Ok(if refused + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends the commands in their order, until none is left or the stack does not take one now; says why not.
+/// Sends the commands in their order, until none is left or the stack does not take one now; says why not. The folder is
+/// free for others while an answer is on its way, so the outbox is read again after each.
 ///
 /// # Errors
 /// The stack can't be used as it is. What was not sent stays.
 async fn push(
     api: &Api,
-    folder: &Writing<'_>,
+    folder: &Folder,
     outbox: &mut Outbox,
     pushed: &mut Pushed,
 ) -> Result<Option<String>> {
-    while let Some(first) = outbox.first() {
-        let sent =
-            post(api, &first.slice, &first.data, &first.key, Some(&first.effective_at)).await;
-        let answer = match sent {
+    while let Some(first) = outbox.first().cloned() {
+        let Queued { slice, data, key, effective_at } = &first;
+        let answer = match post(api, slice, data, key, Some(effective_at)).await {
             Ok(answer) => answer,
             Err(error) => return Ok(Some(format!("{error:#}"))),
         };
-        let (slice, key) = (first.slice.clone(), first.key.clone());
-        let detail = answer.document["detail"].as_str().unwrap_or_default().to_owned();
-        match answer.status {
-            200..300 => {
-                outbox.accepted(folder)?;
+        let folder = folder.write()?;
+        *outbox = Outbox::read(&folder)?;
+        let status = answer.status;
+        let of_stack = answer.is_of_stack();
+        let detail = match answer.document["detail"].as_str() {
+            Some(detail) if of_stack => detail.to_owned(),
+            _ => format!("{status} is not an answer of the stack, but of something before it"),
+        };
+        match status {
+            200..300 if of_stack => {
+                outbox.accepted(&folder, key)?;
                 pushed.accepted += 1;
             }
             // What is wrong with the command stays wrong.
-            400 | 413 | 422 => {
-                let behind = outbox.refused(folder, answer.document)?;
-                pushed.refused += 1;
-                pushed.behind += behind;
+            400 | 413 | 422 if of_stack => {
                 let file = folder.path(&format!("conflicts/{}.json", key.as_str()));
                 println!("refused  {slice}: {detail} ({})", file.display());
+                pushed.refused += 1;
+                pushed.behind += outbox.refused(&folder, first, answer.document)?;
             }
             409 | 429 | 503 | 504 => return Ok(Some(format!("{slice}: {detail}"))),
-            status => bail!("{slice}: {status} {detail}; {} commands wait", outbox.len()),
+            _ if of_stack => bail!("{slice}: {status} {detail}; {} commands wait", outbox.len()),
+            _ => bail!("{slice}: {detail}; {} commands wait", outbox.len()),
         }
     }
     Ok(None)

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use axum::Router;
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tools::project::{Slices, Undecided, envelope};
 
@@ -38,6 +41,8 @@ pub(crate) enum Fault {
     Breaks(u16),
     /// It carries the command out, and the answer is lost.
     Loses,
+    /// It carries the command out when the test says so.
+    Waits,
 }
 
 /// The functions, behind the API.
@@ -46,6 +51,7 @@ struct Functions {
     client: Client,
     faults: Arc<Mutex<VecDeque<Fault>>>,
     requests: Arc<Mutex<Vec<String>>>,
+    goes_on: Arc<Notify>,
 }
 
 pub(crate) struct World {
@@ -92,7 +98,12 @@ impl World {
             dynamo.create_table(&template.table(id).unwrap(), name).unwrap();
         }
         let client = Wire::default().client(dynamo.endpoint());
-        let functions = Functions { client, faults: Arc::default(), requests: Arc::default() };
+        let functions = Functions {
+            client,
+            faults: Arc::default(),
+            requests: Arc::default(),
+            goes_on: Arc::default(),
+        };
         let router =
             Router::new().route("/projects/{slice}", post(answer)).with_state(functions.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -118,6 +129,18 @@ impl World {
     /// What the API does with the next requests.
     pub(crate) fn fails(&self, faults: impl IntoIterator<Item = Fault>) {
         self.functions.faults.lock().unwrap().extend(faults);
+    }
+
+    /// Lets the request go on that waits.
+    pub(crate) fn goes_on(&self) {
+        self.functions.goes_on.notify_one();
+    }
+
+    /// Waits for a request.
+    pub(crate) fn awaits_request(&self) {
+        while self.requests().is_empty() {
+            sleep(Duration::from_millis(1));
+        }
     }
 
     /// The slices that were asked for since this was last called.
@@ -273,6 +296,9 @@ async fn answer(
         let document = json!({ "message": "Service Unavailable" }).to_string();
         return (StatusCode::from_u16(status).unwrap(), document).into_response();
     }
+    if let Some(Fault::Waits) = fault {
+        functions.goes_on.notified().await;
+    }
     let work = move || Handle::current().block_on(functions.carry_out(&slice, &headers, &body));
     let (status, document) = spawn_blocking(work).await.unwrap();
     if let Some(Fault::Loses) = fault {
@@ -305,13 +331,18 @@ impl Functions {
                 self.index(partitions(&events)).await;
                 let mut document = refusal.rejection;
                 document["detail"] = refusal.message.into();
+                document["type"] = "urn:ringfence:problem:rejected".into();
                 (refused, document)
             }
             Err(Undecided::Handle(HandleError::Log(LogError::KeyReused(error)))) => {
                 let detail = error.to_string();
-                (refused, json!({ "code": "IdempotencyKeyReused", "detail": detail }))
+                let of = "urn:ringfence:problem:key-reused";
+                (refused, json!({ "type": of, "code": "IdempotencyKeyReused", "detail": detail }))
             }
-            Err(error) => (StatusCode::BAD_REQUEST, json!({ "detail": error.to_string() })),
+            Err(error) => {
+                let (of, detail) = ("urn:ringfence:problem:malformed", error.to_string());
+                (StatusCode::BAD_REQUEST, json!({ "type": of, "detail": detail }))
+            }
         }
     }
 

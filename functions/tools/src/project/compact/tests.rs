@@ -238,7 +238,7 @@ fn what_a_waiting_command_names_stays_and_one_that_rests_on_what_is_gone_is_told
     outbox.add(&folder, waits.clone()).unwrap();
     let since = rfc3339(BEGIN_MS + 3_600_000);
     assert_eq!(compact(&folder, &since).unwrap(), [].into());
-    outbox.accepted(&folder).unwrap();
+    outbox.accepted(&folder, &waits.key).unwrap();
     assert_eq!(compact(&folder, &since).unwrap().len(), 1);
     outbox.add(&folder, waits).unwrap();
     let refused = claims(&folder, &slices, &format!("{PAY}/requirements_design"), &[AUTH]);
