@@ -1,24 +1,25 @@
-//! `ringfence project do` and `claim`. They give commands to the stack. Without a network they put them into the outbox.
-//! In a local project the file is the log, and commands are carried out there.
+//! `ringfence project do`, and what `claim` needs of it. Commands are given to the stack. Without a network they go to
+//! the outbox. In a local project the file is the log, and commands are carried out there.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
-use projects::{AgentId, EdgeRef, Mode, ProjectId, ready};
+use projects::{AgentId, Mode, ProjectId};
 use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
 use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url, was_not_sent};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
-use super::cache::{Cache, Folded};
+use super::cache::Cache;
 use super::command::{Advice, Draft};
 use super::decide::{Slices, envelope};
 use super::folder::Folder;
 use super::outbox::Queued;
 use super::pull::pull;
+use super::standing::Standing;
 
 /// The header of the time at which a command was given.
 const EFFECTIVE_AT: &str = "effective-at";
@@ -27,16 +28,13 @@ const TRIES: u32 = 3;
 /// The status of an answer that refuses a command.
 const REFUSED: u16 = 422;
 
-/// The beginning of each type of problem that a function answers.
-const PROBLEM: &str = "urn:ringfence:problem:";
 /// Slices whose commands act on the edge as it is when they take effect. So they can't wait where many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
-/// Whether an answer leaves open what became of a command. A function answers so if it ran out of time, and the gateway
-/// if the function did not answer it.
+/// Whether an answer leaves open what became of a command. A function answers so if it ran out of time. What stands
+/// before the stack only says that it has not passed a command on if it refuses the request itself.
 fn is_unknown(answer: &Answer) -> bool {
-    let problem = answer.document["type"].as_str().unwrap_or_default();
-    answer.status == 504 || answer.status >= 500 && !problem.starts_with(PROBLEM)
+    answer.status == 504 || !answer.is_of_stack() && !(400..500).contains(&answer.status)
 }
 
 /// Who gives commands, and where the stack is.
@@ -44,7 +42,7 @@ fn is_unknown(answer: &Answer) -> bool {
 pub(crate) struct Caller {
     /// The agent that gives the command.
     #[arg(long, env = "RINGFENCE_AGENT", value_name = "NAME")]
-    agent: Option<AgentId>,
+    pub(super) agent: Option<AgentId>,
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]
     api: Option<String>,
@@ -55,7 +53,7 @@ pub(crate) struct Caller {
     dynamo: Dynamo,
     /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
     #[arg(long)]
-    offline: bool,
+    pub(super) offline: bool,
 }
 
 #[derive(Args)]
@@ -81,22 +79,10 @@ pub(crate) struct Do {
     caller: Caller,
 }
 
-#[derive(Args)]
-pub(crate) struct Claim {
-    /// The edge, as `<project>/<feature>/<edge>`.
-    #[arg(required_unless_present = "next")]
-    edge: Option<EdgeRef>,
-    /// Claims the first edge that is ready and that no other agent gets before, in the order of `ready`.
-    #[arg(long, conflicts_with = "edge")]
-    next: bool,
-    #[command(flatten)]
-    caller: Caller,
-}
-
 /// What became of a command.
-struct Settled {
-    document: Value,
-    code: ExitCode,
+pub(super) struct Settled {
+    pub(super) document: Value,
+    pub(super) code: ExitCode,
 }
 
 impl Settled {
@@ -104,6 +90,11 @@ impl Settled {
         let Refusal { message, rejection: mut document } = refusal;
         document["detail"] = message.into();
         Self { document, code: ExitCode::FAILURE }
+    }
+
+    pub(super) fn print(self) -> ExitCode {
+        println!("{}", self.document);
+        self.code
     }
 }
 
@@ -115,65 +106,13 @@ pub(crate) async fn run_do(project: Option<&ProjectId>, arguments: &Do) -> Resul
         true => settle(&folder, &draft).await,
         false => caller.give(&folder, draft).await,
     };
-    let Settled { document, code } = settled?;
-    println!("{document}");
-    Ok(code)
-}
-
-pub(crate) async fn run_claim(project: Option<&ProjectId>, arguments: &Claim) -> Result<ExitCode> {
-    let Claim { edge, caller, .. } = arguments;
-    let settled = match edge {
-        Some(edge) => caller.claim(edge).await,
-        None => caller.claim_next(&Folder::find(project)?).await,
-    };
-    let Settled { document, code } = settled?;
-    println!("{document}");
-    Ok(code)
+    settled.map(Settled::print)
 }
 
 impl Caller {
-    /// Claims an edge. The document says the id of the claim.
-    async fn claim(&self, edge: &EdgeRef) -> Result<Settled> {
-        let data = json!({ "edge": edge }).to_string();
-        let draft = Draft::new(Draft::CLAIM, &data, self.agent.as_ref())?;
-        self.give(&Folder::of(&edge.feature.project), draft).await
-    }
-
-    /// Claims the ready edges in turn, until one is granted.
-    async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
-        if !self.offline
-            && let Err(error) = self.pull(folder).await
-        {
-            eprintln!("warning: {error:#}");
-        }
-        let cache = Cache::read(&folder.read()?, &Slices::all()).await?;
-        let mut document =
-            json!({ "code": "NothingReady", "detail": "no edge is ready for this agent" });
-        for ready in ready(&cache.standing.features, Clock::system().now_ms()) {
-            let Settled { document: mut answer, code } = match self.claim(&ready.edge).await {
-                Err(error) if error.is::<Folded>() => {
-                    let detail = error.to_string();
-                    document["lastRefusal"] = json!({ "edge": ready.edge, "detail": detail });
-                    continue;
-                }
-                settled => settled?,
-            };
-            // It refuses the agent and not the edge, so it would refuse the other edges too.
-            if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
-                return Ok(Settled { document: answer, code });
-            }
-            answer["edge"] = json!(ready.edge);
-            if code != ExitCode::FAILURE {
-                return Ok(Settled { document: answer, code });
-            }
-            document["lastRefusal"] = answer;
-        }
-        Ok(Settled { document, code: ExitCode::FAILURE })
-    }
-
     /// Gives a command to the stack. With `--offline`, or without a connection, it goes to the outbox if it is accepted
     /// here; without an answer, in any case. In a local project it is settled here.
-    async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
+    pub(super) async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         if folder.read()?.is_local()? {
             return settle(folder, &draft).await;
         }
@@ -200,12 +139,11 @@ impl Caller {
             eprintln!("warning: commands wait ({waiting}): `ringfence project push` sends them");
         }
         if draft.lacks_claim(&cache.standing) {
-            self.pull(folder).await?;
-            cache = Cache::read(&folder.read()?, &slices).await?;
+            cache.standing = self.standing(folder, &slices).await?;
         }
+        let mut filled = draft.filled(&cache.standing);
+        draft.check(&filled)?;
         for tried in 1.. {
-            let filled = draft.filled(&cache.standing);
-            draft.check(&filled)?;
             let sent = post(&api, &draft.slice, &filled, &key, None).await;
             let answer = match sent {
                 Ok(answer) if !is_unknown(&answer) => answer,
@@ -231,11 +169,18 @@ impl Caller {
                 REFUSED if tried < TRIES => draft.advice(&filled, &answer.document),
                 _ => None,
             };
-            if let Some(Advice::Pull) = advice {
-                self.pull(folder).await?;
-                cache = Cache::read(&folder.read()?, &slices).await?;
+            let pulled = match advice {
+                Some(Advice::Pull) => self.standing(folder, &slices).await.map(Some),
+                _ => Ok(None),
+            };
+            // Whatever can't be found out now, the answer is there.
+            match pulled {
+                Ok(Some(pulled)) => cache.standing = pulled,
+                Ok(None) => {}
+                Err(error) => eprintln!("warning: {error:#}"),
             }
-            if advice.is_none() || draft.filled(&cache.standing) == filled {
+            let next = draft.filled(&cache.standing);
+            if advice.is_none() || next == filled || draft.check(&next).is_err() {
                 let code = answer.code();
                 let document = match answer.status {
                     200..300 => draft.shown(answer.document),
@@ -244,19 +189,27 @@ impl Caller {
                 return Ok(Settled { document, code });
             }
             // A refusal that left events would be repeated under its key.
-            key = new_key();
+            (filled, key) = (next, new_key());
         }
         unreachable!("the last try has no advice")
     }
 
-    async fn pull(&self, folder: &Folder) -> Result<()> {
+    /// How the project stands, after a pull.
+    async fn standing(&self, folder: &Folder, slices: &Slices) -> Result<Standing> {
+        self.pull(folder).await?;
+        Ok(Cache::read(&folder.read()?, slices).await?.standing)
+    }
+
+    /// Pulls, if the caller says where the index is, and says whether that is so.
+    pub(super) async fn pull(&self, folder: &Folder) -> Result<bool> {
         if let Some(table) = &self.index_table
             && !folder.read()?.is_local()?
         {
             let index = Index::new(self.dynamo.client().await, table);
             pull(&index, &folder.write()?).await?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -277,30 +230,28 @@ async fn queue(
     draft.check(&data)?;
     if let (true, Some(edge)) = (OF_THE_MOMENT.contains(&&*draft.slice), &draft.about.edge) {
         let (slice, mode) = (&draft.slice, cache.mode(edge));
-        let shown = match was_sent {
-            true => ". It may have taken effect: `ringfence project pull` shows it",
-            false => "",
-        };
+        ensure!(
+            !was_sent || mode == Some(Mode::Single),
+            "{slice} does not wait, because {edge} may be another agent's when the stack gets it later. It may have \
+             taken effect{}: `ringfence project pull` and `claims` show it",
+            draft.claim().map_or_else(String::new, |claim| format!(", as claim {claim}"))
+        );
         ensure!(
             mode != Some(Mode::Multi),
             "{slice} can be given without the stack only in single mode: where many agents work, the edge may be \
-             another agent's when the stack gets the command{shown}"
-        );
-        ensure!(
-            mode.is_some() || !was_sent,
-            "{edge} is not known here, so {slice} does not wait{shown}"
+             another agent's when the stack gets the command"
         );
     }
     let (slice, effective_at) = (draft.slice.clone(), rfc3339(Clock::system().now_ms()));
     let queued = Queued { slice, data, key, effective_at };
+    let mut document = json!({ "queued": queued.key });
     if !was_sent {
         let decided = cache.try_out(slices, &queued).await?;
-        let outcome = decided.context("deciding the command here")?.outcome;
-        if let Outcome::Rejected { refusal, .. } = outcome {
-            return Ok(Settled::refused(refusal));
+        match decided.context("deciding the command here")?.outcome {
+            Outcome::Rejected { refusal, .. } => return Ok(Settled::refused(refusal)),
+            Outcome::Accepted(events) => draft.note(&mut document, &json!(events)),
         }
     }
-    let document = json!({ "queued": queued.key });
     cache.outbox.add(&folder, queued)?;
     Ok(Settled { document: draft.shown(document), code: ExitCode::SUCCESS })
 }

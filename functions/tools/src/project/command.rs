@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use projects::{AgentId, FeatureRef, ProjectId};
+use projects::{AgentId, ConvergenceEscalated, EdgeConverged, FeatureRef, ProjectId};
+use ringfence::Event;
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,6 +22,7 @@ const WORKING: [&str; 6] = [
     "spawn-feature",
 ];
 const DEPENDING: &str = "add-dependency";
+const CONVERGE: &str = "converge-edge";
 
 /// A command as a person gave it, and what answers have told since.
 pub(crate) struct Draft {
@@ -93,11 +95,36 @@ impl Draft {
 
     /// An answer that accepts it, with the id of the claim if it makes one.
     pub(crate) fn shown(&self, mut answer: Value) -> Value {
-        let claim = self.given.get("claim").or_else(|| self.learned.get("claim"));
-        if let (true, Some(claim)) = (self.is_claim(), claim) {
-            answer["claim"] = claim.clone();
+        if let Some(claim) = self.claim() {
+            answer["claim"] = claim.into();
+        }
+        let events = answer["events"].take();
+        if !events.is_null() {
+            self.note(&mut answer, &events);
+            answer["events"] = events;
         }
         answer
+    }
+
+    /// The id of the claim that it makes.
+    pub(crate) fn claim(&self) -> Option<&str> {
+        let claim = self.given.get("claim").or_else(|| self.learned.get("claim"));
+        claim.filter(|_| self.is_claim()).and_then(Value::as_str)
+    }
+
+    /// Adds to an answer that accepts it what a person would take wrongly: that an edge has not converged.
+    pub(crate) fn note(&self, answer: &mut Value, events: &Value) {
+        let events = events.as_array().into_iter().flatten();
+        let types: Vec<_> = events.map(|event| &event["type"]).collect();
+        let has = |name: &str| types.iter().any(|event_type| *event_type == name);
+        if self.slice == CONVERGE && has(ConvergenceEscalated::NAME) && !has(EdgeConverged::NAME) {
+            answer["detail"] =
+                "the edge has not converged: a person has to decide, by record-review".into();
+        } else if self.slice == CONVERGE && types.is_empty() {
+            answer["detail"] = "nothing has changed: this claim has converged the edge before, or a person has still \
+                                to decide"
+                .into();
+        }
     }
 
     fn is_working(&self) -> bool {

@@ -5,6 +5,7 @@
 
 mod act;
 mod cache;
+mod claim;
 mod command;
 mod compact;
 mod decide;
@@ -67,7 +68,7 @@ enum Command {
     #[command(
         after_help = "Examples:\n  ringfence project claim --next --agent ada\n  ringfence project claim shop/REQ-F-AUTH-001/design_code --agent ada"
     )]
-    Claim(act::Claim),
+    Claim(claim::Claim),
     /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
     Push(push::Push),
     /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
@@ -106,7 +107,7 @@ impl ringfence_cli::Own for Own {
             Command::Reconstruct(source) => pull::run_reconstruct(&folder()?, source).await,
             Command::Compact(arguments) => compact::run(&folder()?, arguments),
             Command::Do(arguments) => act::run_do(project.as_ref(), arguments).await,
-            Command::Claim(arguments) => act::run_claim(project.as_ref(), arguments).await,
+            Command::Claim(arguments) => claim::run(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,
             Command::Import(arguments) => import::run(&folder()?, arguments).await,
             Command::Publish(arguments) => publish::run(&folder()?, arguments).await,

@@ -97,7 +97,12 @@ pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Resu
         id.parse().is_ok_and(|edge| of.has_edge(&edge))
             && (agent.is_none() || agent.as_ref() == holder)
     });
-    print(wanted.map(|(id, claim)| with("edge", id.as_str(), json!(claim))))
+    let now_ms = Clock::system().now_ms();
+    print(wanted.map(|(id, claim)| {
+        let until = claim.lease.until_ms().map(rfc3339);
+        let row = with("overdue", claim.overdue(now_ms).is_some(), json!(claim));
+        with("edge", id.as_str(), with("leaseUntil", until, row))
+    }))
 }
 
 pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {

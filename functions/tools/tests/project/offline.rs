@@ -1,7 +1,6 @@
 //! Commands without a network, which wait and are sent later.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -98,6 +97,57 @@ async fn a_push_that_ends_at_any_step_is_repeated_and_takes_effect_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn while_an_answer_is_on_its_way_others_work_in_the_folder_and_one_pushes() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let of = edge("AUTH", "design_code");
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    world.requests();
+    world.fails([Fault::Waits]);
+    let pushes = primary.command(&["push"]).spawn().unwrap();
+    world.awaits_request();
+    primary.runs(&["status"]).ends(0);
+    primary.does_offline("complete-iteration", &iteration(&of, 1)).ends(0);
+    let second = primary.runs(&["push"]);
+    second.ends(2);
+    assert!(second.stderr.contains("another program holds "), "{}", second.stderr);
+    world.goes_on();
+    let pushed = Ran::of(pushes.wait_with_output().unwrap());
+    pushed.ends(0);
+    assert_eq!(pushed.stdout, "2 accepted, 0 refused, 0 put aside with them, 0 wait\n");
+    assert_eq!(primary.text("outbox.jsonl"), "");
+    assert_eq!(worked(&world), WORK[..2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_something_before_the_stack_answers_moves_no_command() {
+    let world = World::start().await;
+    let primary = world.single();
+    primary.pulls();
+    let of = edge("AUTH", "design_code");
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let queued = primary.text("outbox.jsonl");
+    for status in [200, 400, 413, 422] {
+        world.fails([Fault::Breaks(status)]);
+        let pushed = primary.runs(&["push"]);
+        pushed.ends(2);
+        let expected = format!("claim-edge: {status} is not an answer of the stack");
+        assert!(pushed.stderr.contains(&expected), "{}", pushed.stderr);
+        assert_eq!(primary.text("outbox.jsonl"), queued, "{status}");
+    }
+    // A command that is given now has not been passed on, or may have been.
+    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
+    world.fails([Fault::Breaks(422), Fault::Breaks(200)]);
+    primary.does("create-feature", &data).ends(2);
+    assert_eq!(primary.text("outbox.jsonl"), queued);
+    primary.does("create-feature", &data).ends(0);
+    assert_eq!(primary.lines("outbox.jsonl").len(), 2);
+    primary.runs(&["push"]).ends(0);
+    assert_eq!(worked(&world).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_command_goes_to_conflicts_with_the_later_ones_of_its_edge() {
     let world = World::start().await;
     let primary = world.single();
@@ -172,12 +222,13 @@ async fn a_command_without_an_answer_waits_under_its_key() {
     // Meanwhile another program works in the folder for longer than others wait for it.
     let ran = std::thread::scope(|threads| {
         threads.spawn(|| {
-            while world.requests().is_empty() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            world.awaits_request();
             let lock = fs::File::open(primary.path("lock")).unwrap();
             lock.lock().unwrap();
-            std::thread::sleep(Duration::from_secs(6));
+            // One that has sent nothing waits once, and says so.
+            let next = primary.runs(&["claim", "--next"]);
+            next.ends(2);
+            assert!(next.stderr.starts_with("error: another program holds "), "{}", next.stderr);
         });
         primary.does("create-feature", &data)
     });
@@ -228,6 +279,12 @@ async fn where_many_agents_work_nobody_claims_an_edge_offline() {
     let done = iteration(&edge("AUTH", "design_code"), 1);
     ada.does_offline("complete-iteration", &done).ends(0);
     ada.runs(&["push"]).ends(0);
+    // If the answer is lost, the agent learns what to look for.
+    world.fails([Fault::Loses]);
+    let claim = json!({ "edge": edge("SEARCH", "design_code"), "claim": "ada-1" });
+    let lost = ada.does("claim-edge", &claim);
+    lost.ends(2);
+    assert!(lost.stderr.contains("may have taken effect, as claim ada-1: "), "{}", lost.stderr);
     // Nor does anybody end a claim that may be another agent's by then.
     let forced = json!({ "edge": edge("AUTH", "design_code"), "reason": "gone" });
     let ran = ada.does_offline("force-release", &forced);

@@ -5,7 +5,7 @@ use std::fs;
 use ringfence_local::workspace_root;
 use serde_json::json;
 
-use crate::world::{Agent, World, edge, feature, iteration};
+use crate::world::{Agent, Ran, World, edge, feature, iteration};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_agent_gets_an_edge_and_works_on_it_and_another_one_is_told_who_has_it() {
@@ -22,6 +22,12 @@ async fn one_agent_gets_an_edge_and_works_on_it_and_another_one_is_told_who_has_
     let converge = json!({ "edge": of, "convergence": "standard" });
     let barred = ada.does("converge-edge", &converge).ends(0);
     assert_eq!(barred["events"][0]["type"], "ConvergenceEscalated");
+    assert_eq!(
+        barred["detail"],
+        "the edge has not converged: a person has to decide, by record-review"
+    );
+    let again = ada.does("converge-edge", &converge).ends(0);
+    assert!(again["detail"].as_str().unwrap().starts_with("nothing has changed: "), "{again}");
     let none = bob.does("complete-iteration", &iteration(&of, 2));
     none.ends(2);
     assert!(none.stderr.contains("the cache has no claim of bob on shop/"), "{}", none.stderr);
@@ -65,6 +71,25 @@ async fn what_an_old_cache_adds_is_corrected_by_the_answers() {
     let differ = ada.does("claim-edge", &data).ends(1);
     assert_eq!(differ["code"], "DependenciesDiffer");
     assert_eq!(world.requests(), ["claim-edge"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_claim_was_taken_back_learns_that_it_is_stale() {
+    let world = World::start().await;
+    let eve = world.multi();
+    let ada = world.agent("ada");
+    let of = edge("AUTH", "design_code");
+    ada.runs(&["claim", &of]).ends(0);
+    ada.pulls();
+    eve.does("force-release", &json!({ "edge": of, "reason": "gone" })).ends(0);
+    let stale = |done: &Ran| assert_eq!(done.ends(1)["code"], "StaleClaim", "{}", done.stderr);
+    // The index that shows who took it over can't be read, or shows that she has no claim any more.
+    let data = iteration(&of, 1).to_string();
+    let done = ada.runs_on_other_index(&["do", "complete-iteration", "--data", &data]);
+    stale(&done);
+    assert!(done.stderr.contains("warning: IndexChanged"), "{}", done.stderr);
+    stale(&ada.does("complete-iteration", &iteration(&of, 1)));
+    assert_eq!(ada.types().last().unwrap(), "edge_released");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, World, edge, iteration};
+use crate::world::{Agent, Fault, Ran, World, edge, iteration};
 
 /// The printed lines of a command that only reads.
 #[track_caller]
@@ -46,6 +46,9 @@ async fn the_state_of_a_project_is_read_without_a_network() {
     let claims = read(&ada, &["claims"]);
     assert_eq!([&claims[0]["edge"], &claims[0]["agent"]], [&*auth, "ada"]);
     assert_eq!((claims.len(), &claims[0]["epoch"]), (1, &json!(1)));
+    let until_ms = claims[0]["leaseUntilMs"].as_u64().unwrap();
+    assert_eq!(claims[0]["leaseUntil"], ringfence::rfc3339(until_ms));
+    assert_eq!(claims[0]["overdue"], false);
     assert_eq!(read(&ada, &["claims", "--agent", "bob"]), [Value::Null; 0]);
     assert_eq!(read(&ada, &["claims", "--edge", "code_tests"]), [Value::Null; 0]);
     let trace = read(&ada, &["trace"]);
@@ -113,22 +116,48 @@ async fn who_wants_the_next_edge_gets_one_that_nobody_has() {
     let mut got = vec![next(&agents[0], 0)["edge"].clone(), next(&agents[1], 0)["edge"].clone()];
     got.sort_by_key(Value::to_string);
     assert_eq!(got, [edge("AUTH", "design_code"), edge("SEARCH", "design_code")]);
-    assert_eq!(next(&agents[2], 1)["code"], "NothingReady");
+    let nothing = next(&agents[2], 1);
+    assert_eq!((&nothing["code"], &nothing["holds"]), (&json!("NothingReady"), &Value::Null));
+    let own = next(&agents[0], 1);
+    assert_eq!((&own["code"], own["holds"].as_array().unwrap().len()), (&json!("NothingReady"), 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_edges_that_others_have_by_now_are_tried_in_turn() {
     let world = World::start().await;
     world.multi();
-    let (ada, bob) = (world.agent("ada"), world.agent("bob"));
+    // Another program of Bob's chooses the same edge first.
+    let (twin, bob) = (world.agent("bob"), world.agent("bob"));
     bob.pulls();
-    let first = ada.runs(&["--project", "shop", "claim", "--next"]).ends(0);
-    // Without the index Bob does not know of her claim.
+    let first = twin.runs(&["--project", "shop", "claim", "--next"]).ends(0);
+    // Without the index this one does not know of the claim.
     let mut claim = bob.command(&["claim", "--next"]);
     let output = claim.env_remove("INDEX_TABLE").output().unwrap();
-    let second = crate::world::Ran::of(output).ends(0);
+    let second = Ran::of(output).ends(0);
     assert_ne!(second["edge"], first["edge"]);
     assert_eq!(world.requests()[3..], ["claim-edge", "claim-edge", "claim-edge"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_came_too_late_looks_again_before_it_tries_another_edge() {
+    let world = World::start().await;
+    world.multi().creates("PAY");
+    let (ada, bob) = (world.agent("ada"), world.agent("bob"));
+    bob.pulls();
+    world.requests();
+    world.fails([Fault::Waits]);
+    let claims = bob.command(&["claim", "--next"]).spawn().unwrap();
+    world.awaits_request();
+    for feature in ["AUTH", "SEARCH", "PAY"] {
+        ada.runs(&["claim", &edge(feature, "design_code")]).ends(0);
+    }
+    world.goes_on();
+    let nothing = Ran::of(claims.wait_with_output().unwrap()).ends(1);
+    assert_eq!(
+        (&nothing["code"], &nothing["lastRefusal"]["code"]),
+        (&json!("NothingReady"), &json!("EdgeHeld"))
+    );
+    assert_eq!(world.requests().len(), 3, "those of Ada");
 }
 
 #[tokio::test(flavor = "multi_thread")]

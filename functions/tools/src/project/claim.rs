@@ -1,0 +1,131 @@
+//! `ringfence project claim`: an agent claims an edge, or the next one that is ready.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use projects::{AgentId, EdgeRef, Features, ProjectId, ready_for};
+use ringfence_dynamo::Clock;
+use serde_json::{Value, json};
+
+use super::act::{Caller, Settled};
+use super::cache::{Cache, Folded};
+use super::command::Draft;
+use super::decide::Slices;
+use super::folder::{Folder, Held};
+
+#[derive(Args)]
+pub(crate) struct Claim {
+    /// The edge, as `<project>/<feature>/<edge>`.
+    #[arg(required_unless_present = "next")]
+    edge: Option<EdgeRef>,
+    /// Claims the first edge that is ready and that no other agent gets before, in the order of `ready`. Where many
+    /// agents work, each begins with others of the edges that are equally urgent.
+    #[arg(long, conflicts_with = "edge")]
+    next: bool,
+    #[command(flatten)]
+    caller: Caller,
+}
+
+pub(crate) async fn run(project: Option<&ProjectId>, arguments: &Claim) -> Result<ExitCode> {
+    let Claim { edge, caller, .. } = arguments;
+    let settled = match edge {
+        Some(edge) => caller.claim(edge).await,
+        None => caller.claim_next(&Folder::find(project)?).await,
+    };
+    settled.map(Settled::print)
+}
+
+impl Caller {
+    /// Claims an edge. The document says the id of the claim.
+    async fn claim(&self, edge: &EdgeRef) -> Result<Settled> {
+        let data = json!({ "edge": edge }).to_string();
+        let draft = Draft::new(Draft::CLAIM, &data, self.agent.as_ref())?;
+        self.give(&Folder::of(&edge.feature.project), draft).await
+    }
+
+    /// Claims the ready edges in turn, until one is granted. If another agent has one, others may be gone as well. So
+    /// the agent looks again.
+    async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
+        let agent = self.agent.as_ref();
+        let agent = agent.context("nobody gives the command: name the agent with --agent")?;
+        let (slices, mut tried, mut last_refusal) = (Slices::all(), BTreeSet::new(), None);
+        let mut can_pull = !self.offline && self.pull_if_possible(folder).await?;
+        loop {
+            let features = Cache::read(&folder.read()?, &slices).await?.standing.features;
+            let ready = ready_for(agent, &features, Clock::system().now_ms());
+            let mut edges = ready.into_iter().map(|ready| ready.edge);
+            let is_left = loop {
+                let Some(edge) = edges.find(|edge| tried.insert(edge.clone())) else { break false };
+                let Settled { document: mut answer, code } = match self.claim(&edge).await {
+                    Err(error) if error.is::<Folded>() => {
+                        last_refusal = Some(json!({ "edge": edge, "detail": error.to_string() }));
+                        continue;
+                    }
+                    settled => settled?,
+                };
+                // It refuses the agent and not the edge, so it would refuse the other edges too.
+                if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
+                    return Ok(Settled { document: answer, code });
+                }
+                answer["edge"] = json!(edge);
+                if code != ExitCode::FAILURE {
+                    return Ok(Settled { document: answer, code });
+                }
+                let is_held = answer["code"] == "EdgeHeld";
+                last_refusal = Some(answer);
+                if is_held && can_pull {
+                    can_pull = self.pull_if_possible(folder).await?;
+                    break true;
+                }
+            };
+            if !is_left {
+                let document = nothing_ready(agent, &features, last_refusal);
+                return Ok(Settled { document, code: ExitCode::FAILURE });
+            }
+        }
+    }
+
+    /// Pulls, and says whether that is possible. Without the index the copy has to do.
+    ///
+    /// # Errors
+    /// Another program holds the lock, for which this one would wait again.
+    async fn pull_if_possible(&self, folder: &Folder) -> Result<bool> {
+        match self.pull(folder).await {
+            Err(error) if !error.is::<Held>() => {
+                eprintln!("warning: {error:#}");
+                Ok(false)
+            }
+            pulled => pulled,
+        }
+    }
+}
+
+/// Says that an agent gets no edge, and which ones it has.
+fn nothing_ready(agent: &AgentId, features: &Features, last_refusal: Option<Value>) -> Value {
+    let edges = features.iter().flat_map(|(feature, row)| {
+        row.edges
+            .iter()
+            .map(move |(name, edge)| (format!("{feature}/{name}"), &edge.holding.holder))
+    });
+    let holds = edges.filter_map(|(edge, holder)| Some((edge, holder.as_ref()?)));
+    let holds = holds.filter(|(_, holder)| holder.agent == *agent && !holder.expired);
+    let holds: Vec<_> =
+        holds.map(|(edge, holder)| json!({ "edge": edge, "claim": holder.claim })).collect();
+    let detail = match holds.len() {
+        0 => "no edge is ready for this agent".to_owned(),
+        edges => format!(
+            "no further edge is ready for {agent}, which holds {edges}: work on what it `holds`, or give it back by \
+             release-edge"
+        ),
+    };
+    let mut document = json!({ "code": "NothingReady", "detail": detail });
+    if !holds.is_empty() {
+        document["holds"] = holds.into();
+    }
+    if let Some(last_refusal) = last_refusal {
+        document["lastRefusal"] = last_refusal;
+    }
+    document
+}
