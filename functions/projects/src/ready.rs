@@ -62,7 +62,7 @@ pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
 }
 
 /// The same edges, in the order in which an agent tries to claim them. Where many agents work, they look at the same
-/// edges at once, and each that is not the first at an edge costs a refusal. So among edges that are equally urgent each
+/// edges at once, and each that is not the first at an edge costs a rejection. So among edges that are equally urgent each
 /// agent has an order of its own, which follows from its name.
 #[must_use]
 pub fn ready_for(agent: &AgentId, features: &Features, now_ms: u64) -> Vec<Ready> {

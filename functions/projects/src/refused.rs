@@ -183,7 +183,7 @@ fn list(names: &[impl ToString]) -> String {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_and_when_in_words() {
+fn a_rejection_says_what_to_do_and_when_in_words() {
     let held = |hold, lease_until_ms| {
         let (holder, claim) = ("ada".parse().expect("a name"), "c1".parse().expect("a name"));
         Refused::EdgeHeld { holder, claim, epoch: 1, hold, lease_until_ms }.to_string()

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_something_before_the_stack_answers_is_neither_an_acceptance_nor_a_refusal() {
+    fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
         let code = |status, document| format!("{:?}", Answer { status, document }.code());
         let [accepted, refused, failed] =
             [0, 1, crate::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));

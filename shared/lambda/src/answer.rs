@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_events_that_it_leaves_and_says_if_it_is_a_repeat() {
+    fn a_rejection_names_the_events_that_it_leaves_and_says_if_it_is_a_repeat() {
         let answer = |events, repeated| {
             let rejection = json!({ "code": "IsLent", "has": "ada" });
             let refusal = Refusal { message: "ada has it".to_owned(), rejection };

@@ -19,7 +19,7 @@ const EDGES: usize = 60;
 struct Project {
     features: Features,
     granted: usize,
-    refused: usize,
+    rejected: usize,
 }
 
 impl Project {
@@ -59,7 +59,7 @@ impl Project {
             }
             for (edge, agents) in chosen {
                 self.granted += 1;
-                self.refused += agents.len() - 1;
+                self.rejected += agents.len() - 1;
                 let agent = agents[0].clone();
                 idle.remove(&agent);
                 self.follow(EdgeStarted {
@@ -80,7 +80,7 @@ impl Project {
 }
 
 #[test]
-fn agents_that_take_what_is_next_at_once_are_refused_at_most_twice_a_grant() {
+fn agents_that_take_what_is_next_at_once_are_rejected_at_most_twice_a_grant() {
     for edges_of_feature in [1, 3, 6] {
         let mut project = Project::of(edges_of_feature);
         let mut idle: BTreeSet<AgentId> = (0..AGENTS).map(|n| id(&format!("agent-{n}"))).collect();
@@ -91,8 +91,11 @@ fn agents_that_take_what_is_next_at_once_are_refused_at_most_twice_a_grant() {
             }
             idle.extend(project.finish(work));
         }
-        let Project { granted, refused, .. } = project;
+        let Project { granted, rejected, .. } = project;
         assert_eq!(granted, EDGES, "{edges_of_feature}");
-        assert!(refused <= 2 * granted, "{refused} refusals, {edges_of_feature} edges a feature");
+        assert!(
+            rejected <= 2 * granted,
+            "{rejected} rejections, {edges_of_feature} edges a feature"
+        );
     }
 }

@@ -32,7 +32,7 @@ const REFUSED: u16 = 422;
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
 /// Whether an answer leaves open what became of a command. A function answers so if it ran out of time. What stands
-/// before the stack only says that it has not passed a command on if it refuses the request itself.
+/// before the stack only says that it has not passed a command on if it rejects the request itself.
 fn is_unknown(answer: &Answer) -> bool {
     answer.status == 504 || !answer.is_of_stack() && !(400..500).contains(&answer.status)
 }

@@ -50,7 +50,7 @@ impl Caller {
     async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
         let agent = self.agent.as_ref();
         let agent = agent.context("nobody gives the command: name the agent with --agent")?;
-        let (slices, mut tried, mut last_refusal) = (Slices::all(), BTreeSet::new(), None);
+        let (slices, mut tried, mut last_rejection) = (Slices::all(), BTreeSet::new(), None);
         let mut can_pull = !self.offline && self.pull_if_possible(folder).await?;
         loop {
             let features = Cache::read(&folder.read()?, &slices).await?.standing.features;
@@ -60,12 +60,12 @@ impl Caller {
                 let Some(edge) = edges.find(|edge| tried.insert(edge.clone())) else { break false };
                 let Settled { document: mut answer, code } = match self.claim(&edge).await {
                     Err(error) if error.is::<Folded>() => {
-                        last_refusal = Some(json!({ "edge": edge, "detail": error.to_string() }));
+                        last_rejection = Some(json!({ "edge": edge, "detail": error.to_string() }));
                         continue;
                     }
                     settled => settled?,
                 };
-                // It refuses the agent and not the edge, so it would refuse the other edges too.
+                // The agent is rejected and not its choice, so it would be rejected at the other edges too.
                 if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
                     return Ok(Settled { document: answer, code });
                 }
@@ -74,14 +74,14 @@ impl Caller {
                     return Ok(Settled { document: answer, code });
                 }
                 let is_held = answer["code"] == "EdgeHeld";
-                last_refusal = Some(answer);
+                last_rejection = Some(answer);
                 if is_held && can_pull {
                     can_pull = self.pull_if_possible(folder).await?;
                     break true;
                 }
             };
             if !is_left {
-                let document = nothing_ready(agent, &features, last_refusal);
+                let document = nothing_ready(agent, &features, last_rejection);
                 return Ok(Settled { document, code: ExitCode::FAILURE });
             }
         }
@@ -103,7 +103,7 @@ impl Caller {
 }
 
 /// Says that an agent gets no edge, and which ones it has.
-fn nothing_ready(agent: &AgentId, features: &Features, last_refusal: Option<Value>) -> Value {
+fn nothing_ready(agent: &AgentId, features: &Features, last_rejection: Option<Value>) -> Value {
     let edges = features.iter().flat_map(|(feature, row)| {
         row.edges
             .iter()
@@ -124,8 +124,8 @@ fn nothing_ready(agent: &AgentId, features: &Features, last_refusal: Option<Valu
     if !holds.is_empty() {
         document["holds"] = holds.into();
     }
-    if let Some(last_refusal) = last_refusal {
-        document["lastRefusal"] = last_refusal;
+    if let Some(last_rejection) = last_rejection {
+        document["lastRefusal"] = last_rejection;
     }
     document
 }

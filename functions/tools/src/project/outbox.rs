@@ -98,7 +98,7 @@ impl Outbox {
         self.keep(folder)
     }
 
-    /// A command is refused, so it waits no more. Says how many later ones of its edge go with it.
+    /// A command is rejected, so it waits no more. Says how many later ones of its edge go with it.
     pub(crate) fn refused(
         &mut self,
         folder: &Writing<'_>,
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_command_leaves_the_outbox_only_after_it_is_in_conflicts() {
+    fn a_rejected_command_leaves_the_outbox_only_after_it_is_in_conflicts() {
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::at(root.path(), &"shop".parse().unwrap());
         let writing = folder.write().unwrap();

@@ -50,7 +50,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
         events.push(line.event()?);
         Ok(())
     })?;
-    // At the end the file is written anew. What an append before has left torn is kept beside it.
+    // At the end the file is replaced. What an append before has left torn is kept beside it.
     drop(folder.behind(&end)?);
     let client = arguments.dynamo.client().await;
     arguments.table.check(&client).await?;

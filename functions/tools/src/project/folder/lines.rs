@@ -143,7 +143,7 @@ impl Reading<'_> {
     }
 
     /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any line with the right
-    /// sum says so, because a log that is damaged elsewhere, or of another version, must not be written anew either.
+    /// sum says so, because a log that is damaged elsewhere, or of another version, must not be replaced either.
     pub(crate) fn is_local(&self) -> Result<bool> {
         let Some(file) = self.open(EVENTS)? else { return Ok(false) };
         for text in BufReader::new(file).split(b'\n') {
