@@ -140,7 +140,8 @@ impl<E> Given<E> {
 }
 
 /// Members of the problem document that answers a rejection.
-const PROBLEM_MEMBERS: [&str; 6] = ["type", "title", "status", "detail", "instance", "events"];
+const PROBLEM_MEMBERS: [&str; 7] =
+    ["type", "title", "status", "detail", "instance", "events", "repeated"];
 
 /// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
 /// has no `code`, or when a field meets such a member.
