@@ -1,6 +1,6 @@
 //! Cases on the aggregate log: [`ringfence::kit`].
 
-use ringfence::kit::{Came, Case, CaseLog, Fact, InMemory};
+use ringfence::kit::{Came, Case, CaseLog, CaseResult, Fact, InMemory};
 use ringfence::{CommandContext, Envelope, EventOf, rfc3339};
 use ringfence_dynamo::{Clock, Retry};
 use serde_json::{Value, json};
@@ -24,33 +24,30 @@ impl<S: AggregateSlice, L: AggregateLog> CaseLog<S> for OnAggregates<'_, L> {
         self.clock.set(now_ms);
     }
 
-    async fn add(&self, fact: &Fact<EventOf<S>>, command: &S) {
+    async fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> CaseResult<()> {
         let id = fact.stream.clone().unwrap_or_else(|| command.aggregate_id());
-        let key = S::Context::key(&id).unwrap_or_else(|error| panic!("{error}"));
-        let event = Draft::from(fact.event.clone()).encode();
-        let event = event.unwrap_or_else(|error| panic!("{error}"));
-        let pushed = self.log.push_event(&key, Place::End, event).await;
-        pushed.expect("given events can be pushed");
+        let key = S::Context::key(&id)?;
+        let event = Draft::from(fact.event.clone()).encode()?;
+        self.log.push_event(&key, Place::End, event).await?;
+        Ok(())
     }
 
-    async fn run(&self, command: &S, context: &CommandContext) -> Came {
+    async fn run(&self, command: &S, context: &CommandContext) -> CaseResult<Came> {
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         match handle(self.log, command, &envelope, Retry::default()).await.outcome {
-            Ok(events) => Came::accepted(events.into_iter().map(stored).collect()),
-            Err(CommandError::Rejected(rejection)) => Came::refused(&rejection, Vec::new()),
-            Err(CommandError::Log(error)) => panic!("{}: {error:?}", S::NAME),
+            Ok(events) => Ok(Came::accepted(events.into_iter().map(stored).collect())),
+            Err(CommandError::Rejected(rejection)) => Ok(Came::refused(&rejection, Vec::new())),
+            Err(CommandError::Log(error)) => Err(error.into()),
         }
     }
 
-    fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value> {
-        let own = S::Context::key(&command.aggregate_id());
-        let groups = own.and_then(|own| by_aggregate(events.iter().cloned(), &own));
-        let groups = groups.unwrap_or_else(|error| panic!("{error}"));
+    fn written(&self, events: &[S::Writes], command: &S) -> CaseResult<Vec<Value>> {
+        let own = S::Context::key(&command.aggregate_id())?;
+        let groups = by_aggregate(events.iter().cloned(), &own)?;
         let json = |key: &AggregateKey, draft: Draft<EventOf<S>>| {
-            let event = draft.encode().unwrap_or_else(|error| panic!("{error}"));
-            let NewEvent { event_type, payload, metadata, timestamp_ms } = event;
+            let NewEvent { event_type, payload, metadata, timestamp_ms } = draft.encode()?;
             let timestamp = rfc3339(timestamp_ms.unwrap_or_else(|| self.clock.now_ms()));
-            event_json(key, &event_type, &timestamp, payload, metadata)
+            Ok(event_json(key, &event_type, &timestamp, payload, metadata))
         };
         let of = |(key, drafts): (AggregateKey, Vec<_>)| {
             drafts.into_iter().map(|draft| json(&key, draft)).collect::<Vec<_>>()

@@ -10,8 +10,9 @@
 //! key: what it appends the first time is the answer to the second.
 
 mod dcb;
+mod same;
 
-use std::{fmt::Display, panic::Location, str::FromStr};
+use std::{error::Error, fmt::Display, panic::Location, str::FromStr};
 
 use futures::executor::block_on;
 use serde::Serialize;
@@ -19,7 +20,8 @@ use serde_json::Value;
 
 use crate::{CommandContext, Context, EventOf, LogOf, Refusal, Rejection, Slice};
 
-pub use dcb::OnEvents;
+pub use dcb::{OnEvents, catalog};
+pub use same::{assert_same, chain, fail};
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.
 #[macro_export]
@@ -30,7 +32,7 @@ macro_rules! events {
 /// The id, or another value, that `text` stands for; panics if it does not stand for one.
 #[track_caller]
 pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
-    text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
 }
 
 /// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
@@ -78,7 +80,7 @@ enum Then<S: Slice> {
 }
 
 /// What came of a command, as JSON.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Came {
     /// Why it was refused, if it was.
     pub rejection: Option<Value>,
@@ -215,19 +217,22 @@ impl<S: Slice> When<S> {
     }
 }
 
-/// A log as cases use it. Whatever goes wrong with it panics.
+/// What goes wrong with a case.
+pub type CaseResult<T> = Result<T, Box<dyn Error>>;
+
+/// A log as cases use it.
 pub trait CaseLog<S: Slice> {
     /// Sets the log's clock, in milliseconds since 1970.
     fn set_clock(&self, now_ms: u64);
 
     /// Adds the fact of a case of this command.
-    fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> impl Future<Output = ()>;
+    fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> impl Future<Output = CaseResult<()>>;
 
     /// Carries out the command.
-    fn run(&self, command: &S, context: &CommandContext) -> impl Future<Output = Came>;
+    fn run(&self, command: &S, context: &CommandContext) -> impl Future<Output = CaseResult<Came>>;
 
     /// The JSON of these events in what [`CaseLog::run`] returns.
-    fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value>;
+    fn written(&self, events: &[S::Writes], command: &S) -> CaseResult<Vec<Value>>;
 }
 
 impl<S: Slice> Case<S> {
@@ -241,7 +246,8 @@ impl<S: Slice> Case<S> {
         &self.context
     }
 
-    /// Runs the case on an empty log. Panics with the place of the case if something else follows.
+    /// Runs the case on an empty log. Panics with the place of the case if something else follows: with both as
+    /// JSON and what differs, or with an error and its causes.
     pub async fn check(&self, log: &impl CaseLog<S>) {
         self.prepare(log).await;
         self.check_prepared(log).await;
@@ -251,7 +257,8 @@ impl<S: Slice> Case<S> {
     pub async fn prepare(&self, log: &impl CaseLog<S>) {
         for fact in &self.given {
             log.set_clock(fact.at_ms);
-            log.add(fact, &self.command).await;
+            let added = log.add(fact, &self.command).await;
+            added.unwrap_or_else(|error| self.fail("a given event can't be added", error));
         }
         log.set_clock(self.context.now_ms);
     }
@@ -262,9 +269,15 @@ impl<S: Slice> Case<S> {
             Then::Events(events) => (None, events),
             Then::Rejected(rejection, events) => (Some(rejection.clone()), events),
         };
-        let then = Came { rejection, events: log.written(events, &self.command) };
+        let events = log.written(events, &self.command);
+        let events = events.unwrap_or_else(|error| self.fail("an expected event", error));
         let came = log.run(&self.command, &self.context).await;
-        assert_eq!(came, then, "case at {}", self.at);
+        let came = came.unwrap_or_else(|error| self.fail("the command fails", error));
+        assert_same(format!("case at {}", self.at), &Came { rejection, events }, &came);
+    }
+
+    fn fail(&self, what: &str, error: impl Into<Box<dyn Error>>) -> ! {
+        fail(format!("case at {}: {what}", self.at), error)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cases on the document log: [`ringfence::kit`].
 
-use ringfence::kit::{Came, Case, CaseLog, Fact, InMemory};
+use ringfence::kit::{Came, Case, CaseLog, CaseResult, Fact, InMemory, fail};
 use ringfence::{CommandContext, Envelope, EventOf};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
@@ -26,26 +26,28 @@ impl<C: DocumentSlice, S: Store> CaseLog<C> for OnDocuments<'_, C::Context, S> {
         self.clock.set(now_ms);
     }
 
-    async fn add(&self, fact: &Fact<EventOf<C>>, command: &C) {
+    async fn add(&self, fact: &Fact<EventOf<C>>, command: &C) -> CaseResult<()> {
         let id = self.id(&fact.stream.clone().unwrap_or_else(|| command.stream_id()));
         let decide = |_: &_| Ok::<_, C::Rejection>(vec![fact.event.clone()]);
-        let given = self.category.transact(&id, Load::Eventual, &Envelope::default(), decide).await;
-        given.unwrap_or_else(|error| panic!("given events can be appended: {error:?}"));
+        self.category.transact(&id, Load::Eventual, &Envelope::default(), decide).await?;
+        Ok(())
     }
 
-    async fn run(&self, command: &C, context: &CommandContext) -> Came {
+    async fn run(&self, command: &C, context: &CommandContext) -> CaseResult<Came> {
         let id = self.id(&command.stream_id());
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         let decide = |state: &_| command.decide(state, context);
-        let decided = self.category.transact(&id, Load::Eventual, &envelope, decide).await;
-        match decided.unwrap_or_else(|error| panic!("{}: {error:?}", C::NAME)).outcome {
-            Outcome::Accepted(events) => Came::accepted(events.iter().map(json).collect()),
-            Outcome::Rejected(rejection) => Came::refused(&rejection, Vec::new()),
+        let decided = self.category.transact(&id, Load::Eventual, &envelope, decide).await?;
+        match decided.outcome {
+            Outcome::Accepted(events) => {
+                Ok(Came::accepted(events.iter().map(json).collect::<Result<_, _>>()?))
+            }
+            Outcome::Rejected(rejection) => Ok(Came::refused(&rejection, Vec::new())),
             Outcome::Repeated(_) => unreachable!("a case has no idempotency key"),
         }
     }
 
-    fn written(&self, events: &[C::Writes], _: &C) -> Vec<Value> {
+    fn written(&self, events: &[C::Writes], _: &C) -> CaseResult<Vec<Value>> {
         events.iter().map(json).collect()
     }
 }
@@ -56,9 +58,9 @@ impl<D: DocumentContext, S> OnDocuments<'_, D, S> {
     }
 }
 
-fn json(event: &impl serde::Serialize) -> Value {
-    let (event_type, data) = encode(event).unwrap_or_else(|error| panic!("{error}"));
-    json!({ "type": event_type, "data": data })
+fn json(event: &impl serde::Serialize) -> CaseResult<Value> {
+    let (event_type, data) = encode(event)?;
+    Ok(json!({ "type": event_type, "data": data }))
 }
 
 impl<C: DocumentSlice> InMemory<C> for Documents {
@@ -68,7 +70,7 @@ impl<C: DocumentSlice> InMemory<C> for Documents {
         let clock = Clock::fixed(0);
         let log = DocumentLog::new(MemoryStore::default(), clock.clone()).with_limits(limits);
         let category = Category::new(log, C::Context::access(), Cache::none());
-        let category = category.unwrap_or_else(|error| panic!("{}: {error}", C::NAME));
+        let category = category.unwrap_or_else(|error| fail(C::NAME, error));
         case.check(&OnDocuments { category: &category, prefix: String::new(), clock }).await;
     }
 }

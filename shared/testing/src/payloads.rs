@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ringfence::kit::fail;
 use ringfence::{DcbSlice, Slice};
 use ringfence_aggregate_log::AggregateSlice;
 use ringfence_document_log::DocumentSlice;
@@ -33,12 +34,21 @@ const JARGON: [&str; 18] = [
     "`",
 ];
 
-/// The command of a slice's sample.
+/// The command of a slice's sample. Panics if it is not one.
 fn sample<S: Slice>() -> Value {
-    let samples = workspace_root().join("events");
-    let sample = fs::read_to_string(samples.join(S::NAME).join("direct.json")).expect(S::NAME);
-    let mut sample: Value = serde_json::from_str(&sample).expect(S::NAME);
-    if sample.get("command").is_some() { sample["command"].take() } else { sample }
+    let path = format!("events/{}/direct.json", S::NAME);
+    let sample = fs::read_to_string(workspace_root().join(&path));
+    let sample = sample.unwrap_or_else(|error| fail(&path, error));
+    let mut sample: Value = serde_json::from_str(&sample).unwrap_or_else(|e| fail(&path, e));
+    let sample = if sample.get("command").is_some() { sample["command"].take() } else { sample };
+    check_sample::<S>(&path, &sample);
+    sample
+}
+
+fn check_sample<S: Slice>(path: &str, command: &Value) {
+    if let Some(problem) = refused::<S>(&command.to_string()) {
+        panic!("{path} is not a command of {}: {}\n{command:#}", S::NAME, problem.detail());
+    }
 }
 
 /// The pointers of all values within `json`.
@@ -58,7 +68,6 @@ fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
 /// Puts wrong values into each place of the sample, and leaves each field out.
 fn harass<S: Slice>() {
     let sample = sample::<S>();
-    assert_eq!(refused::<S>(&sample.to_string()), None, "{}", S::NAME);
     let mut at = vec![];
     pointers(&sample, "", &mut at);
     let wrong = [
@@ -80,9 +89,9 @@ fn harass<S: Slice>() {
         let text = command.to_string();
         assert!(text.len() < 350 * 1_024, "the body is within the limit of its size");
         let Some(problem) = refused::<S>(&text) else { return };
-        let context = format!("{} {pointer}: {problem:?}", S::NAME);
+        let document = problem.clone().document();
+        let context = format!("{} {pointer}: {document:#}", S::NAME);
         assert_eq!(problem.status, 400, "{context}");
-        let document = problem.document();
         let field = document["errors"][0]["field"].as_str().expect("a field");
         let step = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
         assert!(field.contains(step.unwrap_or_default()), "{context}");

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use ringfence::kit::fail;
 use ringfence_local::workspace_root;
-use ringfence_stack::{Members, Stack};
+use ringfence_stack::{ContextInfo, Members, Stack};
+#[cfg(test)]
+use ringfence_stack::{FunctionInfo, Log};
 
 use crate::functions::{SERVING, entries};
 use crate::schemas;
@@ -15,14 +18,15 @@ use crate::template::{check_none, differences};
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, every slice has a file and a binary of its
-/// name, every binary is of a function, and no slice uses another, and unless every context declares each type of
-/// events that was released (`schemas/<context>.json`). Says what to write. With the variable `UPDATE`, new types are
-/// written into the file.
+/// name, every binary is of a function, no slice uses another, and every slice, view and function that is written is
+/// in its context's list. Every context also has to declare each type of events that was released
+/// (`schemas/<context>.json`). Says what to write. With the variable `UPDATE`, new types are written into the file.
 pub fn check_rooms<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
+    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     a_slice_uses_no_other_slice(&stack);
+    what_is_written_in_a_context_is_in_its_list(&stack);
     check_none(&schemas::differences(&stack, &workspace_root(), schemas::updates()));
 }
 
@@ -97,6 +101,87 @@ fn used(source: &str) -> impl Iterator<Item = &str> {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.split("::").filter_map(move |part| part.rsplit(|c| !is_of_name(c)).next())
+}
+
+/// A slice or a view that no list has is compiled, and nothing else would notice that it is missing.
+fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
+    let of = |context: &ContextInfo| {
+        let sources = sources(&format!("functions/{}/src", context.name)).into_iter();
+        sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()
+    };
+    check_none(&stack.contexts.iter().flat_map(of).collect::<Vec<_>>());
+}
+
+/// A line for each slice, view and function of this file that its context does not list.
+fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
+    let listed = |kind: &str, name: &str| match kind {
+        "Slice" => context.slices.iter().any(|slice| slice.name == name),
+        "View" => context.views.iter().any(|view| view.name == name),
+        _ => context.functions.iter().any(|function| function.name == name),
+    };
+    let unlisted = members(source).filter(|(kind, _, name)| !listed(kind, name));
+    let line = |(kind, member, name): (&str, &str, &str)| {
+        let (kind, context) = (kind.to_lowercase(), context.name);
+        format!(
+            "{path}: the {kind} {name} is in no list: functions/{context}/src/lib.rs lacks its line \
+             `.{kind}::<…::{member}>()`"
+        )
+    };
+    unlisted.map(line).collect()
+}
+
+/// The sources below a folder, by their paths.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for name in entries(&workspace_root().join(folder)) {
+        let path = format!("{folder}/{name}");
+        let file = workspace_root().join(&path);
+        if file.is_dir() {
+            found.extend(sources(&path));
+        } else if name.ends_with(".rs") {
+            let source = fs::read_to_string(file).unwrap_or_else(|error| fail(&path, error));
+            found.push((path, source));
+        }
+    }
+    found
+}
+
+/// The slices, views and functions that a file implements, before its tests: the trait, the type, and the name.
+fn members(source: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    code.split("\nimpl").skip(1).filter_map(|body| {
+        let (head, body) = body.split_once('{')?;
+        let (of, member) = head.split_once(" for ")?;
+        let kind = of.rsplit([' ', ':']).next()?;
+        let (_, name) = body.split_once("const NAME: &'static str = \"")?;
+        let is_kind = ["Slice", "View", "Function"].contains(&kind);
+        is_kind.then_some((kind, member.trim(), name.split('"').next()?))
+    })
+}
+
+#[test]
+fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
+    let source = "\nimpl Context for Rooms {\n    const NAME: &'static str = \"rooms\";\n}\n\
+                  \nimpl ringfence_views::View for Rows {\n    const NAME: &'static str = \"rows\";\n}\n\
+                  \nimpl Slice for BookRoom {\n    const NAME: &'static str = \"book-room\";\n}\n\
+                  \nimpl Function for Sweep {\n    const NAME: &'static str = \"sweep\";\n}\n";
+    let mut context = ContextInfo {
+        name: "rooms",
+        log: Log::Dcb,
+        event_types: vec![],
+        slices: vec![],
+        views: vec![],
+        functions: vec![],
+    };
+    let lines = |context: &ContextInfo| unlisted(context, "rows.rs", source);
+    let all = lines(&context);
+    assert_eq!(
+        all[0],
+        "rows.rs: the view rows is in no list: functions/rooms/src/lib.rs lacks its line `.view::<…::Rows>()`"
+    );
+    assert_eq!(all.len(), 3, "{all:?}");
+    context.functions.push(FunctionInfo { name: "sweep", get: None });
+    assert_eq!(lines(&context), all[..2]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use ringfence::{BoundaryId, Metadata, NewEvent, SequencedEvent, kit::BEGIN_MS};
+use ringfence::kit::{BEGIN_MS, assert_same, fail};
+use ringfence::{BoundaryId, Metadata, NewEvent, SequencedEvent};
 use ringfence_aggregate_log::{AggregateContext, Draft};
 
 use serde_json::Value;
@@ -39,10 +40,11 @@ impl Given {
         id: &str,
         events: impl IntoIterator<Item = C::Event>,
     ) -> Self {
-        let key = C::key(id).unwrap_or_else(|error| panic!("{error}"));
+        let key = C::key(id).unwrap_or_else(|error| fail("the aggregate's id", error));
         let partition = BoundaryId::stored(key.to_string());
         for event in events {
-            let event = Draft::from(event).encode().unwrap_or_else(|error| panic!("{error}"));
+            let event = Draft::from(event).encode();
+            let event = event.unwrap_or_else(|error| fail("a given event", error));
             let before = self.events.iter().filter(|event| event.partition == partition).count();
             self.events.push(SequencedEvent {
                 partition: partition.clone(),
@@ -72,13 +74,13 @@ impl Given {
         for event in self.events {
             // A row is read back before each event, as a stored one is.
             let mut rows = serde_json::from_value(found).expect("rows can be read back");
-            fold::<V>(&mut rows, &event).unwrap_or_else(|error| panic!("{error}"));
+            fold::<V>(&mut rows, &event).unwrap_or_else(|error| fail(V::NAME, error));
             found = serde_json::to_value(rows).expect("rows are maps with text keys");
         }
         let expected = rows.into_iter().map(|(id, row)| {
             (id.to_owned(), serde_json::to_value(row).expect("rows are maps with text keys"))
         });
-        assert_eq!(found, expected.collect::<Value>());
+        assert_same(format!("the rows of {}", V::NAME), &expected.collect::<Value>(), &found);
     }
 }
 

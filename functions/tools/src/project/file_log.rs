@@ -141,7 +141,7 @@ mod tests {
     use futures::executor::block_on;
     use projects::Projects;
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
-    use ringfence::kit::{Came, CaseLog, Fact, OnEvents};
+    use ringfence::kit::{Came, CaseLog, CaseResult, Fact, OnEvents};
     use ringfence::{CommandContext, DcbSlice, events};
     use ringfence_stack::{List, Visitor};
     use serde_json::Value;
@@ -183,17 +183,18 @@ mod tests {
     impl<S: DcbSlice> CaseLog<S> for OnFile<'_, '_> {
         fn set_clock(&self, _: u64) {}
 
-        async fn add(&self, fact: &Fact<NewEvent>, command: &S) {
-            if About::of(&fact.event.data).project.is_some_and(|it| it.to_string() == "shop") {
-                self.0.add(fact, command).await;
+        async fn add(&self, fact: &Fact<NewEvent>, command: &S) -> CaseResult<()> {
+            match About::of(&fact.event.data).project {
+                Some(project) if project.to_string() == "shop" => self.0.add(fact, command).await,
+                _ => Ok(()),
             }
         }
 
-        async fn run(&self, command: &S, context: &CommandContext) -> Came {
+        async fn run(&self, command: &S, context: &CommandContext) -> CaseResult<Came> {
             self.0.run(command, context).await
         }
 
-        fn written(&self, events: &[S::Writes], command: &S) -> Vec<Value> {
+        fn written(&self, events: &[S::Writes], command: &S) -> CaseResult<Vec<Value>> {
             self.0.written(events, command)
         }
     }

@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use serde_json::{Value, json};
 
-use super::{Came, Case, CaseLog, Fact, InMemory};
+use super::{Came, Case, CaseLog, CaseResult, Fact, InMemory, fail};
 use crate::{
-    Append, Appended, CommandContext, CommandRecord, Conflict, Consistency, Dcb, DcbContext,
-    DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent, Outcome,
-    Plan, Seen, SequencedEvent, Writes, handle,
+    Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency, Dcb,
+    DcbContext, DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent,
+    Outcome, Plan, Seen, SequencedEvent, Writes, handle,
 };
 
 /// A DCB log for cases, with what sets its clock to milliseconds since 1970.
@@ -28,7 +28,7 @@ impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
         (self.set_clock)(now_ms);
     }
 
-    async fn add(&self, fact: &Fact<NewEvent>, _: &S) {
+    async fn add(&self, fact: &Fact<NewEvent>, _: &S) -> CaseResult<()> {
         assert!(
             fact.stream.is_none(),
             "an event's tags say where it is: write `and`, not `and_of`"
@@ -40,33 +40,37 @@ impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
             record: None,
             envelope: &Envelope { context, ..Envelope::default() },
         };
-        self.log.append(append).await.expect("given events can be appended");
+        self.log.append(append).await?;
+        Ok(())
     }
 
-    async fn run(&self, command: &S, context: &CommandContext) -> Came {
-        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+    async fn run(&self, command: &S, context: &CommandContext) -> CaseResult<Came> {
+        let catalog = S::Context::catalog()?;
         let envelope = Envelope { context: context.clone(), ..Envelope::default() };
         let spy = Spy { log: self.log, written: Mutex::default() };
-        let handled = handle(&spy, &catalog, &Decisions::new(0), command, &envelope).await;
-        let rejection = match handled.unwrap_or_else(|error| panic!("{}: {error}", S::NAME)).outcome
-        {
+        let handled = handle(&spy, &catalog, &Decisions::new(0), command, &envelope).await?;
+        let rejection = match handled.outcome {
             Outcome::Rejected { refusal, .. } => Some(refusal.rejection),
             Outcome::Accepted(_) => None,
         };
         let written = spy.written.into_inner().expect("no code panics while it holds the lock");
-        Came { rejection, events: written.iter().map(json).collect() }
+        Ok(Came { rejection, events: written.iter().map(json).collect() })
     }
 
-    fn written(&self, events: &[S::Writes], _: &S) -> Vec<Value> {
+    fn written(&self, events: &[S::Writes], _: &S) -> CaseResult<Vec<Value>> {
         written(events)
     }
 }
 
-fn written(events: &[impl Writes]) -> Vec<Value> {
+fn written(events: &[impl Writes]) -> CaseResult<Vec<Value>> {
     let events = events.iter().map(Writes::to_event);
-    let events: Result<Vec<NewEvent>, _> = events.collect();
-    let events = events.unwrap_or_else(|error| panic!("{error}: {}", error.source));
-    events.iter().map(json).collect()
+    let events: Vec<NewEvent> = events.collect::<Result<_, _>>()?;
+    Ok(events.iter().map(json).collect())
+}
+
+/// The catalog of a context. Panics if it contradicts itself.
+pub fn catalog<C: DcbContext>() -> Catalog {
+    C::catalog().unwrap_or_else(|error| fail(format!("the catalog of {}", C::NAME), error))
 }
 
 fn json(event: &NewEvent) -> Value {
@@ -76,7 +80,7 @@ fn json(event: &NewEvent) -> Value {
 
 impl<S: DcbSlice> InMemory<S> for Dcb {
     async fn check(case: &Case<S>) {
-        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+        let catalog = catalog::<S::Context>();
         let log = MemoryLog::new(catalog.clone());
         // The log in memory takes the time from the envelope.
         case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
@@ -85,8 +89,7 @@ impl<S: DcbSlice> InMemory<S> for Dcb {
     }
 
     fn check_slice() {
-        let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
-        S::check(&catalog).unwrap_or_else(|error| panic!("{error}"));
+        S::check(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
     }
 }
 

@@ -4,6 +4,7 @@
 mod decide;
 mod derive;
 mod effect;
+mod failures;
 mod filtered;
 mod items;
 mod leaves;

@@ -1,7 +1,10 @@
 //! A case's command under an idempotency key, and its repeat (rule 10). If it appends events, the repeat gets
 //! these events again; otherwise it is decided again, and alike.
 
+use serde_json::{Value, json};
+
 use super::{Case, OnEvents};
+use crate::kit::assert_same;
 use crate::{Catalog, DcbSlice, Decisions, Envelope, Handled, MemoryLog, Outcome, handle};
 
 /// Runs the command twice under a key, on a log with the case's facts. Panics if the repeat takes effect too, or
@@ -14,10 +17,27 @@ pub(super) async fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog) {
         Envelope { context: case.context.clone(), idempotency_key, ..Envelope::default() };
     let run = async || {
         let handled = handle(&log, catalog, &Decisions::new(0), &case.command, &envelope).await;
-        handled.unwrap_or_else(|error| panic!("case at {}: {error}", case.at))
+        handled.unwrap_or_else(|error| case.fail("with an idempotency key", error))
     };
     let first = run().await;
     let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
     let repeated = !events.is_empty();
-    assert_eq!(run().await, Handled { repeated, ..first }, "case at {}: its repeat", case.at);
+    let what = format!("case at {}: its repeat under an idempotency key", case.at);
+    assert_same(what, &json(&Handled { repeated, ..first }), &json(&run().await));
+}
+
+fn json(handled: &Handled) -> Value {
+    let Handled { outcome, attempts, repeated, conflicts } = handled;
+    let (rejection, events) = match outcome {
+        Outcome::Accepted(events) => (None, events),
+        Outcome::Rejected { refusal, events } => (Some(&refusal.rejection), events),
+    };
+    let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+    json!({
+        "rejection": rejection,
+        "events": events,
+        "repeated": repeated,
+        "attempts": attempts,
+        "conflicts": conflicts,
+    })
 }

@@ -13,12 +13,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use serde_json::Value;
-
-use super::{Came, Case, written};
+use super::{Came, Case, CaseResult, written};
 use crate::{
     AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent,
-    dcb::plan, is_followed, kit::Fact,
+    dcb::plan,
+    is_followed,
+    kit::{Fact, same::difference},
 };
 
 /// How many orders of a case's facts are tried at most.
@@ -43,17 +43,16 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     let first = decide(case, &facts, &orders[0], now_ms, |state| state);
     for order in &orders[1..] {
         let other = decide(case, &facts, order, now_ms, |state| state);
-        assert!(
-            other == first,
-            "case at {}: the decision depends on the order of events of different boundaries, which no \
-             log promises. Write a fold that gives the same for each order, or an event that carries the \
-             fact.\nAfter {}: {}\nAfter {}: {}",
-            case.at,
-            names(&facts, &orders[0]),
-            text(&first),
-            names(&facts, order),
-            text(&other),
-        );
+        if let Some(difference) = difference(&first, &other) {
+            panic!(
+                "case at {}: the decision depends on the order of events of different boundaries, which no \
+                 log promises. Write a fold that gives the same for each order, or an event that carries the \
+                 fact.\n  - after {}\n  + after {}\n{difference}",
+                case.at,
+                names(&facts, &orders[0]),
+                names(&facts, order),
+            );
+        }
     }
     let earliest = facts.iter().map(|fact| fact.event.at).min().unwrap_or(now_ms);
     let before = earliest.saturating_sub(AHEAD_MAX_MS + 1);
@@ -67,17 +66,16 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     if let Some(snapshots) = S::SNAPSHOTS {
         let again = |state| {
             let again = snapshots.again(&state);
-            again.unwrap_or_else(|error| panic!("case at {}: the state's JSON: {error}", case.at))
+            again.unwrap_or_else(|error| case.fail("the state's JSON", error))
         };
         let other = decide(case, &facts, &orders[0], now_ms, again);
-        assert!(
-            other == first,
-            "case at {}: the state is another one after a snapshot. Write all of it with serde.\n\
-             Without: {}\nWith: {}",
-            case.at,
-            text(&first),
-            text(&other),
-        );
+        if let Some(difference) = difference(&first, &other) {
+            panic!(
+                "case at {}: the state is another one after a snapshot. Write all of it with serde.\n  \
+                 - without a snapshot\n  + after a snapshot\n{difference}",
+                case.at
+            );
+        }
     }
 }
 
@@ -102,11 +100,12 @@ fn decide<S: DcbSlice>(
     });
     let times = facts.iter().map(|fact| fact.event.at).filter(|at| is_followed(*at, now_ms));
     let context = CommandContext { now_ms: times.fold(now_ms, u64::max), ..case.context.clone() };
+    let wrote = |events: CaseResult<_>| events.unwrap_or_else(|e| case.fail("a new event", e));
     match case.command.decide(&state, &context) {
-        Ok(events) => Came::accepted(written(&events)),
+        Ok(events) => Came::accepted(wrote(written(&events))),
         Err(rejection) => {
             let left = case.command.leaves(&rejection, &state, &context);
-            Came::refused(&rejection, written(&left))
+            Came::refused(&rejection, wrote(written(&left)))
         }
     }
 }
@@ -142,11 +141,4 @@ fn orders(facts: &[Folded]) -> Vec<Vec<usize>> {
 fn names(facts: &[Folded], order: &[usize]) -> String {
     let name = |n: &usize| format!("{} {}", facts[*n].event.event_type, facts[*n].event.id());
     order.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-fn text(came: &Came) -> String {
-    let events = Value::from(came.events.clone());
-    came.rejection
-        .as_ref()
-        .map_or_else(|| events.to_string(), |rejection| format!("{rejection} {events}"))
 }
