@@ -1,12 +1,11 @@
 //! The cases of every slice, in memory and on DynamoDB.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, check_in_memory};
-use ringfence::{Access, Context, DcbContext, DcbSlice, Decisions, Envelope, Slice, handle};
+use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, catalog, check_in_memory, fail};
+use ringfence::{Access, Context, DcbSlice, Decisions, Envelope, Slice, handle};
 use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_aggregate_log::{AggregateSlice, Table};
 use ringfence_dcb_log::{DcbLog, Options};
@@ -16,11 +15,13 @@ use ringfence_document_log::{
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::Exchange;
-use ringfence_local::template::{Template, excess};
-use ringfence_stack::{List, Log, Members, Visitor};
+use ringfence_local::template::Template;
+use ringfence_stack::{List, Log, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
 use crate::Dynamo;
+use crate::functions::check_indexes;
+use crate::requests::check_requests;
 
 /// The logical ids of the logs' tables.
 const EVENTS: &str = "EventTable";
@@ -40,22 +41,16 @@ pub struct Ran {
 }
 
 /// Runs the cases of every slice that `M` lists, in memory and on an embedded DynamoDB, and compares their requests
-/// with the roles in `template.yaml`. Panics with the place of a case that fails, with a request that a role does not
-/// allow, and with everything that a role allows and no case needs.
+/// with the roles in `template.yaml`. Panics with the place of a case that fails, with each request that a role does not
+/// allow, and with everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the
+/// statements that are missing into the template, and takes out what nothing needs.
 pub async fn check_cases<M: Members>() {
-    let template = Template::of_workspace().unwrap_or_else(|error| panic!("{error}"));
-    let tables = [EVENTS, AGGREGATES, DOCUMENTS].map(|table| (table, table));
-    let of_role = |Ran { slice, requests, .. }: Ran| {
-        let role = template.role(slice, &tables).unwrap_or_else(|error| panic!("{error}"));
-        let mut needed = BTreeSet::new();
-        for (operation, request) in requests {
-            let allowed = role.allow(&operation, &request);
-            needed.extend(allowed.unwrap_or_else(|refused| panic!("{slice}: {refused}")));
-        }
-        (role, needed)
-    };
-    let all: Vec<_> = Cases::run::<M>(&template).await.into_iter().map(of_role).collect();
-    assert_eq!(excess(&all), BTreeSet::new());
+    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    check_indexes(&stack.catalog);
+    let template = Template::of_workspace().unwrap_or_else(|error| fail("the template", error));
+    let ran = Cases::run::<M>(&template).await.into_iter();
+    let asked: Vec<_> = ran.map(|ran| (ran.slice.to_owned(), ran.requests)).collect();
+    check_requests(&[EVENTS, AGGREGATES, DOCUMENTS], &asked);
 }
 
 /// The cases of a stack.
@@ -108,7 +103,7 @@ fn in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
 }
 
 async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
-    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
+    let catalog = catalog::<S::Context>();
     let mut requests = planned::<S>();
     // With a key and without one, each on a table of its own.
     for (case, has_key) in S::cases().iter().flat_map(|case| [(case, false), (case, true)]) {
@@ -125,7 +120,7 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
                 handle(&log, &catalog, &decisions, case.command(), &envelope).await
             };
             for handled in [run().await, run().await] {
-                handled.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+                handled.unwrap_or_else(|error| fail(S::NAME, error));
             }
             requests.extend(asked(&dynamo));
         } else {
@@ -140,8 +135,8 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
 
 /// The queries of any command of the slice.
 fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
-    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
-    let plans = S::plans(&catalog).expect("the slice and its catalog agree");
+    let catalog = catalog::<S::Context>();
+    let plans = S::plans(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
     assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
     let reads = plans.iter().flat_map(|plan| &plan.reads);
     let query = |read: &ringfence::Read| {
@@ -182,12 +177,12 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
             let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
             let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
             let category = Category::new(log, S::Context::access(), Cache::none());
-            let category = category.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+            let category = category.unwrap_or_else(|error| fail(S::NAME, error));
             let on = OnDocuments { category: &category, prefix: String::new(), clock };
             requests.extend(run(&case, &on, &dynamo).await);
             let again =
                 ringfence_document_log::handle(&category, case.command(), &with_key()).await;
-            again.unwrap_or_else(|error| panic!("{}: {error}", S::NAME));
+            again.unwrap_or_else(|error| fail(S::NAME, error));
             requests.extend(asked(&dynamo));
         }
     }

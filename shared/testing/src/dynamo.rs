@@ -1,7 +1,7 @@
 //! An embedded DynamoDB with the tables of a template.
 
 use aws_sdk_dynamodb::Client;
-use ringfence::kit::BEGIN_MS;
+use ringfence::kit::{BEGIN_MS, fail};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
@@ -22,10 +22,13 @@ pub struct Dynamo {
 impl Dynamo {
     /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them.
     pub async fn with(template: &Template, tables: &[&str]) -> Self {
-        let embedded = Embedded::start().await.expect("an embedded DynamoDB");
+        let embedded = Embedded::start().await;
+        let embedded = embedded.unwrap_or_else(|error| fail("the embedded DynamoDB", error));
         for table in tables {
-            let properties = template.table(table).unwrap_or_else(|error| panic!("{error}"));
-            embedded.create_table(&properties, table).expect("the table of the template");
+            let properties =
+                template.table(table).unwrap_or_else(|error| fail("the template", error));
+            let created = embedded.create_table(&properties, table);
+            created.unwrap_or_else(|error| fail(table, error));
         }
         let wire = Wire::default();
         let client = wire.client(embedded.endpoint());

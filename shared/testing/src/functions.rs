@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use ringfence::Cause;
+use ringfence::kit::{assert_same, fail};
+use ringfence::{Catalog, Cause};
 use ringfence_local::template::{Model, Template};
 use ringfence_local::workspace_root;
 use ringfence_stack::{Members, Stack};
 use serde_json::Value;
 
+use crate::mend;
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
 use crate::template::{check_none, differences, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
@@ -26,9 +28,10 @@ pub(crate) const SERVING: [(&str, &[&str]); 4] = [
 /// `template.yaml`, with the variables that it reads, and its samples, and nothing else has them. The message says what
 /// to write.
 pub fn check_functions<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
+    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    check_indexes(&stack.catalog);
     let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
-    let model = model.unwrap_or_else(|error| panic!("{error}"));
+    let model = model.unwrap_or_else(|error| fail("the template", error));
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
@@ -36,7 +39,6 @@ pub fn check_functions<M: Members>() {
     every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
     the_template_sets_the_variables_that_functions_read::<M>(&model);
     every_function_has_sample_payloads_that_parse(&stack, &model);
-    every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(&stack, &model);
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
         &stack,
         &template(),
@@ -139,8 +141,7 @@ fn every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(
 
 /// The names of a folder's entries that are not hidden.
 pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
-    let found =
-        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let found = fs::read_dir(folder).unwrap_or_else(|error| fail(folder.display(), error));
     let name = |entry: std::io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     found.filter_map(name).filter(|name| !name.starts_with('.')).collect()
 }
@@ -171,38 +172,42 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
         }
         for name in entries(&folder).iter().filter(|name| name.ends_with(".json")) {
             let sample = folder.join(name);
-            let shown = sample.display();
-            let text = fs::read_to_string(&sample).unwrap_or_else(|e| panic!("{shown}: {e}"));
-            let json: Value =
-                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {e}"));
+            let shown = format!("events/{function}/{name}");
+            let text = fs::read_to_string(&sample).unwrap_or_else(|e| fail(&shown, e));
+            let json: Value = serde_json::from_str(&text).unwrap_or_else(|e| fail(&shown, e));
             if name == "http.json" && path.is_some() {
-                let found = json["requestContext"]["http"]["path"].as_str();
-                assert_eq!(found, path.as_deref(), "{}", sample.display());
+                let found = &json["requestContext"]["http"]["path"];
+                assert_same(format!("{shown}: requestContext.http.path"), &path, found);
             }
         }
     }
 }
 
-fn every_tag_key_that_needs_an_index_has_one_and_no_other_key_has(stack: &Stack, model: &Model) {
-    let table = model.table("EventTable").expect("the event table");
-    let indexes = table.properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+/// Panics unless EventTable has an index for each tag key and composite that needs one, and no others. Under `UPDATE=1`
+/// it writes them before it looks.
+pub(crate) fn check_indexes(catalog: &Catalog) {
+    let needed = catalog.indexes();
+    if mend::is_asked() {
+        mend::template(|text| mend::with_indexes(&text, &needed).unwrap_or(text));
+    }
+    let template = Template::of_workspace().unwrap_or_else(|error| fail("the template", error));
+    let table = template.table("EventTable").unwrap_or_else(|error| fail("the template", error));
+    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
     let names = indexes.filter_map(|index| index["IndexName"].as_str()).map(str::to_owned);
-    let names: BTreeSet<_> = names.collect();
-    // A stack without indexes has no attribute for their sort key.
-    let at = if names.is_empty() { "  - { AttributeName: at, AttributeType: N }\n" } else { "" };
     check_none(&differences(
-        &names,
-        &stack.catalog.indexes(),
+        &names.collect(),
+        &needed,
         |name| {
             format!(
-                "template.yaml: EventTable lacks an index. In its AttributeDefinitions, write\n  \
-                 - {{ AttributeName: {name}, AttributeType: S }}\n{at}in its GlobalSecondaryIndexes, write\n  \
-                 - IndexName: {name}\n    \
-                 KeySchema: [{{ AttributeName: {name}, KeyType: HASH }}, {{ AttributeName: at, KeyType: RANGE }}]\n    \
-                 Projection: {{ ProjectionType: INCLUDE, NonKeyAttributes: [event, data, tags] }}\n\
-                 and in the statement Read of DcbLogRole\n  - !Sub \"${{EventTable.Arn}}/index/{name}\""
+                "template.yaml: EventTable lacks the index {name}: {}, and lets the roles query it",
+                mend::HINT
             )
         },
-        |name| format!("template.yaml: EventTable has the index {name}, which no tag key needs"),
+        |name| {
+            format!(
+                "template.yaml: EventTable has the index {name}, which no tag key needs: {}",
+                mend::HINT
+            )
+        },
     ));
 }

@@ -1,9 +1,8 @@
 //! Compares the requests of functions that are not slices with their roles.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ringfence::kit::id;
+use ringfence::kit::{fail, id};
 use ringfence::{
     Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
@@ -14,12 +13,13 @@ use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
 use ringfence_dynamo::wire::Exchange;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_local::template::{Template, excess};
+use ringfence_local::template::Template;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Dynamo;
+use crate::requests::check_requests;
 
 /// The logical ids of the tables, which are their names too.
 const EVENTS: &str = "EventTable";
@@ -101,7 +101,7 @@ impl World {
 
     fn log(&self) -> DcbLog {
         let catalog = Catalog::new("notes", [Noted::SCHEMA, Wiped::SCHEMA]);
-        let catalog = catalog.expect("the catalog is free of contradictions");
+        let catalog = catalog.unwrap_or_else(|error| fail("the catalog", error));
         DcbLog::new(self.dynamo.client.clone(), EVENTS, catalog, self.clock.clone())
     }
 
@@ -173,7 +173,7 @@ impl World {
         };
         let indexer = Indexer::new(logs, self.dynamo.client.clone(), INDEX);
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
-            outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
+            outcome.unwrap_or_else(|error| fail(partition, error));
         }
     }
 
@@ -194,19 +194,14 @@ impl World {
 }
 
 fn template() -> Template {
-    Template::of_workspace().unwrap_or_else(|error| panic!("{error}"))
+    Template::of_workspace().unwrap_or_else(|error| fail("the template", error))
 }
 
 /// Compares requests of a function with its role; the names of the tables are their logical ids. Panics unless the
 /// role allows the requests and no more.
-#[track_caller]
 pub fn check_role(function: &str, asked: Vec<Exchange>) {
-    let tables = TABLES.map(|table| (table, table));
-    let role = template().role(function, &tables).unwrap_or_else(|error| panic!("{error}"));
-    let allowed = asked.iter().map(|asked| role.allow(&asked.operation, &asked.request));
-    let refused = |refused| panic!("{function}: {refused}");
-    let needed = allowed.flat_map(|allowed| allowed.unwrap_or_else(refused)).collect();
-    assert_eq!(excess(&[(role, needed)]), BTreeSet::new(), "{function}");
+    let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
+    check_requests(&TABLES, &[(function.to_owned(), asked)]);
 }
 
 /// Compares the requests of index-events with its role. Panics unless the role allows them and no more.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence::kit::fail;
 use ringfence_stack::{ContextInfo, Log, Members, Stack};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, t
 /// Panics unless each function has its role, and each role allows what its functions need and no more. The message
 /// says what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
-    let stack = Stack::of::<M>().unwrap_or_else(|error| panic!("{error}"));
+    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let template = template();
     every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
     what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(

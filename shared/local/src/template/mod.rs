@@ -1,6 +1,7 @@
 //! The parts of `template.yaml` that this machine carries out: tables, functions, routes, event source
 //! mappings, bus, rules, schedules, queues and buckets.
 
+mod access;
 mod build;
 mod intrinsics;
 mod model;
@@ -17,10 +18,11 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+pub use self::access::{Access, Excess, Fix, Part, Refused};
 pub(crate) use self::build::last_part;
 use self::intrinsics::{Place, Resolver, long_form};
 pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, Table, Target};
-pub use self::role::{Access, Refused, Role, excess};
+pub use self::role::{Role, excess};
 
 /// The Region of everything local; nothing leaves the machine.
 pub const REGION: &str = "us-east-1";

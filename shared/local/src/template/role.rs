@@ -2,11 +2,11 @@
 //! that the template uses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::access::{Access, Excess, Fix, Part, Refused};
 use super::{Template, TemplateError, View, build::not_understood, intrinsics::Resolver};
 
 /// What a function may do with DynamoDB, according to its role in the template.
@@ -56,38 +56,6 @@ struct Table {
     index_keys: BTreeMap<String, String>,
 }
 
-/// One permission that a request needs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Access {
-    /// The action, such as `dynamodb:Query`.
-    pub action: String,
-    /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
-    pub resource: String,
-    /// The partition key of the item or items; `None` for a scan or a batch.
-    pub key: Option<String>,
-    /// The transaction that the action is a part of, such as `TransactWriteItems`.
-    pub enclosing: Option<String>,
-}
-
-/// A permission that a role lacks.
-#[derive(Debug, thiserror::Error)]
-#[error("{role} does not allow {access}: {fix}")]
-pub struct Refused {
-    role: String,
-    access: String,
-    fix: String,
-}
-
-impl Display for Access {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.action, self.resource)?;
-        if let Some(key) = &self.key {
-            write!(f, ", key {key}")?;
-        }
-        self.enclosing.as_ref().map_or(Ok(()), |operation| write!(f, ", within {operation}"))
-    }
-}
-
 impl Template {
     /// The role of the function with this binary. `names` are logical ids of tables, each with the name
     /// that the table has in requests.
@@ -128,7 +96,7 @@ impl Template {
 /// The permissions that roles give although nothing needs them. Each role comes with the permissions that its
 /// functions need, all of them together.
 #[must_use]
-pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -> BTreeSet<String> {
+pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -> BTreeSet<Excess> {
     let mut roles: BTreeMap<&str, (&Role, BTreeSet<Access>)> = BTreeMap::new();
     for (role, needed) in all {
         let (_, together) = roles.entry(&role.id).or_insert((role, BTreeSet::new()));
@@ -148,15 +116,18 @@ impl Role {
             None => Ok(accesses),
             Some(access) => Err(Refused {
                 role: self.id.clone(),
-                access: access.to_string(),
                 fix: self.fix(access),
+                access: Box::new(access.clone()),
             }),
         }
     }
 
-    fn excess(&self, needed: &BTreeSet<Access>) -> impl Iterator<Item = String> {
-        let excess = self.statements.iter().flat_map(|statement| statement.excess(needed));
-        excess.map(|excess| format!("{}: {excess}", self.id))
+    fn excess(&self, needed: &BTreeSet<Access>) -> impl Iterator<Item = Excess> {
+        let (role, statements) = (&self.id, self.statements.iter());
+        statements.flat_map(|statement| {
+            let of = |part| Excess { role: role.clone(), sid: statement.sid.clone(), part };
+            statement.excess(needed).into_iter().map(of)
+        })
     }
 
     fn allows(&self, access: &Access) -> bool {
@@ -214,12 +185,8 @@ impl Role {
     }
 
     /// What to write so that the role allows it.
-    fn fix(&self, access: &Access) -> String {
+    fn fix(&self, access: &Access) -> Fix {
         let Access { action, resource, .. } = access;
-        let yaml = match resource.split_once('/') {
-            None => format!("!GetAtt {resource}.Arn"),
-            Some((table, index)) => format!("!Sub \"${{{table}.Arn}}/{index}\""),
-        };
         let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
         let mut of_resource = self.statements.iter().filter(|statement| {
             let conditions = &statement.conditions;
@@ -228,16 +195,13 @@ impl Role {
             is_alike && conditions.hold(access) && statement.resources == [resource.as_str()]
         });
         if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
-            let sid = &statement.sid;
-            format!("the conditions of its statement {sid} do not hold")
+            Fix::Conditions { sid: statement.sid.clone() }
         } else if let Some(statement) = of_action.next() {
-            let sid = &statement.sid;
-            format!("add `- {yaml}` to the resources of its statement {sid}")
+            Fix::Resource { sid: statement.sid.clone() }
         } else if let Some(statement) = of_resource.next() {
-            let sid = &statement.sid;
-            format!("add `{action}` to the actions of its statement {sid}")
+            Fix::Action { sid: statement.sid.clone() }
         } else {
-            format!("add a statement with `Action: {action}` and `Resource: {yaml}`")
+            Fix::Statement
         }
     }
 }
@@ -273,28 +237,30 @@ impl Statement {
     /// The permissions of the statement that nothing `needed` needs. Parts of transactions do not need a
     /// statement that also allows them alone. Lambda reads streams with the role; no request of the function
     /// shows that, so it is not checked.
-    fn excess(&self, needed: &BTreeSet<Access>) -> Vec<String> {
+    fn excess(&self, needed: &BTreeSet<Access>) -> Vec<Part> {
         let is_enclosed = self.conditions.all_enclosed();
         let used = needed.iter().filter(|access| {
             let is_alike = access.enclosing.is_some() == is_enclosed;
             is_alike && self.is_of(access) && self.conditions.hold(access)
         });
         let used: Vec<_> = used.collect();
-        let alone = if is_enclosed { "" } else { " outside of transactions" };
         let mut excess = Vec::new();
         for resource in self.resources.iter().filter(|resource| !resource.ends_with(".StreamArn")) {
             let is_used = |action: &String| {
                 used.iter().any(|used| used.action == *action && used.resource == *resource)
             };
             let unused = self.actions.iter().filter(|action| !is_used(action));
-            excess.extend(unused.map(|action| format!("{action} on {resource}{alone}")));
+            excess.extend(unused.map(|action| Part::Access {
+                action: action.clone(),
+                resource: resource.clone(),
+                alone: !is_enclosed,
+            }));
         }
         let keys = || used.iter().filter_map(|used| used.key.as_ref());
         let patterns = self.conditions.all_like.keys.iter().flatten();
         let unused = patterns.filter(|like| !keys().any(|key| is_like(key, like)));
-        excess.extend(unused.map(|like| format!("the leading key {like}")));
-        let text = |part| format!("its statement {} allows {part}, which nothing needs", self.sid);
-        excess.into_iter().map(text).collect()
+        excess.extend(unused.map(|like| Part::LeadingKey(like.clone())));
+        excess
     }
 }
 

@@ -179,6 +179,19 @@ fn requests_to_tables_are_sent_by_one_module() {
 }
 
 #[test]
+fn the_kit_shows_an_error_with_its_causes() {
+    let root = workspace_root();
+    let kits = ["core", "aggregate-log", "document-log", "views"];
+    let kits = kits.map(|library| root.join(format!("shared/{library}/src/kit.rs")));
+    let more = ["shared/testing/src", "shared/core/src/kit"].map(|it| files(&root.join(it), "rs"));
+    for path in kits.into_iter().chain(more.concat()) {
+        let source = fs::read_to_string(&path).unwrap();
+        let drops = ["{error}", "{error:?}"].iter().any(|shown| source.contains(shown));
+        assert!(!drops, "{}: `kit::fail` shows an error with its causes", path.display());
+    }
+}
+
+#[test]
 fn every_relative_link_leads_somewhere() {
     for page in files(&workspace_root(), "md") {
         let text = fs::read_to_string(&page).unwrap();

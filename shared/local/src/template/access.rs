@@ -1,0 +1,134 @@
+//! Permissions: those that a request needs, what a role lacks, and what it gives although nothing needs it.
+
+use std::fmt::{self, Display, Formatter};
+
+/// One permission that a request needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Access {
+    /// The action, such as `dynamodb:Query`.
+    pub action: String,
+    /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
+    pub resource: String,
+    /// The partition key of the item or items; `None` for a scan or a batch.
+    pub key: Option<String>,
+    /// The transaction that the action is a part of, such as `TransactWriteItems`.
+    pub enclosing: Option<String>,
+}
+
+impl Access {
+    /// The resource as the template writes it.
+    #[must_use]
+    pub fn yaml(&self) -> String {
+        match self.resource.split_once('/') {
+            None => format!("!GetAtt {}.Arn", self.resource),
+            Some((table, index)) => format!("!Sub \"${{{table}.Arn}}/{index}\""),
+        }
+    }
+}
+
+impl Display for Access {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.action, self.resource)?;
+        if let Some(key) = &self.key {
+            write!(f, ", key {key}")?;
+        }
+        self.enclosing.as_ref().map_or(Ok(()), |operation| write!(f, ", within {operation}"))
+    }
+}
+
+/// A permission that a role lacks.
+#[derive(Debug, thiserror::Error)]
+pub struct Refused {
+    /// The role's logical id.
+    pub role: String,
+    /// The permission.
+    pub access: Box<Access>,
+    /// How the role can give it.
+    pub fix: Fix,
+}
+
+/// How a role can give a permission that it lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fix {
+    /// The statement that gives it has conditions that do not hold.
+    Conditions {
+        /// The statement's name.
+        sid: String,
+    },
+    /// A statement gets the resource.
+    Resource {
+        /// The statement's name.
+        sid: String,
+    },
+    /// A statement gets the action.
+    Action {
+        /// The statement's name.
+        sid: String,
+    },
+    /// The role gets a statement.
+    Statement,
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { role, access, fix } = self;
+        let (action, yaml) = (&access.action, access.yaml());
+        write!(f, "{role} does not allow {access}: ")?;
+        match fix {
+            Fix::Conditions { sid } => {
+                write!(f, "the conditions of its statement {sid} do not hold")
+            }
+            Fix::Resource { sid } => {
+                write!(f, "add `- {yaml}` to the resources of its statement {sid}")
+            }
+            Fix::Action { sid } => {
+                write!(f, "add `{action}` to the actions of its statement {sid}")
+            }
+            Fix::Statement => {
+                write!(f, "add a statement with `Action: {action}` and `Resource: {yaml}`")
+            }
+        }
+    }
+}
+
+/// A permission that a role gives although nothing needs it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Excess {
+    /// The role's logical id.
+    pub role: String,
+    /// The name of the statement that gives it.
+    pub sid: String,
+    /// The permission.
+    pub part: Part,
+}
+
+/// A part of a statement.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// An action on a resource.
+    Access {
+        /// The action.
+        action: String,
+        /// The resource, as [`Access::resource`] has it.
+        resource: String,
+        /// Whether it is given outside of transactions.
+        alone: bool,
+    },
+    /// A pattern of partition keys.
+    LeadingKey(String),
+}
+
+impl Display for Excess {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { role, sid, part } = self;
+        write!(f, "{role}: its statement {sid} allows ")?;
+        match part {
+            Part::Access { action, resource, alone } => {
+                let alone = if *alone { " outside of transactions" } else { "" };
+                write!(f, "{action} on {resource}{alone}")?;
+            }
+            Part::LeadingKey(key) => write!(f, "the leading key {key}")?,
+        }
+        write!(f, ", which nothing needs")
+    }
+}

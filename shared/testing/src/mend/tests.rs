@@ -1,0 +1,129 @@
+use ringfence_local::template::{Role, Template, excess};
+use serde_json::json;
+
+use super::*;
+
+/// As a new stack has it: without an index.
+const BARE: &str = r#"Resources:
+  EventTable:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      KeySchema: [{ AttributeName: id, KeyType: HASH }, { AttributeName: position, KeyType: RANGE }]
+      AttributeDefinitions:
+        - { AttributeName: id, AttributeType: S }
+        - { AttributeName: position, AttributeType: N }
+      StreamSpecification: { StreamViewType: NEW_IMAGE } # a comment
+
+  DcbLogRole: # for all its slices
+    Type: AWS::IAM::Role
+    Properties:
+      Policies:
+        - PolicyDocument:
+            Statement:
+              - Sid: Read
+                Effect: Allow
+                Action: dynamodb:Query
+                Resource:
+                  - !GetAtt EventTable.Arn
+              # One event is put by itself.
+              - { Sid: Append, Effect: Allow, Action: [dynamodb:GetItem, dynamodb:PutItem],
+                  Resource: !GetAtt EventTable.Arn }
+              - Sid: AppendTogether
+                Effect: Allow
+                Action: [dynamodb:ConditionCheckItem]
+                Resource: !GetAtt EventTable.Arn
+                Condition: { "ForAnyValue:StringEquals": { dynamodb:EnclosingOperation: [TransactWriteItems] } }
+
+  # ---- A slice ----
+  BookRoom:
+    Type: AWS::Serverless::Function
+    Metadata: { BuildProperties: { Binary: book-room } }
+    Properties: { Role: !GetAtt DcbLogRole.Arn }
+"#;
+
+fn indexes(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn role(text: &str) -> Role {
+    let template = Template::parse(text).expect("YAML");
+    template.role("book-room", &[("EventTable", "EventTable")]).expect("a role")
+}
+
+/// The requests of a slice that reads by a cross-partition tag and writes an event that has one.
+fn requests() -> Vec<(&'static str, serde_json::Value)> {
+    let query = |index| json!({ "TableName": "EventTable", "IndexName": index });
+    let item = json!({ "TableName": "EventTable", "Key": { "id": { "S": "a" } } });
+    let parts = json!([{ "Put": item }, { "ConditionCheck": item }, { "Update": item }]);
+    vec![
+        ("Query", json!({ "TableName": "EventTable" })),
+        ("Query", query("tag_guestId")),
+        ("GetItem", item.clone()),
+        ("PutItem", item),
+        ("TransactWriteItems", json!({ "TransactItems": parts })),
+    ]
+}
+
+/// Gives the role what the requests need.
+fn allowed(mut text: String, requests: &[(&str, serde_json::Value)]) -> String {
+    for (operation, request) in requests {
+        while let Err(refused) = role(&text).allow(operation, request) {
+            text = with_access(&text, &refused).expect("it can be written");
+        }
+    }
+    text
+}
+
+#[test]
+fn indexes_are_written_with_their_attributes_and_taken_out_again() {
+    let one = with_indexes(BARE, &indexes(&["tag_guestId"])).expect("a table");
+    let two = with_indexes(&one, &indexes(&["tag_guestId", "tag_roomId"])).expect("a table");
+    let table = Template::parse(&two).expect("YAML").table("EventTable").expect("a table");
+    let found = |list: &str, name: &str| {
+        let list = table[list].as_array().expect(list);
+        list.iter().map(|one| one[name].as_str().expect(name).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("GlobalSecondaryIndexes", "IndexName"), ["tag_guestId", "tag_roomId"]);
+    let attributes = ["id", "position", "at", "tag_guestId", "tag_roomId"];
+    assert_eq!(found("AttributeDefinitions", "AttributeName"), attributes);
+    assert_eq!(with_indexes(&two, &indexes(&["tag_guestId"])).expect("a table"), one);
+    let bare = with_indexes(&one, &indexes(&[])).expect("a table");
+    let notice = "      # An update of a deployed stack adds one index at most.\n";
+    assert_eq!(bare.replace(notice, ""), BARE);
+}
+
+#[test]
+fn a_role_gets_what_requests_need_and_loses_what_none_needs() {
+    let text = allowed(BARE.to_owned(), &requests());
+    let changed: Vec<_> = text.lines().filter(|line| !BARE.contains(line)).collect();
+    let index = "                  - !Sub \"${EventTable.Arn}/index/tag_guestId\"";
+    let together = "                Action: [dynamodb:ConditionCheckItem, dynamodb:UpdateItem]";
+    assert_eq!(changed, [index, together]);
+
+    let needed = |requests: &[(&str, serde_json::Value)]| {
+        let allow = |(operation, request): &(&str, _)| role(&text).allow(operation, request);
+        requests.iter().flat_map(|asked| allow(asked).expect("it is allowed")).collect()
+    };
+    assert_eq!(excess(&[(role(&text), needed(&requests()))]), BTreeSet::new());
+    let fewer = &requests()[..1];
+    let found = excess(&[(role(&text), needed(fewer))]);
+    let mut text = text.clone();
+    for sid in ["Read", "Append", "AppendTogether"] {
+        let of_statement: Vec<_> = found.iter().filter(|one| one.sid == sid).collect();
+        text = without_excess(&text, &of_statement).expect("a statement");
+    }
+    assert_eq!(excess(&[(role(&text), needed(fewer))]), BTreeSet::new());
+    assert!(!text.contains("Append") && text.contains("# One event is put"), "{text}");
+    // The statements that are gone come again.
+    let again = allowed(text, &requests());
+    assert!(again.contains("Sid: ConditionCheckItemWithinTransactWriteItems\n"), "{again}");
+}
+
+#[test]
+fn a_template_that_has_all_its_indexes_is_as_it_was() {
+    let text = fs::read_to_string(workspace_root().join("template.yaml")).expect("a template");
+    let table = Template::parse(&text).expect("YAML").table("EventTable").expect("a table");
+    let names = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    let names = names.map(|index| index["IndexName"].as_str().expect("a name").to_owned());
+    assert_eq!(with_indexes(&text, &names.collect()).expect("a table"), text);
+}
