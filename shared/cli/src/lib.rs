@@ -92,6 +92,9 @@ enum OfAll {
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewSlice(new::NewSlice),
+    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
+    /// written.
+    NewView(new::NewView),
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
     /// 2: error.
     Send(send::Arguments),
@@ -285,6 +288,7 @@ impl OfAll {
             Self::New(arguments) => new::stack(arguments).boxed_local(),
             Self::NewContext(arguments) => new::context(arguments).boxed_local(),
             Self::NewSlice(arguments) => new::slice(arguments).boxed_local(),
+            Self::NewView(arguments) => new::view(arguments).boxed_local(),
             Self::Send(arguments) => send::send(arguments).boxed_local(),
             Self::Explain(arguments) => explain::explain(arguments).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments).boxed_local(),

@@ -1,5 +1,5 @@
-//! `ringfence new`, `new-context` and `new-slice`: what is to be written everywhere for a stack, a context or a
-//! slice.
+//! `ringfence new`, `new-context`, `new-slice` and `new-view`: what is to be written everywhere for a stack, a context,
+//! a slice or a view.
 //!
 //! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
 //! there is left as it is, and a part that is missing is written.
@@ -13,11 +13,12 @@ mod stack;
 mod template;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -59,6 +60,19 @@ pub(crate) struct NewSlice {
     allow_dirty: bool,
 }
 
+#[derive(Args)]
+pub(crate) struct NewView {
+    /// Its context and its name, such as rooms/bookings.
+    #[arg(value_name = "CONTEXT/VIEW")]
+    view: String,
+    /// An event that it reads, such as rooms/RoomBooked.
+    #[arg(long, value_name = "CONTEXT/EVENT")]
+    on: String,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
 /// The root of the repository that the command is called in.
 fn root() -> Result<PathBuf> {
     let here = env::current_dir().context("there is no working directory")?;
@@ -88,7 +102,14 @@ pub(crate) async fn stack(arguments: &New) -> Result<ExitCode> {
     let mut plan = Plan::new(folder.clone());
     stack::add(&mut plan, name, source)?;
     plan.write(true)?;
+    settle_lock(folder);
     println!("\nNext: `cd {}`, and `cargo test` or `cargo local`.", folder.display());
+    if let Some(target) = source.target()? {
+        println!(
+            "\nWith CARGO_TARGET_DIR={} in the environment, cargo uses the dependencies that are built there.",
+            target.display()
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -97,7 +118,7 @@ pub(crate) async fn context(arguments: &NewContext) -> Result<ExitCode> {
     let NewContext { name, log, allow_dirty } = arguments;
     let mut plan = Plan::new(root()?);
     context::add(&mut plan, name, *log)?;
-    plan.write(*allow_dirty)?;
+    write(plan, *allow_dirty)?;
     println!("\nNext: `cargo ringfence new-slice {name}/<slice>`.");
     Ok(ExitCode::SUCCESS)
 }
@@ -109,8 +130,36 @@ pub(crate) async fn slice(arguments: &NewSlice) -> Result<ExitCode> {
     let (context, name) = slice.split_once('/').with_context(form)?;
     let mut plan = Plan::new(root()?);
     slice::add(&mut plan, context, name, on.as_deref())?;
-    plan.write(*allow_dirty)?;
+    write(plan, *allow_dirty)?;
     let file = format!("functions/{context}/src/{}.rs", names::snake(name));
     println!("\nNext: write its rules and their cases in {file}, and run `cargo test`.");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds a view.
+pub(crate) async fn view(arguments: &NewView) -> Result<ExitCode> {
+    let NewView { view, on, allow_dirty } = arguments;
+    let form = || format!("{view} is not <context>/<view>, such as rooms/bookings");
+    let (context, name) = view.split_once('/').with_context(form)?;
+    let mut plan = Plan::new(root()?);
+    view::add(&mut plan, context, name, on)?;
+    write(plan, *allow_dirty)?;
+    let file = format!("functions/{context}/src/views/{}.rs", names::snake(name));
+    println!("\nNext: write its rows and their test in {file}, and run `cargo test`.");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(plan: Plan, allow_dirty: bool) -> Result<()> {
+    let root = plan.root().to_owned();
+    plan.write(allow_dirty)?;
+    settle_lock(&root);
+    Ok(())
+}
+
+/// Lets cargo write into its lock file what the manifests say, so that the first build does not change it.
+fn settle_lock(root: &Path) {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
+    // Without an index of the dependencies on this machine it can't. Then the first build does it.
+    let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

@@ -28,14 +28,39 @@ pub(super) fn add_module(text: &str, module: &str) -> Result<String> {
     insert_sorted(text, &line, key).with_context(|| format!("finds no modules: write `{line}`"))
 }
 
+/// Adds `pub mod <module>;` to the module `views` of a crate, which is after the other modules.
+pub(super) fn add_view_module(text: &str, module: &str) -> Result<String> {
+    const HEAD: &str = "pub mod views {\n";
+    let line = format!("    pub mod {module};");
+    if let Some(at) = text.find(HEAD) {
+        let begin = at + HEAD.len();
+        let end = begin + text[begin..].find("\n}").map_or(0, |end| end + 1);
+        let modules = &text[begin..end];
+        if modules.lines().any(|found| found == line) {
+            return Ok(text.to_owned());
+        }
+        let key = |line: &str| line.trim().strip_prefix("pub mod ").map(str::to_owned);
+        let modules = insert_sorted(modules, &line, key);
+        let modules = modules.with_context(|| format!("finds no views: write `{line}`"))?;
+        return Ok(format!("{}{modules}{}", &text[..begin], &text[end..]));
+    }
+    let is_module = |line: &str| line.starts_with("mod ") || line.starts_with("pub mod ");
+    let last = text.lines().rfind(|line| is_module(line));
+    let last = last.with_context(|| format!("finds no modules: write `{HEAD}{line}\n}}`"))?;
+    let views = format!("{last}\n{HEAD}    //! The read models.\n\n{line}\n}}\n");
+    Ok(text.replacen(&format!("{last}\n"), &views, 1))
+}
+
 /// Adds a member, such as `.slice::<x::X>()`, to the list of a context or of the stack, after its last of that kind.
 pub(super) fn add_member(text: &str, kind: &str, member: &str) -> Result<String> {
     let call = format!(".{kind}::<{member}>()");
     if text.contains(&call) {
         return Ok(text.to_owned());
     }
-    let begin = format!(".{kind}::<");
-    if let Some(last) = text.rfind(&begin) {
+    let own = text.rfind(&format!(".{kind}::<"));
+    // Views come after the slices.
+    let before = || if kind == "view" { text.rfind(".slice::<") } else { None };
+    if let Some(last) = own.or_else(before) {
         let end = text[last..].find("()").context("a member of the list has no `()`")?;
         let (before, after) = text.split_at(last + end + 2);
         return Ok(format!("{before}\n            {call}{after}"));
@@ -46,7 +71,7 @@ pub(super) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
             format!("fn list(list: &mut List<impl Visitor>) {{\n        list{call};\n    }}");
         return Ok(text.replacen(empty, &body, 1));
     }
-    match text.contains("list.view::<") {
+    match ["list.view::<", "list.function::<"].iter().any(|first| text.contains(first)) {
         true => Ok(text.replacen("list.", &format!("list{call}\n            ."), 1)),
         false => bail!("finds no list: write `{call}` into `fn list`"),
     }

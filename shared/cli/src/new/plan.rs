@@ -20,6 +20,11 @@ impl Plan {
         Self { root, files: BTreeMap::new() }
     }
 
+    /// The folder that the files are in.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Whether the file is there, or will be.
     pub(super) fn has(&self, path: &str) -> bool {
         self.files.contains_key(Path::new(path)) || self.root.join(path).exists()

@@ -93,8 +93,17 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     Ok(())
 }
 
+/// An event that a context declares.
+pub(super) struct Declared {
+    pub(super) context: String,
+    pub(super) log: Log,
+    pub(super) event_type: String,
+    /// Its first field that ends in `_id`.
+    pub(super) id: Option<String>,
+}
+
 /// The event `<context>/<Type>`, as its context declares it.
-fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
+pub(super) fn declared(plan: &Plan, on: &str) -> Result<Declared> {
     let form = || format!("--on {on}: an event is <context>/<Type>, such as carts/CheckedOut");
     let (context, event_type) = on.split_once('/').with_context(form)?;
     check("the context", context)?;
@@ -107,17 +116,25 @@ fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     let at = at.filter(|_| names(&text, event_type) && !event_type.is_empty());
     let at = at.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
     let body = text[at..].split('}').next().unwrap_or_default();
-    let fields = body.lines().filter_map(|line| line.split(':').next());
+    // The first field of a variant may be in the variant's line.
+    let fields = body.split(['\n', '{', ',']).filter_map(|field| field.split(':').next());
     let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
     let is_id =
         |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
-    let field = camel(fields.find(is_id).unwrap_or(id));
-    let partition = match found.log {
+    let id = fields.find(is_id).map(str::to_owned);
+    let (context, event_type) = (context.to_owned(), event_type.to_owned());
+    Ok(Declared { context, log: found.log, event_type, id })
+}
+
+/// The event that a slice reacts to. Where it has no id, the command's is meant.
+fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
+    let Declared { context, log, event_type, id: found } = declared(plan, on)?;
+    let field = camel(found.as_deref().unwrap_or(id));
+    let partition = match log {
         Log::Dcb => format!("{field}:one"),
         Log::Aggregate => format!("{context}#one"),
         Log::Document => format!("{context}-one"),
     };
-    let (context, event_type) = (context.to_owned(), event_type.to_owned());
     Ok(Cause { context, event_type, field, partition })
 }
 

@@ -64,6 +64,12 @@ impl Source {
         Ok(fs::read_to_string(checkout.join("Cargo.lock")).ok())
     }
 
+    /// Where the checkout builds, if it has.
+    pub(super) fn target(&self) -> Result<Option<PathBuf>> {
+        let target = self.checkout()?.map(|checkout| checkout.join("target"));
+        Ok(target.filter(|target| target.is_dir()))
+    }
+
     /// The entries of the libraries in a workspace's manifest.
     fn entries(&self) -> Result<String> {
         let checkout = self.checkout()?;

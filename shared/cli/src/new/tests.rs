@@ -8,8 +8,9 @@ use ringfence_stack::Lock;
 use tempfile::TempDir;
 
 use super::context::{self, Log};
+use super::names::pascal;
 use super::plan::Plan;
-use super::slice;
+use super::{slice, view};
 
 /// Copies what the commands read and change.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
@@ -69,7 +70,15 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
             run(&folder, |plan| slice::add(plan, name, &format!("open-{name}"), None)).unwrap();
             let on = Some("carts/CheckedOut");
             run(&folder, |plan| slice::add(plan, name, &format!("close-{name}"), on)).unwrap();
+            // Of an event of its own, and, in a context without slices of its own log, of another's.
+            let (own, of_other) = (format!("{name}/{}Opened", pascal(name)), "carts/CheckedOut");
+            run(&folder, |plan| view::add(plan, name, &format!("open-{name}-each"), &own)).unwrap();
+            run(&folder, |plan| view::add(plan, name, &format!("{name}-of-carts"), of_other))
+                .unwrap();
         }
+        let on = "ordering/OrderPlaced";
+        run(&folder, |plan| view::add(plan, "ordering", "busy-orders", on)).unwrap();
+        run(&folder, |plan| view::add(plan, "invoices", "orders-of-invoices", on)).unwrap();
         for context in ["carts", "customers", "catalog", "accounts"] {
             let slice = format!("audit-{context}");
             run(&folder, |plan| slice::add(plan, context, &slice, None)).unwrap();
@@ -112,6 +121,24 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
     }
     let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
     let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
+    let text = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
+    let busy = text("functions/ordering/src/lib.rs");
+    assert!(
+        busy.contains("    pub mod busy_orders;\n    pub mod customer_order_counts;\n"),
+        "{busy}"
+    );
+    assert!(busy.contains(".view::<views::busy_orders::BusyOrders>()"), "{busy}");
+    let rooms = text("functions/rooms/src/lib.rs");
+    let views = "    //! The read models.\n\n    pub mod open_rooms_each;\n    pub mod rooms_of_carts;\n}\n";
+    assert!(rooms.contains(views), "{rooms}");
+    let invoices = text("functions/invoices/src/lib.rs");
+    assert!(invoices.contains("views::orders_of_invoices::OrdersOfInvoices>()"), "{invoices}");
+    let of_carts = text("functions/rooms/src/views/rooms_of_carts.rs");
+    assert!(of_carts.contains("STREAMS: &'static [&'static str] = &[\"carts\"]"), "{of_carts}");
+    assert!(
+        of_carts.contains("Consumed::CheckedOut { cart_id } => vec![cart_id.clone()]"),
+        "{of_carts}"
+    );
     for name in ["open-rooms", "close-parcels", "close-wishes", "audit-carts"] {
         assert!(model.functions.iter().any(|function| function.binary == name), "{name}");
     }
@@ -136,6 +163,16 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
     ];
     for (context, name, on, said) in slices {
         let refused = run(&folder, |plan| slice::add(plan, context, name, on));
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{context}/{name}: {error}");
+    }
+    for (context, name, on, said) in [
+        ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
+        ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
+        ("carts", "bookings", "carts/Booked", "has no event Booked"),
+        ("carts", "bookings", "customers/CustomerRenamed", "has no field that ends in _id"),
+    ] {
+        let refused = run(&folder, |plan| view::add(plan, context, name, on));
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{context}/{name}: {error}");
     }
@@ -203,6 +240,13 @@ async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added
     let folder = tempfile::tempdir().unwrap();
     let source = super::stack::Source::of_checkout(&ringfence_local::workspace_root());
     run(&folder, |plan| super::stack::add(plan, "my-shop", &source)).unwrap();
+    super::settle_lock(folder.path());
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["update", "--workspace", "--locked", "--offline"]);
+    let built = cargo.current_dir(folder.path()).output().unwrap();
+    assert!(built.status.success(), "cargo would rewrite the lock file: {built:?}");
+    let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("version = \"0.1.0+my-shop\""), "{manifest}");
     run(&folder, |plan| context::add(plan, "rooms", Log::Aggregate)).unwrap();
     run(&folder, |plan| slice::add(plan, "rooms", "book-room", Some("shop/OrderPlaced"))).unwrap();
     let text = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
