@@ -6,12 +6,14 @@ use std::{net::SocketAddr, path::Path};
 use dynoxide::{
     Database, DynoxideError,
     actions::{
-        describe_stream::DescribeStreamRequest, describe_table::DescribeTableRequest,
-        get_records::GetRecordsRequest, get_shard_iterator::GetShardIteratorRequest,
-        scan::ScanRequest,
+        TableDescription, describe_stream::DescribeStreamRequest,
+        describe_table::DescribeTableRequest, get_records::GetRecordsRequest,
+        get_shard_iterator::GetShardIteratorRequest, list_tables::ListTablesRequest,
+        scan::ScanRequest, update_table::UpdateTableRequest,
     },
 };
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
@@ -82,7 +84,18 @@ pub struct Embedded {
     database: Database,
     // Dropping the senders stops the servers; the folder goes after them.
     stops: Vec<oneshot::Sender<()>>,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
+}
+
+/// Where a reader of a stream begins, by the sequence number of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Position {
+    /// At the record.
+    #[serde(rename = "AT_SEQUENCE_NUMBER")]
+    At(String),
+    /// After the record.
+    #[serde(rename = "AFTER_SEQUENCE_NUMBER")]
+    After(String),
 }
 
 impl Embedded {
@@ -98,9 +111,21 @@ impl Embedded {
             false => builder().tempdir()?,
         };
         let file = folder.path().join("dynamodb.sqlite");
+        Self::of(&file, Some(folder)).await
+    }
+
+    /// Starts a DynamoDB on a free loopback port, with what is in this file.
+    ///
+    /// # Errors
+    /// As [`Embedded::start`], and the file is not a database of the engine.
+    pub async fn open(file: &Path) -> Result<Self, EmbeddedError> {
+        Self::of(file, None).await
+    }
+
+    async fn of(file: &Path, folder: Option<TempDir>) -> Result<Self, EmbeddedError> {
         let database = Database::new(&file.to_string_lossy())
             .map_err(|source| EmbeddedError::Database { action: "open", source })?;
-        add_sequence_index(&file)?;
+        add_sequence_index(file)?;
 
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let mut started =
@@ -146,6 +171,56 @@ impl Embedded {
         self.engine().create_table(properties, name)
     }
 
+    /// The names of all tables.
+    ///
+    /// # Errors
+    /// The engine refuses to list them.
+    pub fn tables(&self) -> Result<Vec<String>, EmbeddedError> {
+        let request: ListTablesRequest = message("request", json!({}))?;
+        let answer = self.database.list_tables(request);
+        let failed = |source| EmbeddedError::Database { action: "list the tables", source };
+        Ok(answer.map_err(failed)?.table_names)
+    }
+
+    /// A table as DynamoDB describes it.
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn describe(&self, table: &str) -> Result<Value, EmbeddedError> {
+        let answer = self.table(table)?;
+        serde_json::to_value(answer)
+            .map_err(|source| EmbeddedError::Shape { what: "table", source })
+    }
+
+    /// Creates or deletes an index of a table: an entry of UpdateTable's `GlobalSecondaryIndexUpdates`.
+    ///
+    /// # Errors
+    /// The engine refuses it.
+    pub fn change_index(
+        &self,
+        table: &str,
+        properties: &Value,
+        change: Value,
+    ) -> Result<(), EmbeddedError> {
+        let request: UpdateTableRequest = message(
+            "index",
+            json!({
+                "TableName": table,
+                "AttributeDefinitions": properties["AttributeDefinitions"],
+                "GlobalSecondaryIndexUpdates": [change],
+            }),
+        )?;
+        let failed = |source| EmbeddedError::Database { action: "change the index", source };
+        self.database.update_table(request).map_err(failed)?;
+        Ok(())
+    }
+
+    fn table(&self, table: &str) -> Result<TableDescription, EmbeddedError> {
+        let request: DescribeTableRequest = message("request", json!({ "TableName": table }))?;
+        let failed = |source| EmbeddedError::Database { action: "describe the table", source };
+        Ok(self.database.describe_table(request).map_err(failed)?.table)
+    }
+
     /// Every item of a table in DynamoDB's JSON, if they have at most 1 MB together.
     ///
     /// # Errors
@@ -175,13 +250,20 @@ impl Embedded {
     /// # Errors
     /// The table has no stream.
     pub fn stream(&self, table: &str) -> Result<StreamReader, EmbeddedError> {
+        self.stream_from(table, None)
+    }
+
+    /// Opens a table's stream at this position, or at its oldest record.
+    ///
+    /// # Errors
+    /// The table has no stream.
+    pub fn stream_from(
+        &self,
+        table: &str,
+        position: Option<&Position>,
+    ) -> Result<StreamReader, EmbeddedError> {
         let no_stream = || EmbeddedError::NoStream { table: table.to_owned() };
-        let request: DescribeTableRequest = message("request", json!({ "TableName": table }))?;
-        let answer = self
-            .database
-            .describe_table(request)
-            .map_err(|source| EmbeddedError::Database { action: "describe the table", source })?;
-        let arn = answer.table.latest_stream_arn.ok_or_else(no_stream)?;
+        let arn = self.table(table)?.latest_stream_arn.ok_or_else(no_stream)?;
 
         let request: DescribeStreamRequest = message("request", json!({ "StreamArn": arn }))?;
         let answer = self
@@ -191,8 +273,13 @@ impl Embedded {
         let answer = serde_json::to_value(answer)
             .map_err(|source| EmbeddedError::Shape { what: "stream", source })?;
         let shard = answer.pointer("/StreamDescription/Shards/0/ShardId").ok_or_else(no_stream)?;
+        let (kind, number) = match position {
+            None => ("TRIM_HORIZON", None),
+            Some(Position::At(number)) => ("AT_SEQUENCE_NUMBER", Some(number)),
+            Some(Position::After(number)) => ("AFTER_SEQUENCE_NUMBER", Some(number)),
+        };
         let request = json!({
-            "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON",
+            "StreamArn": arn, "ShardId": shard, "ShardIteratorType": kind, "SequenceNumber": number,
         });
         let shard = shard.as_str().unwrap_or_default().to_owned();
         let request: GetShardIteratorRequest = message("request", request)?;
@@ -273,77 +360,5 @@ fn add_sequence_index(file: &Path) -> Result<(), EmbeddedError> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn table() -> Value {
-        json!({
-            "KeySchema": [
-                { "AttributeName": "id", "KeyType": "HASH" },
-                { "AttributeName": "position", "KeyType": "RANGE" },
-            ],
-            "AttributeDefinitions": [
-                { "AttributeName": "id", "AttributeType": "S" },
-                { "AttributeName": "position", "AttributeType": "S" },
-            ],
-            "StreamSpecification": { "StreamViewType": "NEW_IMAGE" },
-            "TimeToLiveSpecification": { "AttributeName": "expiresAt", "Enabled": true },
-        })
-    }
-
-    pub(crate) async fn put(dynamo: &Embedded, table: &str, id: &str) {
-        let answer = reqwest::Client::new()
-            .post(dynamo.endpoint())
-            .header("x-amz-target", "DynamoDB_20120810.PutItem")
-            .header("content-type", "application/x-amz-json-1.0")
-            .header("authorization", "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-            .header("x-amz-date", "20260101T000000Z")
-            .body(
-                json!({ "TableName": table, "Item": { "id": { "S": id }, "position": { "S": "1" } } })
-                    .to_string(),
-            )
-            .send()
-            .await
-            .expect("an answer");
-        let status = answer.status();
-        assert!(status.is_success(), "{}", answer.text().await.expect("a body"));
-    }
-
-    #[tokio::test]
-    async fn a_stream_has_each_write_once_in_order() {
-        let dynamo = Embedded::start().await.expect("a database");
-        dynamo.create_table(&table(), "events").expect("a table");
-        let mut stream = dynamo.stream("events").expect("a stream");
-        assert!(stream.read().expect("records").is_empty());
-        for id in ["a", "b"] {
-            put(&dynamo, "events", id).await;
-        }
-        let records = stream.read().expect("records");
-        let ids: Vec<_> = records
-            .iter()
-            .map(|r| r.pointer("/dynamodb/NewImage/id/S").and_then(Value::as_str))
-            .collect();
-        assert_eq!(ids, [Some("a"), Some("b")]);
-        assert_eq!(records[0]["eventName"], "INSERT");
-        assert_eq!(records[0]["eventSourceARN"], stream.arn());
-        assert!(stream.read().expect("records").is_empty());
-    }
-
-    #[tokio::test]
-    async fn databases_share_nothing() {
-        let (one, two) = (Embedded::start().await.expect("one"), Embedded::start().await);
-        let two = two.expect("two");
-        one.create_table(&table(), "events").expect("a table");
-        assert!(two.stream("events").is_err());
-    }
-
-    #[tokio::test]
-    async fn table_without_stream_is_an_error_that_names_it() {
-        let dynamo = Embedded::start().await.expect("a database");
-        let mut plain = table();
-        plain.as_object_mut().expect("an object").remove("StreamSpecification");
-        dynamo.create_table(&plain, "plain").expect("a table");
-        let error = dynamo.stream("plain").err().expect("no stream");
-        assert_eq!(error.to_string(), "table plain has no stream");
-    }
-}
+#[path = "embedded_tests.rs"]
+pub(crate) mod tests;

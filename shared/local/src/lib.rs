@@ -22,6 +22,7 @@ pub mod engine;
 pub mod environment;
 pub mod functions;
 pub mod invoke;
+mod kept;
 pub mod node;
 pub mod notices;
 pub mod pattern;

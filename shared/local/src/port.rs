@@ -28,16 +28,33 @@ const BACKLOG: i32 = 1024;
 /// Longest wait for an answer of the program that has a port.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Listens at a port of the loopback address; 0 takes a free one.
+/// The console's port is so many after the API's.
+const CONSOLE_AFTER_API: u16 = 10;
+
+/// The port of the console of the stack whose API has this port; of an API at any free port, a free one.
+///
+/// # Errors
+/// There is no such port.
+pub(crate) fn of_console(api: u16) -> Result<u16> {
+    let port = if api == 0 { Some(0) } else { api.checked_add(CONSOLE_AFTER_API) };
+    port.with_context(|| {
+        format!(
+            "the console's port is the API's plus {CONSOLE_AFTER_API}, which {api} leaves no room for: give the API a \
+             lower port"
+        )
+    })
+}
+
+/// Listens at a port of the loopback address, which is `what`'s; 0 takes a free one.
 ///
 /// # Errors
 /// The port is taken. The message says by which program.
-pub(crate) async fn listen(port: u16) -> Result<TcpListener> {
+pub(crate) async fn listen(what: &str, port: u16) -> Result<TcpListener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match TcpListener::bind(address).await {
         Err(error) if error.kind() == ErrorKind::AddrInUse => bail!(
-            "port {port} is taken by {}: stop it, or start this stack beside it with \
-             `cargo local --port 0`, which takes a free port",
+            "port {port}, {what}, is taken by {}: stop it, or start this stack beside it with `--port` and \
+             another port, or with `cargo local --port 0`, which takes free ports",
             occupant(address).await
         ),
         bound => bound.with_context(|| format!("cannot listen on {address}")),
@@ -100,13 +117,13 @@ mod tests {
     use super::*;
 
     async fn taken() -> (TcpListener, u16) {
-        let listener = listen(0).await.expect("a free port");
+        let listener = listen("the API's", 0).await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         (listener, port)
     }
 
     async fn refusal(port: u16) -> String {
-        format!("{:#}", listen(port).await.expect_err("the port is taken"))
+        format!("{:#}", listen("the console's", port).await.expect_err("the port is taken"))
     }
 
     /// The refusal that a second stack gets for the port of this API.
@@ -122,8 +139,16 @@ mod tests {
         let api = Router::new().route("/", elsewhere);
         let refusal = refusal_beside(named(api, Path::new("/srv/shop"))).await;
         let name = format!("ringfence-local (process {}, /srv/shop)", process::id());
-        assert!(refusal.contains(&name), "{refusal}");
+        assert!(refusal.contains(&name) && refusal.contains(", the console's, "), "{refusal}");
         assert!(refusal.contains("cargo local --port 0"), "{refusal}");
+    }
+
+    #[test]
+    fn the_console_has_the_tenth_port_after_the_apis() {
+        assert_eq!(of_console(3000).expect("a port"), 3010);
+        assert_eq!(of_console(0).expect("a port"), 0);
+        let error = of_console(65_530).expect_err("no such port").to_string();
+        assert!(error.contains("give the API a lower port"), "{error}");
     }
 
     #[tokio::test]

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{clock, template::last_part};
+use crate::{clock, kept::Kept, template::last_part};
 
 /// A message of a queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Message {
     /// Its id.
@@ -23,7 +23,9 @@ pub struct Message {
     /// Its attributes, all of them texts.
     #[serde(
         rename = "MessageAttributes",
+        default,
         serialize_with = "as_texts",
+        deserialize_with = "of_texts",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub attributes: BTreeMap<String, String>,
@@ -33,6 +35,17 @@ pub struct Message {
 fn as_texts<S: Serializer>(all: &BTreeMap<String, String>, to: S) -> Result<S::Ok, S::Error> {
     let text = |value| json!({ "DataType": "String", "StringValue": value });
     to.collect_map(all.iter().map(|(name, value)| (name, text(value))))
+}
+
+fn of_texts<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Text {
+        string_value: String,
+    }
+
+    let all = BTreeMap::<String, Text>::deserialize(from)?;
+    Ok(all.into_iter().map(|(name, text)| (name, text.string_value)).collect())
 }
 
 /// A message handed to a receiver, who has to delete it before others see it again.
@@ -65,6 +78,7 @@ struct Waiting {
 #[derive(Clone, Default)]
 pub struct Queues {
     messages: Arc<Mutex<BTreeMap<String, Vec<Waiting>>>>,
+    kept: Option<Kept>,
 }
 
 impl Queues {
@@ -72,7 +86,20 @@ impl Queues {
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let empty = names.into_iter().map(|name| (name, Vec::new())).collect();
-        Self { messages: Arc::new(Mutex::new(empty)) }
+        Self { messages: Arc::new(Mutex::new(empty)), kept: None }
+    }
+
+    /// Queues of these names, with the messages that an earlier stack has kept, if there are any. They are kept again.
+    #[must_use]
+    pub(crate) fn of(names: impl IntoIterator<Item = String>, kept: Option<Kept>) -> Self {
+        let mut messages = kept.as_ref().map(Kept::queues).unwrap_or_default();
+        let waiting = |message| Waiting { message, receipt: None, hidden_until: None };
+        let mut of = |name: String| {
+            let kept = messages.remove(&name).unwrap_or_default();
+            (name, kept.into_iter().map(waiting).collect())
+        };
+        let queues = names.into_iter().map(&mut of).collect();
+        Self { messages: Arc::new(Mutex::new(queues)), kept }
     }
 
     /// Adds a message to the queue of this name, URL or ARN. Returns its id.
@@ -95,7 +122,7 @@ impl Queues {
     ) -> Result<String, UnknownQueue> {
         let message_id = clock::id();
         let message = Message { message_id: message_id.clone(), body, attributes };
-        self.on(queue, |waiting| {
+        self.change(queue, |waiting| {
             waiting.push(Waiting { message, receipt: None, hidden_until: None });
         })?;
         Ok(message_id)
@@ -130,7 +157,7 @@ impl Queues {
     /// # Errors
     /// No queue has this name, URL or ARN.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
-        self.on(queue, |waiting| {
+        self.change(queue, |waiting| {
             let before = waiting.len();
             waiting.retain(|waiting| waiting.receipt.as_deref() != Some(receipt));
             waiting.len() < before
@@ -159,9 +186,21 @@ impl Queues {
     /// Every queue by name, with its messages, received or not, oldest first.
     #[must_use]
     pub fn messages(&self) -> BTreeMap<String, Vec<Message>> {
-        let queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let messages = |waiting: &Vec<Waiting>| waiting.iter().map(|w| w.message.clone()).collect();
-        queues.iter().map(|(name, waiting)| (name.clone(), messages(waiting))).collect()
+        messages(&self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`Self::on`], and keeps the messages.
+    fn change<T>(
+        &self,
+        queue: &str,
+        act: impl FnOnce(&mut Vec<Waiting>) -> T,
+    ) -> Result<T, UnknownQueue> {
+        let acted = self.on(queue, act)?;
+        if let Some(kept) = &self.kept {
+            let queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.keep_queues(messages(&queues));
+        }
+        Ok(acted)
     }
 
     fn on<T>(
@@ -173,6 +212,11 @@ impl Queues {
         let unknown = || UnknownQueue { queue: queue.to_owned() };
         Ok(act(queues.get_mut(last_part(queue)).ok_or_else(unknown)?))
     }
+}
+
+fn messages(queues: &BTreeMap<String, Vec<Waiting>>) -> BTreeMap<String, Vec<Message>> {
+    let messages = |waiting: &Vec<Waiting>| waiting.iter().map(|w| w.message.clone()).collect();
+    queues.iter().map(|(name, waiting)| (name.clone(), messages(waiting))).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, env, fs, net::SocketAddr, path::Path, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use axum::Router;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
@@ -30,9 +30,13 @@ enum Command {
     Demo,
     /// Starts the stack and keeps it until Ctrl-C.
     Up {
-        /// Port of the HTTP API; 0 takes a free one.
+        /// Port of the HTTP API; the console's is ten after it. 0 takes free ones.
         #[arg(long, default_value_t = 3000)]
         port: u16,
+        /// Keeps tables, buckets, queues and the progress of streams, and goes on with those of the last stack of this
+        /// port that kept them.
+        #[arg(long)]
+        keep: bool,
         /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
         /// or Podman as root.
         #[arg(long)]
@@ -83,7 +87,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
             let data = files.path().to_owned();
             let walked = async {
-                let stack = Stack::start(&Options { root, template, data, port: 0 }).await?;
+                let stack =
+                    Stack::start(&Options { root, template, data, port: 0, keep: None }).await?;
                 walk(&stack).await
             };
             if let Err(error) = walked.await {
@@ -93,16 +98,22 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, sam } => {
+        Command::Up { port, keep, sam } => {
+            ensure!(
+                !keep || port != 0,
+                "--keep goes on with the data of a port, and `--port 0` takes another port each time: name one"
+            );
             let bridge = match sam {
                 true => Some(bridge::address(env::var_os("DOCKER_HOST")).await?),
                 false => None,
             };
-            let options = Options { root, template, data: target.join("local"), port };
+            let data = target.join("local");
+            let keep = keep.then(|| data.join(port.to_string()).join("kept"));
+            let options = Options { root, template, data, port, keep };
             let mut stack = Stack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
-            describe(&stack, &console, &files);
+            describe(&stack, &console, &files, options.keep.as_deref());
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
                 describe_sam(&stack, &files, &template);
@@ -114,7 +125,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
-fn describe(stack: &Stack, console: &str, files: &Files) {
+fn describe(stack: &Stack, console: &str, files: &Files, kept: Option<&Path>) {
     println!(
         "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
     );
@@ -129,7 +140,9 @@ fn describe(stack: &Stack, console: &str, files: &Files) {
     }
     println!("Lambda      {}", stack.lambda());
     println!("Services    {} (EventBridge, SQS, S3, CloudFormation)", stack.services());
-    println!("DynamoDB    {} (empty at each start)", stack.dynamo());
+    let kept = kept.map(|folder| format!("kept in {}", folder.display()));
+    let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
+    println!("DynamoDB    {} ({kept})", stack.dynamo());
     for table in stack.tables() {
         println!("            {}", table.name);
     }

@@ -27,6 +27,7 @@ use crate::{
     environment::{self, Files, Variables},
     functions::Functions,
     invoke::{Invoke, InvokeError},
+    kept::Kept,
     notices::{Notice, Notices},
     port,
     queues::{Message, Queues},
@@ -47,8 +48,10 @@ pub struct Options {
     /// The folder in which the stack makes a folder for its files, named by its port. So stacks that run at
     /// the same time keep their logs, buckets and variables apart.
     pub data: PathBuf,
-    /// The API's port on the loopback address; 0 for a free one.
+    /// The API's port on the loopback address; 0 for a free one. The console's is ten after it.
     pub port: u16,
+    /// The folder in which the data outlive the stack; without one they are gone with it.
+    pub keep: Option<PathBuf>,
 }
 
 /// A running stack; it ends when it is dropped.
@@ -57,6 +60,8 @@ pub struct Stack {
     api: String,
     services: String,
     console: Arc<OnceLock<String>>,
+    console_listener: Option<TcpListener>,
+    root: PathBuf,
     cargo_lambda: PathBuf,
     dynamo: Embedded,
     model: Model,
@@ -75,22 +80,24 @@ impl Stack {
     /// # Errors
     /// The template is not understood, a build fails, or something does not start.
     pub async fn start(options: &Options) -> Result<Self> {
-        let api_listener = port::listen(options.port).await?;
-        let services_listener = port::listen(0).await?;
+        let api_listener = port::listen("the API's", options.port).await?;
+        let console_listener =
+            port::listen("the console's", port::of_console(options.port)?).await?;
+        let services_listener = port::listen("the services'", 0).await?;
         let address = api_listener.local_addr()?;
         let folder = options.data.join(address.port().to_string());
         let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
         let model = options.template.model(&services)?;
+        let notices = Notices::default();
+        let keep = options.keep.as_deref();
+        let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let cargo_lambda = tools::cargo_lambda(&options.root).await?;
         let definitions = &model.functions;
         let binaries = definitions.iter().map(|function| function.binary.as_str());
         let programs = tools::build(&options.root, binaries).await?;
 
-        let dynamo = Embedded::start().await?;
-        for table in &model.tables {
-            dynamo.create_table(&table.properties, &table.name)?;
-        }
+        let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = common_environment(dynamo.endpoint(), &services);
         let logs = folder.join(environment::LOGS);
         let root = &options.root;
@@ -98,10 +105,11 @@ impl Stack {
             Functions::start(root, &cargo_lambda, definitions, &programs, &common, &logs);
         let functions = Arc::new(functions.await?);
 
-        let queues = Queues::new(model.queues.iter().cloned());
-        let notices = Notices::default();
-        let buckets = folder.join("buckets");
-        empty(&buckets)?;
+        let queues = Queues::of(model.queues.iter().cloned(), kept.clone());
+        let buckets = match &kept {
+            Some(kept) => kept.buckets(),
+            None => emptied(folder.join("buckets"))?,
+        };
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
@@ -126,14 +134,17 @@ impl Stack {
         for mapping in &model.mappings {
             let poller = Poller {
                 mapping: mapping.clone(),
-                stream: dynamo.stream(&mapping.table)?,
+                stream: dynamo.stream_from(
+                    &mapping.table,
+                    kept.as_ref().and_then(|kept| kept.position(mapping)).as_ref(),
+                )?,
                 functions: functions.clone(),
                 destinations: destinations.clone(),
                 notices: notices.clone(),
             };
-            let notices = notices.clone();
+            let (notices, kept) = (notices.clone(), kept.clone());
             tasks.spawn(async move {
-                if let Err(error) = poller.run().await {
+                if let Err(error) = poller.run_and_keep(kept).await {
                     notices.trouble(&error);
                 }
             });
@@ -143,6 +154,8 @@ impl Stack {
             api,
             services,
             console,
+            console_listener: Some(console_listener),
+            root: options.root.clone(),
             cargo_lambda,
             dynamo,
             model,
@@ -262,11 +275,9 @@ impl Stack {
         &mut self,
         make: impl FnOnce(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>,
     ) -> Result<String> {
-        let listener = port::listen(0).await?;
+        let listener = self.console_listener.take().context("this stack has a console already")?;
         let address = listener.local_addr()?;
-        let url = format!("http://{address}");
-        let set = self.console.set(url.clone());
-        set.ok().context("this stack has a console already")?;
+        let url = self.console.get_or_init(|| format!("http://{address}")).clone();
         let trouble = trouble::router(Trouble {
             notices: self.notices.clone(),
             routes: self.model.routes.clone(),
@@ -275,11 +286,8 @@ impl Stack {
         let common = common_environment(self.dynamo.endpoint(), &self.services);
         let variables =
             environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
-        serve(
-            &mut self.tasks,
-            listener,
-            make(variables, self.model.outputs.clone(), address, trouble)?,
-        );
+        let router = make(variables, self.model.outputs.clone(), address, trouble)?;
+        serve(&mut self.tasks, listener, port::named(router, &self.root));
         Ok(url)
     }
 
@@ -307,7 +315,7 @@ impl Stack {
         // At this address queues have other URLs.
         let model = template.model(&services)?;
         let common = common_environment(&dynamo, &services);
-        empty(&self.folder.join("sam"))?;
+        emptied(self.folder.join("sam"))?;
         // The folder is deleted with the stack, without which nothing in it works.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
         let folder = folder.context("cannot make a folder for `sam local`")?;
@@ -342,13 +350,25 @@ fn common_environment(dynamo: &str, services: &str) -> Variables {
 }
 
 /// Removes the files of an earlier stack, whose tables are gone as well.
-fn empty(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
+fn emptied(folder: PathBuf) -> Result<PathBuf> {
+    match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot empty {}", folder.display()))
         }
-        _ => Ok(()),
+        _ => Ok(folder),
     }
+}
+
+/// The kept tables, or empty ones.
+async fn database(kept: Option<&Kept>, tables: &[Table]) -> Result<Embedded> {
+    if let Some(kept) = kept {
+        return kept.database(tables).await;
+    }
+    let dynamo = Embedded::start().await?;
+    for table in tables {
+        dynamo.create_table(&table.properties, &table.name)?;
+    }
+    Ok(dynamo)
 }
 
 fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -55,13 +57,22 @@ struct Target {
     name: String,
 }
 
-/// The path of cargo-lambda at its pinned version: the installed one, or else the project's own, which pip
-/// fetches into `target/tools` the first time.
+/// Where programs are kept that stacks of this user fetch once: `XDG_CACHE_HOME`, or `.cache` in the home folder. On a
+/// machine without either, it is the stack's own `target/tools`.
+fn cache(cache_home: Option<OsString>, home: Option<OsString>, root: &Path) -> PathBuf {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let of_home = || home.and_then(absolute).map(|home| home.join(".cache"));
+    let cache = cache_home.and_then(absolute).or_else(of_home);
+    cache.map_or_else(|| root.join("target/tools"), |cache| cache.join("ringfence"))
+}
+
+/// The path of cargo-lambda at its pinned version: the installed one, or else the user's own, which pip fetches the
+/// first time that a stack needs it.
 ///
 /// # Errors
 /// pip can't fetch it.
 pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
-    let tools = root.join("target/tools");
+    let tools = cache(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"), root);
     let own = tools.join(format!("cargo-lambda-{CARGO_LAMBDA_VERSION}"));
     let program = own.join("bin/cargo-lambda");
     let installed = env::var_os("PATH");
@@ -75,7 +86,8 @@ pub async fn cargo_lambda(root: &Path) -> Result<PathBuf> {
     eprintln!("fetching cargo-lambda {CARGO_LAMBDA_VERSION} into {}", own.display());
     // Several stacks may fetch at once, so it is fetched beside its place and then moved there.
     fs::create_dir_all(&tools).with_context(|| format!("cannot make {}", tools.display()))?;
-    let fetched = tempfile::tempdir_in(&tools).context("cannot make a folder in target/tools")?;
+    let fetched = tempfile::tempdir_in(&tools)
+        .with_context(|| format!("cannot make a folder in {}", tools.display()))?;
     let status = Command::new("python3")
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--root-user-action", "ignore", "--no-deps", "--target"])
@@ -103,4 +115,20 @@ async fn is_pinned(program: &Path) -> bool {
     let output = Command::new(program).args(["lambda", "--version"]).output().await;
     let version = format!(" {CARGO_LAMBDA_VERSION} ");
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&version))
+}
+
+#[test]
+fn all_stacks_of_a_user_share_what_is_fetched() {
+    let cache = |cache_home: Option<&str>, home: Option<&str>| {
+        cache(cache_home.map(Into::into), home.map(Into::into), Path::new("/shop"))
+    };
+    for (cache_home, home, expected) in [
+        (Some("/var/cache"), Some("/home/ada"), "/var/cache/ringfence"),
+        (None, Some("/home/ada"), "/home/ada/.cache/ringfence"),
+        // A relative one says nothing, by the rules for these folders.
+        (Some(""), Some("/home/ada"), "/home/ada/.cache/ringfence"),
+        (None, None, "/shop/target/tools"),
+    ] {
+        assert_eq!(cache(cache_home, home), Path::new(expected));
+    }
 }

@@ -19,7 +19,7 @@ async fn start() -> (Stack, TempDir) {
     let template = Template::load(&root.join("template.yaml")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_owned();
-    let stack = Stack::start(&Options { root, template, data, port: 0 }).await.unwrap();
+    let stack = Stack::start(&Options { root, template, data, port: 0, keep: None }).await.unwrap();
     (stack, folder)
 }
 

@@ -1,8 +1,14 @@
 //! The steps that README.md and docs/slices.md show to a newcomer work as they are written.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{fs, fs::DirEntry, net::Ipv4Addr, path::Path};
+use std::{
+    fs,
+    fs::DirEntry,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+};
 
+use ringfence::kit::assert_same;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::{
     stack::{Options, Stack},
@@ -14,9 +20,13 @@ use tokio::process::Command;
 
 /// A stack of the template with its files in `data`.
 async fn start(data: &Path) -> Stack {
+    start_with(data, None).await
+}
+
+async fn start_with(data: &Path, keep: Option<PathBuf>) -> Stack {
     let template = Template::of_workspace().unwrap();
     let (root, data) = (workspace_root(), data.to_owned());
-    Stack::start(&Options { root, template, data, port: 0 }).await.unwrap()
+    Stack::start(&Options { root, template, data, port: 0, keep }).await.unwrap()
 }
 
 fn text(path: &str) -> String {
@@ -91,20 +101,30 @@ fn http_and_direct_are_the_same_command() {
     for function in slices() {
         let body = sample(&function, "http")["body"].as_str().unwrap().to_owned();
         let command: Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(command, sample(&function, "direct"), "{function}: http.json and direct.json");
+        let what = format!("events/{function}: the command of direct.json (-) and http.json (+)");
+        assert_same(what, &sample(&function, "direct"), &command);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stacks_that_run_at_once_keep_their_files_apart() {
+async fn stacks_that_run_at_once_keep_their_files_apart_and_kept_events_outlive_theirs() {
     let folder = tempfile::tempdir().unwrap();
-    let one = start(folder.path()).await;
+    let kept = folder.path().join("kept");
+    let one = start_with(folder.path(), Some(kept.clone())).await;
+    let product = sample("add-product", "direct");
+    assert_eq!(one.invoke("add-product", &product).await.unwrap()["accepted"], true);
     let files = one.write_environment().unwrap();
     let before = fs::read_to_string(&files.shell).unwrap();
     let two = start(folder.path()).await;
     assert_ne!(two.write_environment().unwrap().shell, files.shell);
     assert_eq!(fs::read_to_string(&files.shell).unwrap(), before);
     assert!(before.contains(one.dynamo()), "{before}");
+
+    drop(one);
+    let again = start_with(folder.path(), Some(kept)).await;
+    let rename = sample("change-product-name", "direct");
+    let renamed = again.invoke("change-product-name", &rename).await.unwrap();
+    assert_eq!(renamed["accepted"], true, "the product is known: {renamed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

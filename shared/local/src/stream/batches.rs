@@ -100,6 +100,12 @@ impl Batches {
         self.waiting.is_empty()
     }
 
+    /// The oldest record that waits.
+    #[must_use]
+    pub fn first(&self) -> Option<&Value> {
+        self.waiting.front().and_then(|batch| batch.records.first())
+    }
+
     /// How often the next batch has failed.
     #[must_use]
     pub fn failures(&self) -> u32 {

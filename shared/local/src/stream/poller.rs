@@ -9,8 +9,9 @@ use super::{Batches, GivenUp, Next, Outcome, Reason};
 use crate::{
     clock,
     destinations::Destinations,
-    embedded::{EmbeddedError, StreamReader},
+    embedded::{EmbeddedError, Position, StreamReader},
     invoke::Invoke,
+    kept::Kept,
     notices::Notices,
     template::Mapping,
 };
@@ -41,13 +42,29 @@ impl<I: Invoke> Poller<I> {
     ///
     /// # Errors
     /// The stream can't be read.
-    pub async fn run(mut self) -> Result<(), EmbeddedError> {
+    pub async fn run(self) -> Result<(), EmbeddedError> {
+        self.run_and_keep(None).await
+    }
+
+    /// As [`Self::run`], and keeps how far the mapping is.
+    pub(crate) async fn run_and_keep(mut self, keep: Option<Kept>) -> Result<(), EmbeddedError> {
         let mut batches = Batches::new(self.mapping.clone());
+        let (mut last, mut kept) = (None, None);
         loop {
+            let at = batches.first().and_then(number).map(Position::At);
+            let position = at.or_else(|| last.clone().map(Position::After));
+            if let (Some(keep), Some(position)) =
+                (&keep, position.filter(|it| kept.as_ref() != Some(it)))
+            {
+                keep.keep_position(&self.mapping, position.clone());
+                kept = Some(position);
+            }
             let now = clock::now().timestamp_millis() as f64 / 1_000.0;
             match batches.next(now) {
                 Next::Idle => {
-                    batches.take(self.stream.read()?);
+                    let records = self.stream.read()?;
+                    last = records.last().and_then(number).or(last);
+                    batches.take(records);
                     if batches.is_empty() {
                         tokio::time::sleep(IDLE_PAUSE).await;
                     }
@@ -84,6 +101,10 @@ impl<I: Invoke> Poller<I> {
             self.notices.trouble(&error);
         }
     }
+}
+
+fn number(record: &Value) -> Option<String> {
+    record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn retry_pause(failures: u32) -> Duration {

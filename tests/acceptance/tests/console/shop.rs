@@ -31,7 +31,7 @@ impl Shop {
         let template = Template::of_workspace().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().to_owned();
-        let options = Options { root, template, data, port: 0 };
+        let options = Options { root, template, data, port: 0, keep: None };
         let mut stack = Stack::start(&options).await.unwrap();
         let console = stack.serve_console(tools::CONSOLE).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();

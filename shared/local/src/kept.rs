@@ -1,0 +1,224 @@
+//! What outlives a stack that is started with `--keep`. Its folder has the database, the buckets, and a file that says
+//! how far each event source mapping is in its stream, and what is in the queues. The next start goes on from there, so
+//! new programs meet old events.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    embedded::{Embedded, Position},
+    notices::Notices,
+    queues::Message,
+    template::{Mapping, Model, Table},
+};
+
+/// The version of [`State`]. A program refuses a newer one.
+const FORMAT: u32 = 1;
+
+/// The folder of a stack's data, and what is in its file.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    folder: PathBuf,
+    notices: Notices,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    format: u32,
+    /// By table and function.
+    positions: BTreeMap<String, Position>,
+    queues: BTreeMap<String, Vec<Message>>,
+}
+
+/// The file can't be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}, so the next start repeats what was done since", path.display())]
+struct NotKept {
+    path: PathBuf,
+    #[source]
+    source: std::io::Error,
+}
+
+impl Kept {
+    /// The data in this folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// They are of a newer format or of another template, or can't be read.
+    pub(crate) fn open(folder: &Path, model: &Model, notices: &Notices) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = file(folder);
+        let state = match fs::read(&path) {
+            Ok(bytes) => or_out(read(&bytes).with_context(|| path.display().to_string()), folder)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                State { format: FORMAT, ..State::default() }
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let is_lost = |(queue, messages): &(&String, &Vec<Message>)| {
+            !messages.is_empty() && !model.queues.contains(queue)
+        };
+        if let Some((queue, _)) = state.queues.iter().find(is_lost) {
+            let lost = anyhow!("messages of the queue {queue} are kept, and the template has none");
+            return or_out(Err(lost), folder);
+        }
+        write(&path, &state)?;
+        let (folder, notices) = (folder.to_owned(), notices.clone());
+        Ok(Self { folder, notices, state: Arc::new(Mutex::new(state)) })
+    }
+
+    /// The database.
+    ///
+    /// # Errors
+    /// Its tables are not those of the template.
+    pub(crate) async fn database(&self, tables: &[Table]) -> Result<Embedded> {
+        let file = self.folder.join("dynamodb.sqlite");
+        let opened = Embedded::open(&file).await.with_context(|| file.display().to_string());
+        let settled = opened.and_then(|dynamo| settle(&dynamo, tables).map(|()| dynamo));
+        or_out(settled, &self.folder)
+    }
+
+    /// The folder of the buckets.
+    pub(crate) fn buckets(&self) -> PathBuf {
+        self.folder.join("buckets")
+    }
+
+    /// How far the mapping is in its stream; `None` at its first start.
+    pub(crate) fn position(&self, mapping: &Mapping) -> Option<Position> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.positions.get(&name(mapping)).cloned()
+    }
+
+    /// Keeps how far the mapping is in its stream.
+    pub(crate) fn keep_position(&self, mapping: &Mapping, position: Position) {
+        self.change(|state| drop(state.positions.insert(name(mapping), position)));
+    }
+
+    /// What is in the queues.
+    pub(crate) fn queues(&self) -> BTreeMap<String, Vec<Message>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).queues.clone()
+    }
+
+    /// Keeps what is in the queues.
+    pub(crate) fn keep_queues(&self, queues: BTreeMap<String, Vec<Message>>) {
+        self.change(|state| state.queues = queues);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        if let Err(error) = write(&file(&self.folder), &state) {
+            self.notices.trouble(&error);
+        }
+    }
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("kept.json")
+}
+
+fn name(mapping: &Mapping) -> String {
+    format!("{} {}", mapping.table, mapping.function)
+}
+
+/// Adds the ways out to an error.
+fn or_out<T>(result: Result<T>, folder: &Path) -> Result<T> {
+    result.map_err(|error| {
+        anyhow!(
+            "{error:#}: use the template and the version with which these data were kept, or delete {} and begin \
+             with empty tables",
+            folder.display()
+        )
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<State> {
+    let value: Value = serde_json::from_slice(bytes).context("it is not JSON")?;
+    let format = &value["format"];
+    ensure!(
+        format.as_u64() == Some(FORMAT.into()),
+        "it has the format {format}, and this program knows {FORMAT}"
+    );
+    serde_json::from_value(value).context("it is not what this program writes")
+}
+
+fn write(path: &Path, state: &State) -> Result<(), NotKept> {
+    let new = path.with_extension("new");
+    let text = serde_json::to_vec(state).map_err(std::io::Error::from);
+    let written = text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, path));
+    written.map_err(|source| NotKept { path: path.to_owned(), source })
+}
+
+/// Makes the tables that are not there, with the indexes that they lack, and takes out indexes that the template has no
+/// more, as an update of a deployed stack does.
+fn settle(dynamo: &Embedded, tables: &[Table]) -> Result<()> {
+    let found = dynamo.tables()?;
+    if let Some(other) = found.iter().find(|name| tables.iter().all(|table| table.name != **name)) {
+        bail!("the table {other} is kept, and the template has none of this name");
+    }
+    for Table { name, properties, .. } in tables {
+        if !found.contains(name) {
+            dynamo.create_table(properties, name)?;
+            continue;
+        }
+        let kept = dynamo.describe(name)?;
+        let stream = "/StreamSpecification/StreamViewType";
+        for (what, kept, now) in [
+            ("key", key(&kept), key(properties)),
+            ("stream", json!(kept.pointer(stream)), json!(properties.pointer(stream))),
+        ] {
+            ensure!(
+                kept == now,
+                "the table {name} is kept with the {what} {kept}, and the template has {now}"
+            );
+        }
+        let [had, has] = [&kept, properties].map(indexes);
+        for (index, now) in &has {
+            match had.get(index) {
+                None => dynamo.change_index(name, properties, json!({ "Create": now }))?,
+                Some(kept) => ensure!(
+                    kept["KeySchema"] == now["KeySchema"],
+                    "the index {index} of the table {name} is kept with the key {}, and the template has {}",
+                    kept["KeySchema"],
+                    now["KeySchema"]
+                ),
+            }
+        }
+        for index in had.keys().filter(|index| !has.contains_key(*index)) {
+            dynamo.change_index(name, properties, json!({ "Delete": { "IndexName": index } }))?;
+        }
+    }
+    Ok(())
+}
+
+/// The key's attributes with their types.
+fn key(table: &Value) -> Value {
+    let list = |name: &str| table[name].as_array().cloned().unwrap_or_default();
+    let types = list("AttributeDefinitions");
+    let of = |key: &Value| {
+        let typed = types.iter().find(|it| it["AttributeName"] == key["AttributeName"]);
+        json!([key["AttributeName"], key["KeyType"], typed.map(|it| &it["AttributeType"])])
+    };
+    list("KeySchema").iter().map(of).collect()
+}
+
+fn indexes(table: &Value) -> BTreeMap<String, Value> {
+    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    let named = |index: &Value| Some((index["IndexName"].as_str()?.to_owned(), index.clone()));
+    indexes.filter_map(named).collect()
+}
+
+#[cfg(test)]
+#[path = "kept_tests.rs"]
+mod tests;
