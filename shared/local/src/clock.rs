@@ -1,5 +1,7 @@
 //! The one place that reads the clock and makes ids.
 
+use std::net::Ipv4Addr;
+
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -11,4 +13,11 @@ pub(crate) fn now() -> DateTime<Utc> {
 #[allow(clippy::disallowed_methods, reason = "this module makes the ids")]
 pub(crate) fn id() -> String {
     Uuid::new_v4().to_string()
+}
+
+/// An address of this machine alone that nobody can guess, where the system has more than one.
+#[allow(clippy::disallowed_methods, reason = "this module makes what is random")]
+pub(crate) fn loopback() -> Ipv4Addr {
+    let [a, b, c, ..] = *Uuid::new_v4().as_bytes();
+    Ipv4Addr::new(127, a, b, c)
 }

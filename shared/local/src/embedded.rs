@@ -1,7 +1,6 @@
-//! DynamoDB in this process, with streams: one database for each [`Embedded`], on a loopback port and on
-//! any further listener.
+//! DynamoDB in this process, with streams: one database for each [`Embedded`], on a loopback port.
 
-use std::{net::SocketAddr, path::Path};
+use std::{io, net::Ipv4Addr, path::Path};
 
 use dynoxide::{
     Database, DynoxideError,
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::engine::Engine;
+use crate::{clock, engine::Engine};
 
 /// The folder whose files are in memory on Linux. Elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
@@ -78,12 +77,21 @@ pub enum EmbeddedError {
     },
 }
 
+/// A free loopback port. The engine itself answers any website, so on Linux the port is at an address that no website
+/// can guess. Other systems have a single address.
+async fn hidden() -> io::Result<TcpListener> {
+    match TcpListener::bind((clock::loopback(), 0)).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await,
+    }
+}
+
 /// A DynamoDB of its own, gone when dropped.
 pub struct Embedded {
     endpoint: String,
     database: Database,
-    // Dropping the senders stops the servers; the folder goes after them.
-    stops: Vec<oneshot::Sender<()>>,
+    // Dropping the sender stops the server; the folder goes after it.
+    _stop: oneshot::Sender<()>,
     _folder: Option<TempDir>,
 }
 
@@ -104,6 +112,15 @@ impl Embedded {
     /// # Errors
     /// There is no folder or port, or the engine does not have the pinned version.
     pub async fn start() -> Result<Self, EmbeddedError> {
+        Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+    }
+
+    /// The same for a stack, which passes on to it what its guard lets through ([`hidden`]).
+    pub(crate) async fn hidden() -> Result<Self, EmbeddedError> {
+        Self::at(hidden().await?)
+    }
+
+    fn at(listener: TcpListener) -> Result<Self, EmbeddedError> {
         let memory = Path::new(MEMORY_FOLDER);
         let builder = || tempfile::Builder::new().prefix("ringfence-").to_owned();
         let folder = match memory.is_dir() {
@@ -111,43 +128,31 @@ impl Embedded {
             false => builder().tempdir()?,
         };
         let file = folder.path().join("dynamodb.sqlite");
-        Self::of(&file, Some(folder)).await
+        Self::of(listener, &file, Some(folder))
     }
 
-    /// Starts a DynamoDB on a free loopback port, with what is in this file.
-    ///
-    /// # Errors
-    /// As [`Embedded::start`], and the file is not a database of the engine.
-    pub async fn open(file: &Path) -> Result<Self, EmbeddedError> {
-        Self::of(file, None).await
+    /// Starts a DynamoDB for a stack, with what is in this file.
+    pub(crate) async fn open(file: &Path) -> Result<Self, EmbeddedError> {
+        Self::of(hidden().await?, file, None)
     }
 
-    async fn of(file: &Path, folder: Option<TempDir>) -> Result<Self, EmbeddedError> {
+    fn of(
+        listener: TcpListener,
+        file: &Path,
+        folder: Option<TempDir>,
+    ) -> Result<Self, EmbeddedError> {
         let database = Database::new(&file.to_string_lossy())
             .map_err(|source| EmbeddedError::Database { action: "open", source })?;
         add_sequence_index(file)?;
 
-        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-        let mut started =
-            Self { endpoint: String::new(), database, stops: Vec::new(), _folder: folder };
-        started.endpoint = started.serve(listener)?;
-        Ok(started)
-    }
-
-    /// Serves the same DynamoDB at this listener too. Returns its endpoint URL there.
-    ///
-    /// # Errors
-    /// The listener has no address.
-    pub fn serve(&mut self, listener: TcpListener) -> Result<String, EmbeddedError> {
         let endpoint = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = self.database.clone();
+        let served = database.clone();
         tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
             // The signal is an error, which means that the sender is gone.
             let _ = stopped.await;
         }));
-        self.stops.push(stop);
-        Ok(endpoint)
+        Ok(Self { endpoint, database, _stop: stop, _folder: folder })
     }
 
     /// The endpoint URL for an AWS SDK; any region and credentials will do.

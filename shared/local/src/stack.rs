@@ -25,7 +25,9 @@ use crate::{
     destinations::Destinations,
     embedded::Embedded,
     environment::{self, Files, Variables},
+    forward,
     functions::Functions,
+    guard::guarded,
     invoke::{Invoke, InvokeError},
     kept::Kept,
     notices::{Notice, Notices},
@@ -59,6 +61,7 @@ pub struct Stack {
     folder: PathBuf,
     api: String,
     services: String,
+    data: String,
     console: Arc<OnceLock<String>>,
     console_listener: Option<TcpListener>,
     root: PathBuf,
@@ -84,10 +87,12 @@ impl Stack {
         let console_listener =
             port::listen("the console's", port::of_console(options.port)?).await?;
         let services_listener = port::listen("the services'", 0).await?;
+        let data_listener = port::listen("the data's", 0).await?;
         let address = api_listener.local_addr()?;
         let folder = options.data.join(address.port().to_string());
         let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
+        let data = format!("http://{}", data_listener.local_addr()?);
         let model = options.template.model(&services)?;
         let notices = Notices::default();
         let keep = options.keep.as_deref();
@@ -98,7 +103,7 @@ impl Stack {
         let programs = tools::build(&options.root, binaries).await?;
 
         let dynamo = database(kept.as_ref(), &model.tables).await?;
-        let common = common_environment(dynamo.endpoint(), &services);
+        let common = common_environment(&data, &services);
         let logs = folder.join(environment::LOGS);
         let root = &options.root;
         let functions =
@@ -113,6 +118,7 @@ impl Stack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
+        serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
         let console = Arc::<OnceLock<String>>::default();
         let mut routes = api::router(&model.routes, &functions, &notices)?;
         if model.routes.iter().all(|route| route.path != "/") {
@@ -153,6 +159,7 @@ impl Stack {
             folder,
             api,
             services,
+            data,
             console,
             console_listener: Some(console_listener),
             root: options.root.clone(),
@@ -184,7 +191,7 @@ impl Stack {
     /// The URL of DynamoDB.
     #[must_use]
     pub fn dynamo(&self) -> &str {
-        self.dynamo.endpoint()
+        &self.data
     }
 
     /// The URL of Lambda's invoke API.
@@ -283,7 +290,7 @@ impl Stack {
             routes: self.model.routes.clone(),
             api: self.api.clone(),
         });
-        let common = common_environment(self.dynamo.endpoint(), &self.services);
+        let common = common_environment(&self.data, &self.services);
         let variables =
             environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
         let router = make(variables, self.model.outputs.clone(), address, trouble)?;
@@ -296,7 +303,7 @@ impl Stack {
     /// # Errors
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
-        let common = common_environment(self.dynamo.endpoint(), &self.services);
+        let common = common_environment(&self.data, &self.services);
         environment::write(&self.folder, &common, &self.api, &self.model.functions)
             .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
@@ -308,13 +315,15 @@ impl Stack {
     /// # Errors
     /// It can't listen at the address, or a file can't be written.
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
-        let dynamo = self.dynamo.serve(port::listen_for_containers(address)?)?;
+        let listener = port::listen_for_containers(address)?;
+        let data = format!("http://{}", listener.local_addr()?);
+        serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint())?);
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         serve(&mut self.tasks, listener, self.router.clone());
         // At this address queues have other URLs.
         let model = template.model(&services)?;
-        let common = common_environment(&dynamo, &services);
+        let common = common_environment(&data, &services);
         emptied(self.folder.join("sam"))?;
         // The folder is deleted with the stack, without which nothing in it works.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
@@ -364,15 +373,16 @@ async fn database(kept: Option<&Kept>, tables: &[Table]) -> Result<Embedded> {
     if let Some(kept) = kept {
         return kept.database(tables).await;
     }
-    let dynamo = Embedded::start().await?;
+    let dynamo = Embedded::hidden().await?;
     for table in tables {
         dynamo.create_table(&table.properties, &table.name)?;
     }
     Ok(dynamo)
 }
 
+/// Serves routes at a port of this stack. All of them are under the guard.
 fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let service = guarded(router).into_make_service_with_connect_info::<SocketAddr>();
     tasks.spawn(async move {
         // axum's server retries every error of its listener; it ends with the task.
         let _ = axum::serve(listener, service).await;

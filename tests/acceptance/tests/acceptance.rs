@@ -159,8 +159,19 @@ async fn bad_input_is_refused_and_nothing_is_written() {
     let (status, _, body) = api.post("/ordering/no-such-slice", good().to_string()).await;
     assert_eq!((status, body), (404, json!({ "message": "Not Found" })));
 
+    let define = r#"{"courseId":"c","capacity":1}"#;
+    for port in [api.stack.api(), api.stack.services(), api.stack.dynamo()] {
+        for (header, value, expected) in
+            [("origin", "http://evil.example", 403), ("host", "evil.example:3000", 421)]
+        {
+            let request = api.client.post(format!("{port}/courses/define-course"));
+            let answer = request.header(header, value).body(define).send().await.unwrap();
+            assert_eq!(answer.status(), expected, "a website at {port}");
+        }
+    }
+
     assert_eq!(api.items().await, 0, "something was written");
-    let (status, ..) = api.post("/courses/define-course", r#"{"courseId":"c","capacity":1}"#).await;
+    let (status, ..) = api.post("/courses/define-course", define).await;
     assert_eq!((status, api.items().await), (200, 1), "an event");
 }
 
