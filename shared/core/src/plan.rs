@@ -88,8 +88,8 @@ pub enum PlanError {
     },
     /// A clause asks for events with two values of a tag of which each event has one.
     #[error(
-        "a clause asks for {event_type} with two values of {key}, but each event has one; \
-         write a clause for each value"
+        "a clause asks for {event_type} with two values of {key} at once, but each event has one, so \
+         none can match; if events with either value are meant, write a clause for each"
     )]
     SeveralValues {
         /// The event type.

@@ -159,7 +159,7 @@ fn a_clause_that_no_event_can_match_is_refused() {
         error,
         PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() }
     );
-    let fix = "write a clause for each value";
+    let fix = "none can match; if events with either value are meant, write a clause for each";
     assert!(error.to_string().ends_with(fix), "{error}");
 }
 
