@@ -93,7 +93,15 @@ impl<H: Handler> Function<H> {
                 line.cause = Some(bounded(&cause, LOGGED_BYTES_MAX));
                 Ok(json!({ "answers": [] }))
             }
-            Ok(Invocation::Command(command, surroundings)) => {
+            Ok(Invocation::Command(Err(problem), surroundings)) => {
+                // By these ids its caller finds the line.
+                line.command_id = surroundings.command_id;
+                line.correlation_id = surroundings.correlation_id;
+                line.outcome = problem.kind;
+                line.cause = Some(problem.detail().to_owned());
+                Ok(answer_to_caller(Err(problem), http))
+            }
+            Ok(Invocation::Command(Ok(command), surroundings)) => {
                 let envelope = self.envelope(surroundings.envelope(&self.clock), lambda);
                 let answer = self.command(&command, &envelope, lambda, &mut line).await;
                 Ok(answer_to_caller(answer, http))

@@ -45,8 +45,8 @@ pub(crate) enum Payload<'t> {
 
 /// A decoded invocation.
 pub(crate) enum Invocation<S> {
-    /// A command of a caller who waits for the answer, over HTTP or directly.
-    Command(Box<S>, Surroundings),
+    /// A command of a caller who waits for the answer, over HTTP or directly; or what is wrong with it.
+    Command(Result<Box<S>, Problem>, Box<Surroundings>),
     /// An event of the EventTopic and the commands that it leads to, each with its key.
     Event(Box<TopicEvent>, Vec<(String, S)>),
     /// An old event, sent again by the replay of this name. It leads to no command.
@@ -94,8 +94,8 @@ impl Payload<'_> {
 
 /// A payload for any slice.
 enum Given {
-    /// The JSON of a command, and what was sent along with it.
-    Command(Value, Surroundings),
+    /// The JSON of a command, or what is wrong with it, and what was sent along with it.
+    Command(Result<Value, Problem>, Box<Surroundings>),
     /// An event, and the context that it is of.
     Event(Box<TopicEvent>, String),
 }
@@ -103,14 +103,15 @@ enum Given {
 fn direct(text: &str) -> Result<Given, Problem> {
     let mut json = object(text)?;
     let Some(command) = json.remove("command") else {
-        return Ok(Given::Command(json.into(), Surroundings::default()));
+        return Ok(Given::Command(Ok(json.into()), Box::default()));
     };
     let surroundings: Surroundings = typed(json.into())?;
     surroundings.check()?;
-    if !command.is_object() {
-        return Err(Problem::malformed("command", NO_OBJECT));
-    }
-    Ok(Given::Command(command, surroundings))
+    let command = match command.is_object() {
+        true => Ok(command),
+        false => Err(Problem::malformed("command", NO_OBJECT)),
+    };
+    Ok(Given::Command(command, Box::new(surroundings)))
 }
 
 fn http(text: &str) -> Result<Given, Problem> {
@@ -119,8 +120,8 @@ fn http(text: &str) -> Result<Given, Problem> {
     surroundings.check()?;
     // Set after the check: the principal is from the authorizer, and an ARN can be long.
     surroundings.principal = principal(&request);
-    let command = object(&body(request)?)?;
-    Ok(Given::Command(command.into(), surroundings))
+    let command = body(request).and_then(|body| object(&body)).map(Value::from);
+    Ok(Given::Command(command, Box::new(surroundings)))
 }
 
 fn event_of(text: &str) -> Result<Given, Problem> {
@@ -133,7 +134,7 @@ impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
         match payload.read()? {
             Given::Command(command, surroundings) => {
-                Ok(Self::Command(typed(command)?, surroundings))
+                Ok(Self::Command(command.and_then(typed), surroundings))
             }
             Given::Event(event, source) => Self::event(event, &source),
         }

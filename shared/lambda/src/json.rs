@@ -1,11 +1,12 @@
 //! Reads the JSON of a caller so that nothing is lost. A key that is given twice and a number that can't be
 //! kept as it is are refused; `serde_json` would drop a value or round.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use ringfence_dynamo::LEVELS_MAX;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Number, Value, value::RawValue};
+use serde_path_to_error::{Path, Segment};
 
 use crate::problem::Problem;
 use crate::wording::plain;
@@ -24,9 +25,30 @@ pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 /// Reads a value as a `T`.
 pub(crate) fn typed<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(json).map_err(|error| {
-        let (field, message) = plain(&error.path().to_string(), &error.inner().to_string());
+        let (field, message) = plain(&path(error.path()), &error.inner().to_string());
         Problem::malformed(&field, message)
     })
+}
+
+/// The path of a field; empty for the whole.
+fn path(path: &Path) -> String {
+    let mut text = String::new();
+    for segment in path {
+        let dot = if text.is_empty() { "" } else { "." };
+        match segment {
+            Segment::Seq { index } => write!(text, "[{index}]"),
+            Segment::Map { key } => write!(text, "{dot}{}", named(key)),
+            Segment::Enum { variant } => write!(text, "{dot}{variant}"),
+            Segment::Unknown => write!(text, "{dot}?"),
+        }
+        .expect("writing to a String does not fail");
+    }
+    text
+}
+
+/// A key as a path has it. One that is empty is shown as it is written.
+fn named(key: &str) -> &str {
+    if key.is_empty() { r#""""# } else { key }
 }
 
 fn parse<'t, T: Deserialize<'t>>(field: &str, text: &'t str) -> Result<T, Problem> {
@@ -52,7 +74,7 @@ impl Reader {
                 let mut object = Map::new();
                 for (name, raw) in parse::<Members>(self.field(), text)?.0 {
                     let dot = if self.path.is_empty() { "" } else { "." };
-                    let value = self.inside(&format!("{dot}{name}"), |reader| {
+                    let value = self.inside(&format!("{dot}{}", named(&name)), |reader| {
                         if object.contains_key(&name) {
                             return Err(reader.wrong("is given twice"));
                         }
@@ -180,6 +202,8 @@ mod tests {
     fn a_key_that_is_given_twice_is_named_at_any_depth() {
         refuse(r#"{"a": 1, "b": 2, "a": 1}"#, "a: is given twice");
         refuse(r#"{"a": [0, {"b": {"c": 1, "c": 2}}]}"#, "a[1].b.c: is given twice");
+        refuse(r#"{"": 1, "": 2}"#, r#""": is given twice"#);
+        refuse(r#"{"a": {"": [{"": 1, "": 2}]}}"#, r#"a.""[0]."": is given twice"#);
         // The same key, written in two ways.
         refuse(r#"{"a": 1, "\u0061": 2}"#, "a: is given twice");
     }

@@ -61,7 +61,7 @@ pub fn variables<S: Slice<Context: Context<Log: Serve<S>>>>() -> VariableNames {
 pub fn read<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>, Problem> {
     Ok(match Invocation::parse(&Payload::of(payload))? {
         Invocation::Command(command, surroundings) => {
-            vec![(*command, surroundings.envelope(clock))]
+            vec![(*command?, surroundings.envelope(clock))]
         }
         Invocation::Event(event, commands) => {
             let with_envelope =

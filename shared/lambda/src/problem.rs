@@ -56,8 +56,9 @@ impl Problem {
         self
     }
 
-    /// 400: `field` is missing or wrong.
+    /// 400: `field` is missing or wrong. A name that is empty is shown as it is written.
     pub fn malformed(field: &str, message: impl Display) -> Self {
+        let field = if field.is_empty() { r#""""# } else { field };
         let field = bounded(field, FIELD_BYTES_MAX);
         let message = bounded(&message.to_string(), MESSAGE_BYTES_MAX);
         let title = "The request is malformed";
@@ -163,5 +164,22 @@ impl Problem {
         document["status"] = self.status.into();
         document["detail"] = self.detail.into();
         document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_caller_sent_is_repeated_only_up_to_a_limit() {
+        let long = "x".repeat(100_000);
+        let problem = Problem::new(422, "rejected", "The command is rejected", long.clone());
+        assert_eq!(problem.detail().len(), DETAIL_BYTES_MAX);
+        let document = Problem::malformed(&long, &long).document();
+        let error = &document["errors"][0];
+        let lengths = ["field", "message"].map(|of| error[of].as_str().map(str::len));
+        assert_eq!(lengths, [Some(FIELD_BYTES_MAX), Some(MESSAGE_BYTES_MAX)]);
+        assert_eq!(Problem::malformed("", "is unknown").detail(), r#""": is unknown"#);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn plain(path: &str, message: &str) -> (String, String) {
         _ => ("", message),
     };
     let missing = within(message, "missing field `", "`");
-    let parts = [if path == "." { "" } else { path }, inside, missing.unwrap_or_default()];
+    let parts = [path, inside, missing.unwrap_or_default()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let field = if parts.is_empty() { "body".to_owned() } else { parts.join(".") };
     (field, missing.map_or_else(|| reworded(message), |_| "is missing".to_owned()))
@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn the_field_is_the_whole_path() {
-        check(".", "missing field `orderId`", "orderId", "is missing");
+        check("", "missing field `orderId`", "orderId", "is missing");
         check("price", "missing field `amount`", "price.amount", "is missing");
-        check(".", "lines[0].price: missing field `amount`", "lines[0].price.amount", "is missing");
+        check("", "lines[0].price: missing field `amount`", "lines[0].price.amount", "is missing");
         check("a", "b: c", "a.b", "c");
-        check(".", "what an author says", "body", "what an author says");
+        check("", "what an author says", "body", "what an author says");
         check("e", "an id has: a, b", "e", "an id has: a, b");
     }
 

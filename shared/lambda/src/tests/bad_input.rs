@@ -11,7 +11,10 @@ use crate::invocation::{Invocation, Payload};
 use crate::problem::Problem;
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
-    Invocation::<S>::parse(&Payload::of(payload)).err()
+    match Invocation::<S>::parse(&Payload::of(payload)) {
+        Ok(Invocation::Command(Err(problem), _)) | Err(problem) => Some(problem),
+        Ok(_) => None,
+    }
 }
 
 /// The problem of a command, which is the same however the command comes.
@@ -51,6 +54,10 @@ fn a_refusal_says_in_plain_words_what_is_wrong() {
     ] {
         check::<Reprice>(&product(price), expected);
     }
+    check::<PlaceOrder>(
+        r#"{"":1,"orderId":"o","customerId":"c","productIds":["p"]}"#,
+        r#""": is unknown; the fields are orderId, customerId, productIds, quantities"#,
+    );
     // These lists have the members by which an event and a request are recognized.
     for list in ["[]", r#"[{"http":{}}]"#, "[null,1]"] {
         check::<Reprice>(list, "body: must be an object");
@@ -114,6 +121,18 @@ fn surroundings_of_a_direct_command_are_as_strict() {
     assert_eq!(parsed::<KeepNote>(&format!(r#"{{{command}}}"#)), None);
     let long = format!(r#"{{{command},"commandId":"{}"}}"#, "k".repeat(400_000));
     assert_eq!(parsed::<KeepNote>(&long).map(|problem| problem.status), Some(413));
+}
+
+#[test]
+fn the_line_of_a_malformed_command_has_the_ids_that_came_with_it() {
+    let headers = json!({ "idempotency-key": "k-1", "x-correlation-id": "c-1" });
+    let direct = json!({ "command": [], "commandId": "k-1", "correlationId": "c-1" });
+    for payload in [request("[]", headers.clone()), request("{}", headers), direct] {
+        let line = invoke(&shop(), payload).line;
+        assert_eq!((line.outcome, line.attempts), ("malformed", 0));
+        let ids = [line.command_id.as_deref(), line.correlation_id.as_deref()];
+        assert_eq!(ids, [Some("k-1"), Some("c-1")]);
+    }
 }
 
 #[test]
