@@ -6,7 +6,9 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{ConnectInfo, Query, RawPathParams, Request, State},
+    extract::{
+        ConnectInfo, Query, RawPathParams, Request, State, rejection::RawPathParamsRejection,
+    },
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{MethodFilter, any, on},
@@ -78,9 +80,10 @@ fn filter(method: &str) -> Result<MethodFilter, UnknownMethod> {
 async fn handle<I: Invoke>(
     State(endpoint): State<Arc<Endpoint<I>>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    parameters: RawPathParams,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
+    let Ok(parameters) = parameters else { return not_utf8() };
     let (parts, body) = request.into_parts();
     let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
@@ -254,6 +257,17 @@ fn mapped(answer: Answer) -> Option<Response> {
 /// The answer where there is no route.
 pub(crate) async fn not_found() -> Response {
     message(StatusCode::NOT_FOUND, "Not Found")
+}
+
+fn not_utf8() -> Response {
+    let problem = json!({
+        "type": "urn:ringfence:problem:malformed",
+        "title": "The request is malformed",
+        "status": 400,
+        "detail": "path: is not UTF-8 when it is decoded",
+    });
+    let content_type = [(header::CONTENT_TYPE, "application/problem+json")];
+    (StatusCode::BAD_REQUEST, content_type, format!("{problem}\n")).into_response()
 }
 
 fn internal_error() -> Response {

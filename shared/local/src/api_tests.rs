@@ -76,6 +76,18 @@ async fn request_becomes_an_event_of_format_2() {
 }
 
 #[tokio::test]
+async fn a_path_that_is_not_utf_8_is_a_problem() {
+    let (url, _) = start(ok).await;
+    for path in ["/projects/%FF", "/%FF"] {
+        let answer = reqwest::get(format!("{url}{path}")).await.expect("an answer");
+        assert_eq!(answer.status(), 400);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        let problem: Value = answer.json().await.expect("JSON");
+        assert_eq!(problem["detail"], "path: is not UTF-8 when it is decoded");
+    }
+}
+
+#[tokio::test]
 async fn other_content_types_come_in_base64() {
     let (url, fake) = start(ok).await;
     let url = format!("{url}/ordering/place-order");
