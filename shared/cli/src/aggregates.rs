@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::layout::Layout;
 use crate::progress;
+use crate::say;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
@@ -43,14 +44,14 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     progress::clear();
     let in_order = report.wrong.is_empty();
     if arguments.json {
-        println!("{}", json(&report));
+        say!("{}", json(&report));
     } else {
         for wrong in &report.wrong {
-            println!("wrong    {wrong}");
+            say!("wrong    {wrong}");
         }
         let Report { events, aggregates, .. } = report;
         let end = if in_order { "all in order" } else { "not in order" };
-        println!("{events} events, {aggregates} aggregates: {end}");
+        say!("{events} events, {aggregates} aggregates: {end}");
     }
     Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

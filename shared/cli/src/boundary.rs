@@ -18,6 +18,7 @@ use serde::{Serialize, Serializer};
 
 use crate::commands::CommandLines;
 use crate::explain::Shape;
+use crate::say;
 use crate::tables::{Dynamo, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
@@ -119,7 +120,15 @@ impl Subject {
             // A value with a character that ids escape, as a person writes it.
             None if name.contains(':') && !name.contains('#') => tags(vec![tag(name)?]),
             None if name.contains('#') => Ok(Self::Aggregate(AggregateKey::of_partition(name)?)),
-            None => Ok(Self::Document(StreamName::of_partition(&id)?)),
+            None => {
+                // A name without any of these characters is most likely a tag that was cut short.
+                let neither = || {
+                    format!(
+                        "{name:?} is neither a tag, KEY:VALUE such as productId:p-1, nor the name of a stream"
+                    )
+                };
+                Ok(Self::Document(StreamName::of_partition(&id).with_context(neither)?))
+            }
         }
     }
 }
@@ -246,7 +255,7 @@ pub(crate) async fn boundary(arguments: &Arguments) -> Result<ExitCode> {
     let logs = StackLogs { client: dynamo.client().await, tables: tables.clone() };
     let look = look(&logs, commands, names, *limit).await?;
     match json {
-        true => println!("{}", serde_json::to_string(&look)?),
+        true => say!("{}", serde_json::to_string(&look)?),
         false => print(&look),
     }
     Ok(ExitCode::SUCCESS)
@@ -254,28 +263,32 @@ pub(crate) async fn boundary(arguments: &Arguments) -> Result<ExitCode> {
 
 fn print(look: &Look) {
     for (boundary, Reach { next_slot, counts }) in &look.boundaries {
-        println!("{boundary}");
+        say!("{boundary}");
         if let Some(slot) = next_slot {
-            println!("  its next slot is {slot}");
+            say!("  its next slot is {slot}");
         }
         for (event_type, count) in counts {
-            println!("  its fence counts {count} {event_type}");
+            say!("  its fence counts {count} {event_type}");
         }
     }
-    println!("\nDecisions of these slices can depend on it:");
-    look.slices.iter().for_each(|slice| println!("  {slice}"));
-    println!("\nIts latest events, the newest first:");
+    say!("");
+    say!("Decisions of these slices can depend on it:");
+    look.slices.iter().for_each(|slice| say!("  {slice}"));
+    say!("");
+    say!("Its latest events, the newest first:");
     for event in &look.events {
-        println!("  {} {} {} {}", event.recorded_at(), event.id(), event.event_type, event.data);
+        say!("  {} {} {} {}", event.recorded_at(), event.id(), event.event_type, event.data);
     }
     match &look.conflicts {
         None => {
-            println!("\nName the functions' logs to see conflicts: --log-group, --logs or --stack.")
+            say!("");
+            say!("Name the functions' logs to see conflicts: --log-group, --logs or --stack.")
         }
         Some(conflicts) => {
-            println!("\nConflicts of the last day: {}", conflicts.len());
+            say!("");
+            say!("Conflicts of the last day: {}", conflicts.len());
             for Met { at, slice, boundary, outcome, attempts } in conflicts {
-                println!("  {at} {slice} on {boundary}: {outcome} after {attempts} attempts");
+                say!("  {at} {slice} on {boundary}: {outcome} after {attempts} attempts");
             }
         }
     }

@@ -8,6 +8,7 @@ use ringfence_feed::{Checkpoint, Checkpoints, Reader};
 use serde_json::json;
 
 use crate::place::Place;
+use crate::say;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 
 #[derive(Args)]
@@ -82,12 +83,12 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
             }));
         } else {
             let place = place(checkpoint, end, behind);
-            println!("{name}  {checkpoint}  {place}  {updated_at}");
+            say!("{name}  {checkpoint}  {place}  {updated_at}");
         }
     }
     match arguments.json {
-        true => println!("{}", json!({ "end": end, "readers": shown })),
-        false => println!("the index ends at {end}"),
+        true => say!("{}", json!({ "end": end, "readers": shown })),
+        false => say!("the index ends at {end}"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -116,9 +117,9 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     let from = checkpoints.load(reader).await?;
     checkpoints.set(reader, to).await?;
     match from {
-        _ if *json => println!("{}", json!({ "reader": reader, "from": from, "to": to })),
-        Some(from) => println!("{reader}: {from} -> {to}"),
-        None => println!("{reader}: new -> {to}"),
+        _ if *json => say!("{}", json!({ "reader": reader, "from": from, "to": to })),
+        Some(from) => say!("{reader}: {from} -> {to}"),
+        None => say!("{reader}: new -> {to}"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -40,8 +40,11 @@ use tokio::net::TcpListener;
 use crate::Own;
 use crate::console::guard::Guard;
 use crate::console::site::{Flags, Site};
+use crate::console::trouble::Trouble;
+use crate::say;
 
 pub use own::{Asked, Page};
+pub use trouble::Troubles;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -69,16 +72,16 @@ pub(crate) async fn serve(arguments: &Arguments, own: &'static [Page]) -> Result
     let mut site = Site::new(crate::members(), flags, sdk_config().await, *write);
     site.own = own;
     let token = Clock::system().uuid().simple().to_string();
-    println!("http://{address}/?token={token}");
+    say!("http://{address}/?token={token}");
     let guard = Guard::new(address.port(), Some(token), *write);
-    axum::serve(listener, router(site, Router::new(), guard)).await?;
+    axum::serve(listener, router(site, guard)).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The console of the stack on this machine that `M` lists, with the pages of `O`. It is served at `address`, may change the stack, and
 /// asks for no token, since the HTTP API beside it is as open. `variables` are those that the stack gives to a
-/// shell, with the names of its tables; its `outputs` name queues and buckets. `trouble` answers what the page
-/// `/trouble` asks for.
+/// shell, with the names of its tables; its `outputs` name queues and buckets. The page `/trouble` shows the `routes`
+/// of the HTTP API and the `troubles`.
 ///
 /// # Errors
 /// Two contexts contradict each other, or a variable is missing.
@@ -86,17 +89,18 @@ pub fn console<M: Members, O: Own>(
     variables: BTreeMap<String, String>,
     outputs: BTreeMap<String, String>,
     address: SocketAddr,
-    trouble: Router,
+    routes: Vec<String>,
+    troubles: Troubles,
 ) -> Result<Router> {
     let flags = Flags::of_stack(&variables, outputs)?;
     let mut site = Site::new(crate::know::<M>()?, &flags, sdk_config_of(variables), true);
-    site.has_trouble = true;
+    site.trouble = Some(Trouble { routes, troubles });
     site.own = O::PAGES;
-    Ok(router(site, trouble, Guard::new(address.port(), None, true)))
+    Ok(router(site, Guard::new(address.port(), None, true)))
 }
 
-/// All pages under the guard, with those of `others`.
-fn router(site: Site, others: Router, guard: Guard) -> Router {
+/// All pages under the guard.
+fn router(site: Site, guard: Guard) -> Router {
     let file = |content_type: &'static str, text: &'static str| {
         get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
     };
@@ -120,15 +124,17 @@ fn router(site: Site, others: Router, guard: Guard) -> Router {
         .route("/health/{kind}/{store}/redrive", post(letters::redrive))
         .route("/jobs/{number}", get(jobs::page))
         .merge(own::router(site.own));
-    if site.has_trouble {
+    if site.trouble.is_some() {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
+        pages = pages.route("/trouble/notices", get(trouble::notices));
     }
     let files = Router::new()
         .route("/style.css", file("text/css; charset=utf-8", include_str!("console/style.css")))
+        .route("/icon.svg", file("image/svg+xml", include_str!("console/icon.svg")))
         .route(
             "/script.js",
             file("text/javascript; charset=utf-8", include_str!("console/script.js")),
         );
     let pages = pages.with_state(Arc::new(site));
-    guard.over(pages.merge(files).merge(others).fallback(frame::nothing))
+    guard.over(pages.merge(files).fallback(frame::nothing))
 }

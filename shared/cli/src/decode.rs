@@ -96,15 +96,15 @@ impl Decoded {
             let field = field.as_ref().map_or_else(String::new, |field| format!("{field}: "));
             let Failed { events, first, readers } = failed;
             let readers = readers.iter().copied().collect::<Vec<_>>().join(", ");
-            println!(
+            say!(
                 "unread   {event_type} of {context}: {field}{why}; {events} events, the first is {first}; read by {readers}"
             );
         }
         if self.failed.len() == FAILURES_MAX {
-            println!("unread   there may be more: only the first {FAILURES_MAX} kinds are named");
+            say!("unread   there may be more: only the first {FAILURES_MAX} kinds are named");
         }
         let end = if self.in_order() { "all can be read" } else { "not all can be read" };
-        println!("{} events of the index decoded: {end}", self.events);
+        say!("{} events of the index decoded: {end}", self.events);
     }
 
     pub(crate) fn json(&self) -> Value {

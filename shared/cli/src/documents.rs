@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::layout::Layout;
 use crate::progress;
+use crate::say;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
@@ -137,16 +138,16 @@ impl Report {
                 "streams": streams, "events": events, "calves": calves,
                 "inOrder": in_order, "wrong": wrong,
             });
-            println!("{report}");
+            say!("{report}");
         } else {
             for (stream, wrong) in wrong {
                 match wrong {
-                    Wrong::Problem(problem) => println!("wrong    {stream}: {problem}"),
-                    Wrong::Item(cause) => println!("wrong    {stream}: {cause}"),
+                    Wrong::Problem(problem) => say!("wrong    {stream}: {problem}"),
+                    Wrong::Item(cause) => say!("wrong    {stream}: {cause}"),
                 }
             }
             let end = if in_order { "all in order" } else { "not in order" };
-            println!("{streams} streams, {events} events, {calves} calves: {end}");
+            say!("{streams} streams, {events} events, {calves} calves: {end}");
         }
         Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

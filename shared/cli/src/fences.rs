@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::decode::Decoded;
 use crate::progress;
+use crate::say;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -101,7 +102,7 @@ fn end(arguments: &Arguments, report: &Report, decoded: Option<&Decoded>) -> Exi
         if let Some(decoded) = decoded {
             json["decoded"] = decoded.json();
         }
-        println!("{json}");
+        say!("{json}");
     } else {
         print(report);
         decoded.into_iter().for_each(Decoded::print);
@@ -124,32 +125,32 @@ fn show(stage: Stage, done: u64) {
 
 fn print(report: &Report) {
     for differs in &report.mended {
-        println!("mended   {differs}");
+        say!("mended   {differs}");
     }
     for (index, entries) in &report.indexed {
-        println!("indexed  {entries} entries of {index}");
+        say!("indexed  {entries} entries of {index}");
     }
     for differs in &report.differences {
-        println!("differs  {differs}");
+        say!("differs  {differs}");
     }
     for (index, entries) in &report.unindexed {
-        println!("lacking  {entries} entries of {index}");
+        say!("lacking  {entries} entries of {index}");
     }
     for (partition, slot) in &report.gaps {
-        println!("gap      {partition}: slot {slot} is missing");
+        say!("gap      {partition}: slot {slot} is missing");
     }
     for (item, why) in &report.broken {
-        println!("broken   {item}: {why}");
+        say!("broken   {item}: {why}");
     }
     if report.broken.len() == Report::BROKEN_MAX {
-        println!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
+        say!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
     }
     for (event, at) in &report.ahead {
-        println!("ahead    {event}: it is of {}, later than this clock", rfc3339(*at));
+        say!("ahead    {event}: it is of {}, later than this clock", rfc3339(*at));
     }
     let (events, fences) = (report.events, report.fences);
     let end = if report.in_order() { "all in order" } else { "not in order" };
-    println!("{events} events, {fences} fences: {end}");
+    say!("{events} events, {fences} fences: {end}");
 }
 
 fn json(report: &Report) -> Value {

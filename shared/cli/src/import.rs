@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::layout::Layout;
 use crate::progress;
 use crate::reventless;
+use crate::say;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -197,24 +198,24 @@ impl Found {
                 "leftOut": left_out.collect::<Value>(),
                 "broken": broken.collect::<Value>(),
             });
-            println!("{report}");
+            say!("{report}");
             return;
         }
         for ((event_type, tag), times) in left_out {
-            println!("left out  tag {tag}, which {event_type} does not declare: {times} times");
+            say!("left out  tag {tag}, which {event_type} does not declare: {times} times");
         }
         for (cause, items) in broken {
             let more = match items.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            println!("broken    {}{more}: {cause}", items[0]);
+            say!("broken    {}{more}: {cause}", items[0]);
         }
         let items: usize = broken.values().map(Vec::len).sum();
         match (items, arguments.dry_run) {
-            (0, false) => println!("{imports}"),
-            (0, true) => println!("{read} events can be imported"),
-            (items, _) => println!("{items} events can't be imported, and nothing is written"),
+            (0, false) => say!("{imports}"),
+            (0, true) => say!("{read} events can be imported"),
+            (items, _) => say!("{items} events can't be imported, and nothing is written"),
         }
     }
 }
@@ -230,7 +231,7 @@ fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
 }
 
 impl Imports {
-    /// Imports events in their order, each once and at its time. Further events of one millisecond are put one
+    /// Imports events in their order, each once and at its time. The log puts further events of one millisecond one
     /// millisecond apart.
     ///
     /// # Errors
@@ -247,11 +248,8 @@ impl Imports {
                 .check_time(now_ms)
                 .with_context(|| format!("nothing is imported: {}", event.id))?;
         }
-        let mut at = 0;
         for Recorded { id, ms, event, metadata } in events {
-            // The same in each run, whatever was imported before.
-            at = ms.max(at + 1);
-            clock.set(at);
+            clock.set(ms);
             let envelope = Envelope { metadata, ..Envelope::default() };
             let imported = log.import(&id, event, &envelope).await;
             let broken_off = || format!("broken off at {id}, after {self}");

@@ -8,6 +8,7 @@ use ringfence_feed::{Indexer, Log, Partition, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
 use crate::progress;
+use crate::say;
 use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
 
 /// Progress is shown each time this many items are done.
@@ -86,7 +87,7 @@ fn end(
 ) -> ExitCode {
     progress::clear();
     if arguments.json {
-        println!("{}", json(arguments, report, repaired, agree));
+        say!("{}", json(arguments, report, repaired, agree));
     } else {
         print(arguments, report, repaired, agree);
     }
@@ -100,32 +101,32 @@ fn print(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, ag
             Log::Aggregates => "the aggregate log is not compared: --aggregate-table",
             Log::Documents => "the document log is not compared: --document-table",
         };
-        println!("skipped  {flag} is not given");
+        say!("skipped  {flag} is not given");
     }
     if report.skipped > 0 {
-        println!("skipped  {} entries of logs that are not compared", report.skipped);
+        say!("skipped  {} entries of logs that are not compared", report.skipped);
     }
     match repaired {
         None => {
             for (partition, events) in &report.behind {
-                println!("behind   {partition}: {events} events are not indexed");
+                say!("behind   {partition}: {events} events are not indexed");
             }
         }
         Some(repaired) => {
             for (partition, outcome) in repaired {
                 match outcome {
-                    Ok(events) => println!("indexed  {partition}: {events} events"),
-                    Err(cause) => println!("fails    {partition}: {cause}"),
+                    Ok(events) => say!("indexed  {partition}: {events} events"),
+                    Err(cause) => say!("fails    {partition}: {cause}"),
                 }
             }
         }
     }
     for wrong in &report.wrong {
-        println!("wrong    {wrong}");
+        say!("wrong    {wrong}");
     }
     let Report { entries, events, .. } = report;
     let end = if agree { "all in order" } else { "not in order" };
-    println!("{entries} entries, {events} events: {end}");
+    say!("{entries} entries, {events} events: {end}");
 }
 
 fn json(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {

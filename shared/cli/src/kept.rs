@@ -8,7 +8,7 @@ use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_sqs::types::Message;
 use futures::{StreamExt, stream};
 
-use crate::letter::{Letter, To};
+use crate::letter::{Letter, To, Work};
 
 /// Most messages of one call: the limit of SQS.
 const MESSAGES_MAX: i32 = 10;
@@ -52,6 +52,16 @@ pub(crate) struct Kept {
     pub(crate) body: String,
     /// The work that it asks for; an error if it can't be understood.
     pub(crate) letter: Result<Letter>,
+}
+
+impl Kept {
+    /// The event that it sends to the bus again and the function that failed on it, with the number of its tries.
+    pub(crate) fn repeats(&self) -> Option<((String, Option<String>), u64)> {
+        let Ok(Letter { whose, work: Work::Repeat(entry), history, .. }) = &self.letter else {
+            return None;
+        };
+        Some(((entry.id.clone(), whose.function.clone()), history.tries))
+    }
 }
 
 pub(crate) enum Store {

@@ -10,7 +10,11 @@ use ringfence_document_log::StreamName;
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::{Log, Partition};
 use ringfence_topic::Entry;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// The member of an event's detail with its history. An event that no redrive has sent has none.
+const REDRIVEN: &str = "redriven";
 
 /// Where the records of a failed batch go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,10 +68,21 @@ pub(crate) struct Whose {
     pub(crate) rule: Option<String>,
 }
 
+/// What a letter of an automation has behind it. A redrive marks the event with it, so that the next letter knows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct History {
+    /// When it failed first, if that is known: RFC 3339.
+    pub(crate) first_failed: Option<String>,
+    /// How often it was tried, by Lambda or EventBridge and by redrives.
+    pub(crate) tries: u64,
+}
+
 /// Something that failed and was kept.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Letter {
     pub(crate) whose: Whose,
+    pub(crate) history: History,
     /// Why it was kept, if it says so.
     pub(crate) cause: Option<String>,
     pub(crate) work: Work,
@@ -80,6 +95,7 @@ impl Letter {
     pub(crate) fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
         let mut body: Value = serde_json::from_str(body).context("the message is not JSON")?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
+        let mut history = History::default();
         let work = if body["record"].is_object() {
             Work::Publish(vec![body["record"].take()])
         } else if body["key"].is_object() {
@@ -96,17 +112,23 @@ impl Letter {
             cause = together(why.map(|pointer| text(&body, pointer)));
             let function = text(&body, "/requestContext/functionArn");
             whose.function = function.and_then(|arn| function_of(&arn));
-            Work::Repeat(entry(&body["requestPayload"])?)
+            let tries = body.pointer("/requestContext/approximateInvokeCount");
+            let tries = tries.and_then(Value::as_u64);
+            let failed = text(&body, "/timestamp");
+            history = History::of(&body["requestPayload"], failed, tries);
+            Work::Repeat(entry(&mut body["requestPayload"], &history)?)
         } else if body["detail"].is_object() {
             cause = together(["ERROR_CODE", "ERROR_MESSAGE"].map(|n| attributes.get(n).cloned()));
             whose.function = attributes.get("TARGET_ARN").and_then(|arn| function_of(arn));
             let name = |arn: &String| arn.rsplit('/').next().map(str::to_owned);
             whose.rule = attributes.get("RULE_ARN").and_then(name);
-            Work::Repeat(entry(&body)?)
+            let retries = attributes.get("RETRY_ATTEMPTS").and_then(|count| count.parse().ok());
+            history = History::of(&body, None, retries.map(|retries: u64| retries + 1));
+            Work::Repeat(entry(&mut body, &history)?)
         } else {
             bail!("the message is neither a letter of this stack nor an event of its bus");
         };
-        Ok(Self { whose, cause, work })
+        Ok(Self { whose, history, cause, work })
     }
 
     /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
@@ -127,7 +149,7 @@ impl Letter {
             }
         };
         let cause = text(&object, "/requestContext/condition");
-        Ok(Self { whose: Whose::default(), cause, work })
+        Ok(Self { whose: Whose::default(), history: History::default(), cause, work })
     }
 }
 
@@ -136,6 +158,30 @@ impl Display for Whose {
         let Self { function, rule } = self;
         function.as_ref().map_or(Ok(()), |function| write!(f, " of function {function}"))?;
         rule.as_ref().map_or(Ok(()), |rule| write!(f, ", rule {rule}"))
+    }
+}
+
+impl History {
+    /// The history of an event that failed again, at this time and after so many tries.
+    fn of(event: &Value, failed: Option<String>, tries: Option<u64>) -> Self {
+        let before = Self::marked(&event["detail"]);
+        let first_failed = before.first_failed.or(failed);
+        Self { first_failed, tries: before.tries + tries.unwrap_or(1) }
+    }
+
+    /// The history with which a redrive has marked the detail of an event.
+    pub(crate) fn marked(detail: &Value) -> Self {
+        Self::deserialize(&detail[REDRIVEN]).unwrap_or_default()
+    }
+}
+
+impl Display for History {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { first_failed, tries } = self;
+        if *tries > 1 {
+            write!(f, ", tried {tries} times")?;
+        }
+        first_failed.as_ref().map_or(Ok(()), |first| write!(f, ", failed first at {first}"))
     }
 }
 
@@ -180,8 +226,9 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
     value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The entry that made an event of the bus.
-fn entry(event: &Value) -> Result<Entry> {
+/// The entry that made an event of the bus, with the mark of its history.
+fn entry(event: &mut Value, history: &History) -> Result<Entry> {
+    event["detail"][REDRIVEN] = serde_json::to_value(history)?;
     let required = |pointer| {
         let missing = || anyhow!("not an event of the bus: {pointer} is missing");
         text(event, pointer).ok_or_else(missing)
@@ -262,11 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn events_are_repeated_as_they_were() {
+    fn events_are_repeated_as_they_were_with_their_history() {
+        let mut detail = event()["detail"].clone();
+        detail["redriven"] = json!({ "firstFailed": null, "tries": 1 });
         let repeat = Work::Repeat(Entry {
             source: "ordering".to_owned(),
             detail_type: "OrderPlaced".to_owned(),
-            detail: event()["detail"].to_string(),
+            detail: detail.to_string(),
             id: ID.to_owned(),
             time_ms: Some(1_700_000_000_000),
         });

@@ -1,5 +1,6 @@
 //! The `ringfence` command, for those who run a stack. The same flags work on AWS and on one machine; the
 //! environment says which. An application adds commands of its own by [`Own`].
+#![deny(clippy::print_stdout, clippy::print_stderr)] // `out` alone prints
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
@@ -19,6 +20,8 @@ mod kept;
 mod layout;
 mod letter;
 mod new;
+#[doc(hidden)]
+pub mod out;
 mod parked;
 mod place;
 mod progress;
@@ -47,7 +50,7 @@ use crate::explain::Slices;
 use crate::readers::Readers;
 
 pub use api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
-pub use console::{Asked, Page, console};
+pub use console::{Asked, Page, Troubles, console};
 pub use import::{Imports, Recorded};
 pub use send::text;
 pub use tables::{Dynamo, EventTable, IndexTable};
@@ -332,6 +335,6 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    remark!("error: {error:#}");
     ExitCode::from(FAILED)
 }

@@ -25,6 +25,7 @@ use clap::Args;
 
 use self::context::Log;
 use self::plan::Plan;
+use crate::say;
 
 #[derive(Args)]
 pub(crate) struct New {
@@ -103,10 +104,12 @@ pub(crate) async fn stack(arguments: &New) -> Result<ExitCode> {
     stack::add(&mut plan, name, source)?;
     plan.write(true)?;
     settle_lock(folder);
-    println!("\nNext: `cd {}`, and `cargo test` or `cargo local`.", folder.display());
+    say!("");
+    say!("Next: `cd {}`, and `cargo test` or `cargo local`.", folder.display());
     if let Some(target) = source.target()? {
-        println!(
-            "\nWith CARGO_TARGET_DIR={} in the environment, cargo uses the dependencies that are built there.",
+        say!("");
+        say!(
+            "With CARGO_TARGET_DIR={} in the environment, cargo uses the dependencies that are built there.",
             target.display()
         );
     }
@@ -119,7 +122,8 @@ pub(crate) async fn context(arguments: &NewContext) -> Result<ExitCode> {
     let mut plan = Plan::new(root()?);
     context::add(&mut plan, name, *log)?;
     write(plan, *allow_dirty)?;
-    println!("\nNext: `cargo ringfence new-slice {name}/<slice>`.");
+    say!("");
+    say!("Next: `cargo ringfence new-slice {name}/<slice>`.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,7 +136,8 @@ pub(crate) async fn slice(arguments: &NewSlice) -> Result<ExitCode> {
     slice::add(&mut plan, context, name, on.as_deref())?;
     write(plan, *allow_dirty)?;
     let file = format!("functions/{context}/src/{}.rs", names::snake(name));
-    println!("\nNext: write its rules and their cases in {file}, and run `cargo test`.");
+    say!("");
+    say!("Next: write its rules and their cases in {file}, and run `cargo test`.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -145,7 +150,8 @@ pub(crate) async fn view(arguments: &NewView) -> Result<ExitCode> {
     view::add(&mut plan, context, name, on)?;
     write(plan, *allow_dirty)?;
     let file = format!("functions/{context}/src/views/{}.rs", names::snake(name));
-    println!("\nNext: write its rows and their test in {file}, and run `cargo test`.");
+    say!("");
+    say!("Next: write its rows and their test in {file}, and run `cargo test`.");
     Ok(ExitCode::SUCCESS)
 }
 

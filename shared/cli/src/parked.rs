@@ -9,6 +9,7 @@ use ringfence_views::{Definition, Parked, Projector, Retried};
 use serde_json::{Value, json};
 
 use crate::progress;
+use crate::say;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::view::definition;
 
@@ -81,14 +82,14 @@ fn end(arguments: &Arguments, shown: Option<u64>, parked: &[(&str, (String, Park
         if let Some(shown) = shown {
             document["shown"] = shown.into();
         }
-        println!("{document}");
+        say!("{document}");
     } else {
         for (view, (row, Parked { event, cause })) in parked {
-            println!("{view} {row}: event {event}: {cause}");
+            say!("{view} {row}: event {event}: {cause}");
         }
         match shown {
-            None => println!("{} parked", parked.len()),
-            Some(shown) => println!("{shown} shown again, {} left", parked.len()),
+            None => say!("{} parked", parked.len()),
+            Some(shown) => say!("{shown} shown again, {} left", parked.len()),
         }
     }
     if parked.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -8,6 +8,8 @@ use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
 
+use crate::remark;
+
 /// Names that are more alike than this are similar. Equal names have 1.
 const NEAR: f64 = 0.85;
 /// Most similar names to show.
@@ -65,7 +67,7 @@ impl Wanted {
     pub(crate) fn warn(&self) -> Result<()> {
         let known = crate::members().event_types();
         for unknown in self.types.iter().filter(|wanted| !known.contains(wanted.as_str())) {
-            eprintln!(
+            remark!(
                 "warning: no context of this build has an event type {unknown}{}",
                 near(unknown, &known)
             );

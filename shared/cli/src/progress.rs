@@ -3,9 +3,11 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, stderr};
 
+use crate::out;
+
 pub(crate) fn show(done: impl Display) {
     if stderr().is_terminal() {
-        eprint!("\r\x1b[K{done}");
+        out::progress(&done.to_string());
     }
 }
 

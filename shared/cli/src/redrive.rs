@@ -1,6 +1,6 @@
 //! `ringfence redrive`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::process::ExitCode;
 
@@ -17,11 +17,12 @@ use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Receive, Store};
-use crate::letter::{Letter, Stored, To, Whose, Work};
+use crate::letter::{History, Letter, Stored, To, Whose, Work};
 use crate::progress;
 use crate::stack;
 use crate::tables::{self, Dynamo, LogTables};
 use crate::topic::{send, topic};
+use crate::{remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -73,10 +74,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What becomes of events that were sent to the bus again.
+pub(crate) const SENT: &str =
+    "An event that fails again comes back as a new letter, under a new name";
+
 /// A letter that was looked at, or tried again.
 pub(crate) struct Tried {
     pub(crate) name: String,
     pub(crate) whose: Whose,
+    pub(crate) history: History,
     /// Why it was kept.
     pub(crate) kept: Option<String>,
     pub(crate) fate: Fate,
@@ -86,6 +92,8 @@ pub(crate) struct Tried {
 pub(crate) enum Fate {
     /// Its work is done, and it is deleted.
     Done,
+    /// Its event is on the bus again, and it is deleted. What its function makes of the event is not known yet.
+    Sent,
     /// It was only looked at.
     Left,
     /// It stays, and why.
@@ -95,10 +103,12 @@ pub(crate) enum Fate {
 /// Says what a letter is, and leaves it where it is.
 pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
     match letter {
-        Ok(Letter { whose, cause, .. }) => Tried { name, whose, kept: cause, fate: Fate::Left },
+        Ok(Letter { whose, history, cause, .. }) => {
+            Tried { name, whose, history, kept: cause, fate: Fate::Left }
+        }
         Err(error) => {
             let fate = Fate::Stays(format!("{error:#}"));
-            Tried { name, whose: Whose::default(), kept: None, fate }
+            Tried { name, whose: Whose::default(), history: History::default(), kept: None, fate }
         }
     }
 }
@@ -111,6 +121,7 @@ pub(crate) async fn each(
     mut told: impl FnMut(Tried),
 ) -> Result<()> {
     let mut stay = Vec::new();
+    let mut sent = BTreeMap::new();
     loop {
         let some = store.next().await?;
         if some.is_empty() {
@@ -118,12 +129,22 @@ pub(crate) async fn each(
             return Ok(());
         }
         for kept in some {
+            let repeat = kept.repeats();
+            let is_back =
+                |(it, tries): &(_, u64)| sent.get(it).is_some_and(|before| tries > before);
             let tried = match does {
+                Some(_) if repeat.as_ref().is_some_and(is_back) => {
+                    let again = look(kept.letter, kept.name);
+                    let why = "this run has sent it to the bus, and it has failed again".to_owned();
+                    Tried { fate: Fate::Stays(why), ..again }
+                }
                 Some(does) => does.redrive(store, kept).await,
                 None => look(kept.letter, kept.name),
             };
-            if !matches!(tried.fate, Fate::Done) {
-                stay.push(tried.name.clone());
+            match (&tried.fate, repeat) {
+                (Fate::Done, _) => {}
+                (Fate::Sent, repeat) => sent.extend(repeat),
+                _ => stay.push(tried.name.clone()),
             }
             told(tried);
         }
@@ -141,47 +162,59 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
     };
     let client = dynamo.client_of(&config);
     let does = Does::new(&config, client, tables, bus.as_deref(), index_table.as_deref())?;
-    let (mut done, mut left) = (0_u64, Vec::new());
+    let (mut done, mut sent, mut left) = (0_u64, 0_u64, Vec::new());
     let told = |tried: Tried| {
         match tried.fate {
             Fate::Done => done += 1,
+            Fate::Sent => sent += 1,
             Fate::Left | Fate::Stays(_) => left.push(tried),
         }
-        progress::show(format_args!("{done} done, {} stay", left.len()));
+        progress::show(format_args!("{done} done, {sent} sent, {} stay", left.len()));
     };
     each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
-    if queue.is_some() && done == 0 && left.is_empty() {
-        eprintln!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
+    if queue.is_some() && done + sent == 0 && left.is_empty() {
+        remark!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
     }
-    print(*json, done, &left);
+    print(*json, done, sent, &left);
     let ended = left.is_empty() || *dry_run;
     Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print(json: bool, done: u64, left: &[Tried]) {
+fn print(json: bool, done: u64, sent: u64, left: &[Tried]) {
     if json {
-        let left = left.iter().map(|Tried { name, whose: Whose { function, rule }, kept, fate }| {
-            json!({ "name": name, "function": function, "rule": rule, "kept": kept, "cause": fate.cause() })
+        let left = left.iter().map(|Tried { name, whose: Whose { function, rule }, history, kept, fate }| {
+            let History { first_failed, tries } = history;
+            json!({
+                "name": name, "function": function, "rule": rule, "kept": kept, "cause": fate.cause(),
+                "firstFailed": first_failed, "tries": tries,
+            })
         });
-        println!("{}", json!({ "done": done, "left": left.collect::<Value>() }));
+        say!("{}", json!({ "done": done, "sent": sent, "left": left.collect::<Value>() }));
         return;
     }
-    for Tried { name, whose, kept, fate } in left {
+    for Tried { name, whose, history, kept, fate } in left {
         let kept = kept.as_deref().unwrap_or("it does not say why");
         match fate.cause() {
-            Some(cause) => println!("stays  {name}{whose}: {cause} (kept: {kept})"),
-            None => println!("kept   {name}{whose}: {kept}"),
+            Some(cause) => say!("stays  {name}{whose}{history}: {cause} (kept: {kept})"),
+            None => say!("kept   {name}{whose}{history}: {kept}"),
         }
     }
-    println!("{done} done, {} left", left.len());
+    let left = left.len();
+    match sent {
+        0 => say!("{done} done, {left} left"),
+        _ => {
+            say!("{done} done, {sent} sent to the bus again, {left} left");
+            say!("{SENT}: look again with --dry-run.");
+        }
+    }
 }
 
 impl Fate {
     /// Why the letter stays.
     fn cause(&self) -> Option<&str> {
         match self {
-            Self::Done | Self::Left => None,
+            Self::Done | Self::Sent | Self::Left => None,
             Self::Stays(cause) => Some(cause),
         }
     }
@@ -218,19 +251,17 @@ impl Does {
     /// Does the work of a letter and deletes the letter.
     pub(crate) async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
         let Kept { name, handle, letter, .. } = kept;
-        let (whose, why, done) = match letter {
-            Ok(Letter { whose, cause, work }) => (whose, cause, self.work(work).await),
-            Err(error) => (Whose::default(), None, Err(error)),
+        let Letter { whose, history, cause, work } = match letter {
+            Ok(letter) => letter,
+            unreadable => return look(unreadable, name),
         };
-        let done = match done {
+        let fate = if matches!(work, Work::Repeat(_)) { Fate::Sent } else { Fate::Done };
+        let done = match self.work(work).await {
             Ok(()) => store.delete(&handle).await,
             failed => failed,
         };
-        let fate = match done {
-            Ok(()) => Fate::Done,
-            Err(error) => Fate::Stays(format!("{error:#}")),
-        };
-        Tried { name, whose, kept: why, fate }
+        let fate = done.map_or_else(|error| Fate::Stays(format!("{error:#}")), |()| fate);
+        Tried { name, whose, history, kept: cause, fate }
     }
 
     async fn work(&self, work: Work) -> Result<()> {
@@ -319,5 +350,37 @@ impl Does {
             Entry::of_event(fed)
         };
         Ok(events.iter().map(entry).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ringfence_dynamo::wire::Wire;
+
+    use super::*;
+    use crate::tables::StreamTables;
+
+    #[tokio::test]
+    async fn an_event_that_was_too_large_for_a_message_is_read_strongly() {
+        let item = json!({ "id": { "S": "a:1" }, "position": { "N": "1" } });
+        let stored = item.clone();
+        let answers = move |operation: &str, body: &[u8]| {
+            assert_eq!(operation, "GetItem");
+            let request: Value = serde_json::from_slice(body).unwrap();
+            // An eventual read may not find it yet.
+            let answer = match request["ConsistentRead"] == true {
+                true => json!({ "Item": stored }),
+                false => json!({}),
+            };
+            (200, answer.to_string().into_bytes())
+        };
+        let streams = StreamTables { aggregate_table: None, document_table: None };
+        let tables = LogTables { table: Some("events".to_owned()), streams };
+        let client = Wire::default().client_of(Arc::new(answers));
+        let config = SdkConfig::builder().build();
+        let does = Does::new(&config, client, &tables, None, None).unwrap();
+        assert_eq!(does.item(Log::Dcb, item.clone()).await.unwrap(), item);
     }
 }

@@ -17,6 +17,7 @@ use crate::progress;
 use crate::stack;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::topic::{send, topic};
+use crate::{remark, say};
 
 /// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
 /// again.
@@ -105,7 +106,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     let begin = arguments.from.checkpoint(&index).await?;
     if let Some(at) = begun {
         ensure_same(arguments, begin, at, until)?;
-        eprintln!("replay {} goes on after checkpoint {at}", arguments.name);
+        remark!("replay {} goes on after checkpoint {at}", arguments.name);
     }
     let from = begun.unwrap_or(begin);
     arguments.wanted.warn()?;
@@ -182,8 +183,8 @@ impl Replay<'_> {
         for (id, cause) in &refused {
             progress::clear();
             match arguments.json {
-                true => eprintln!("refused  {id}: {cause}"),
-                false => println!("refused  {id}: {cause}"),
+                true => remark!("refused  {id}: {cause}"),
+                false => say!("refused  {id}: {cause}"),
             }
         }
         done.refused.extend(refused);
@@ -197,9 +198,9 @@ impl Replay<'_> {
             let refused = refused.iter().map(|(id, cause)| json!({ "id": id, "cause": cause }));
             let refused: Value = refused.collect();
             let done = json!({ "read": read, "sent": sent, "refused": refused, "checkpoint": at });
-            println!("{done}");
+            say!("{done}");
         } else {
-            println!("{read} events read, {sent} sent, at checkpoint {at}");
+            say!("{read} events read, {sent} sent, at checkpoint {at}");
         }
         if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }

@@ -11,6 +11,7 @@ use ringfence_stack::{ContextInfo, SliceInfo};
 
 use crate::api::{self, Api, IDEMPOTENCY_KEY};
 use crate::place::near;
+use crate::say;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -36,7 +37,7 @@ pub(crate) async fn send(arguments: &Arguments) -> Result<ExitCode> {
     check(slice)?;
     let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
     let answer = Api::at(api).await?.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
-    println!("{}", answer.document);
+    say!("{}", answer.document);
     Ok(answer.code())
 }
 

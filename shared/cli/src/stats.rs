@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use ringfence::rfc3339;
+use ringfence::{rfc3339, visible};
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
+use crate::{out, say};
 
 /// Parts into which the time is cut for the heat map.
 const PARTS: usize = 24;
@@ -59,9 +60,13 @@ pub(crate) struct Stats {
 pub(crate) struct OfSlice {
     /// All that were given.
     pub(crate) commands: u64,
-    /// Those that the domain refused.
+    /// Those that the domain rejected.
     pub(crate) rejected: u64,
-    /// Those that got no answer of the domain.
+    /// Those that are no command of the slice, or too large for any log.
+    pub(crate) malformed: u64,
+    /// Those under an idempotency key that belongs to another command.
+    pub(crate) key_reused: u64,
+    /// Those that got no answer although nothing is wrong with them.
     pub(crate) failed: u64,
     /// How often they were decided again.
     pub(crate) retries: u64,
@@ -96,10 +101,13 @@ impl Stats {
         for line in lines {
             let of = slices.entry(line.slice.clone()).or_default();
             of.commands += 1;
-            of.rejected += u64::from(line.outcome == "rejected");
-            let is_answer = ["accepted", "rejected", "nothing-to-do", "replay-ignored"]
-                .contains(&&*line.outcome);
-            of.failed += u64::from(!is_answer);
+            match &*line.outcome {
+                "accepted" | "nothing-to-do" | "replay-ignored" => {}
+                "rejected" => of.rejected += 1,
+                "malformed" | "too-large" => of.malformed += 1,
+                "key-reused" => of.key_reused += 1,
+                _ => of.failed += 1,
+            }
             of.retries += u64::from(line.attempts.saturating_sub(1));
             of.conflicts += line.conflicts.len() as u64;
             of.read_units += line.read_units;
@@ -163,10 +171,13 @@ impl fmt::Display for Stats {
         for (slice, of) in &self.slices {
             writeln!(
                 f,
-                "{slice}: {} commands, {} rejected, {} failed, {} conflicts, {:.2} read and {:.2} write units each, \
-                 {} ms at most",
+                "{}: {} commands, {} rejected, {} malformed, {} with a reused key, {} failed, {} conflicts, \
+                 {:.2} read and {:.2} write units each, {} ms at most",
+                visible(slice),
                 of.commands,
                 of.rejected,
+                of.malformed,
+                of.key_reused,
                 of.failed,
                 of.conflicts,
                 of.each(of.read_units),
@@ -179,7 +190,7 @@ impl fmt::Display for Stats {
         }
         writeln!(f, "Conflicts by boundary:")?;
         for of in &self.conflicts {
-            writeln!(f, "{} {:>6} {}", of.row(), of.conflicts, of.boundary)?;
+            writeln!(f, "{} {:>6} {}", of.row(), of.conflicts, visible(&of.boundary))?;
         }
         Ok(())
     }
@@ -190,8 +201,8 @@ pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(commands.are_known(), UNKNOWN);
     let stats = Stats::read(commands, *since).await?;
     match json {
-        true => println!("{}", serde_json::to_string(&stats)?),
-        false => print!("{stats}"),
+        true => say!("{}", serde_json::to_string(&stats)?),
+        false => out::lines(&stats.to_string()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -239,11 +250,20 @@ mod tests {
             line("2024-06-23T00:00:01.000Z", "rejected", 3, &["productId:p", "productId:p"]),
             line("2024-06-23T00:00:23.999Z", "contention", 8, &["orderId:o"]),
             line("2024-06-23T00:00:23.999Z", "malformed", 0, &[]),
+            line("2024-06-23T00:00:23.999Z", "too-large", 0, &[]),
+            line("2024-06-23T00:00:23.999Z", "key-reused", 1, &[]),
             line("2024-06-23T00:00:23.999Z", "replay-ignored", 0, &[]),
         ];
         let stats = Stats::of(&lines, since, until);
         let of = &stats.slices["place-order"];
-        assert_eq!((of.commands, of.rejected, of.failed), (5, 1, 2));
+        assert_eq!(
+            (of.commands, of.rejected, of.malformed, of.key_reused, of.failed),
+            (7, 1, 2, 1, 1)
+        );
+        let text = stats.to_string();
+        let counts =
+            "7 commands, 1 rejected, 2 malformed, 1 with a reused key, 1 failed, 3 conflicts";
+        assert!(text.contains(counts), "{text}");
         assert_eq!((of.retries, of.conflicts, of.longest_ms), (9, 3, 7));
         let rows: Vec<_> = stats.conflicts.iter().map(|of| (&*of.boundary, of.row())).collect();
         assert_eq!(rows[0], ("productId:p", ".2......................".to_owned()));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence::SequencedEvent;
+use ringfence::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
 /// False if nobody reads the output any more, as with `| head`.
 fn print(entry: &Entry, as_json: bool) -> Result<bool> {
     let line = if as_json { json_line(entry) } else { line(entry) };
-    match writeln!(stdout(), "{line}") {
+    match writeln!(stdout(), "{}", visible(&line)) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => Ok(written.map(|()| true)?),
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::progress;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::{remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -123,15 +124,14 @@ pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
     progress::clear();
     let Rebuilt { view, live, is_new, parked } = &rebuilt;
     match json {
-        true => println!(
-            "{}",
-            json!({ "view": view, "live": live.0, "rebuilt": is_new, "parked": parked })
-        ),
-        false => println!("{rebuilt}"),
+        true => {
+            say!("{}", json!({ "view": view, "live": live.0, "rebuilt": is_new, "parked": parked }))
+        }
+        false => say!("{rebuilt}"),
     }
     if *parked == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{parked} rows are parked: see `ringfence parked show {view}`");
+    remark!("{parked} rows are parked: see `ringfence parked show {view}`");
     Ok(ExitCode::FAILURE)
 }

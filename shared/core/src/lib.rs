@@ -125,6 +125,7 @@ mod stream;
 mod tag;
 mod time;
 mod value;
+mod visible;
 
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
@@ -159,6 +160,7 @@ pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
+pub use visible::{visible, visible_lines};
 
 /// What the files of slices and contexts use.
 pub mod prelude {

@@ -39,7 +39,6 @@ pub mod stack;
 pub mod stream;
 pub mod template;
 pub mod tools;
-mod trouble;
 
 pub use run::{Console, run};
 

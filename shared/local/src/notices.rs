@@ -5,14 +5,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use futures::{StreamExt, stream, stream::BoxStream};
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::{self, error::RecvError};
 
 /// How many notices are kept for a slow watcher before it loses the oldest.
 const BEHIND_MAX: usize = 10_000;
 
 /// Troubles kept for a watcher that comes later.
 const HISTORY_MAX: usize = 100;
+
+/// The latest troubles, the oldest first, and all later ones; for each watcher.
+pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -43,11 +47,23 @@ impl Notices {
         self.sender.subscribe()
     }
 
-    /// The latest troubles, oldest first, and all notices after them.
-    #[must_use]
-    pub fn watch_with_history(&self) -> (Vec<Arc<str>>, broadcast::Receiver<Notice>) {
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        (history.iter().cloned().collect(), self.sender.subscribe())
+    /// What went wrong.
+    pub(crate) fn troubles(&self) -> Troubles {
+        let notices = self.clone();
+        Box::new(move || {
+            let history = notices.history.lock().unwrap_or_else(PoisonError::into_inner);
+            let later = stream::unfold(notices.watch(), |mut watch| async move {
+                loop {
+                    match watch.recv().await {
+                        Ok(Notice::Trouble(text)) => return Some((text, watch)),
+                        // A watcher that is too slow goes on with the oldest notice that is left.
+                        Ok(Notice::Event(_)) | Err(RecvError::Lagged(_)) => {}
+                        Err(RecvError::Closed) => return None,
+                    }
+                }
+            });
+            (history.iter().cloned().collect(), later.boxed())
+        })
     }
 
     pub(crate) fn event(&self, event: Arc<Value>) {
@@ -79,4 +95,24 @@ pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invoke::InvokeError;
+
+    #[tokio::test]
+    async fn a_watcher_gets_the_troubles_before_and_after_it_came_and_no_events() {
+        let notices = Notices::default();
+        let trouble = |function: &str| {
+            notices.trouble(&InvokeError::Unknown { function: function.to_owned() });
+        };
+        trouble("before");
+        let (before, mut later) = notices.troubles()();
+        notices.event(Arc::new(Value::Null));
+        trouble("after");
+        assert_eq!(before, [Arc::from("there is no function before")]);
+        assert_eq!(later.next().await.as_deref(), Some("there is no function after"));
+    }
 }

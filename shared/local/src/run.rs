@@ -6,12 +6,13 @@ use anyhow::{Result, ensure};
 use axum::Router;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
+use ringfence::{visible, visible_lines};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     bridge,
     environment::{Files, Variables},
-    notices::Notice,
+    notices::{Notice, Troubles},
     stack::{Options, Stack},
     template::{Function, Template},
     workspace_root,
@@ -48,7 +49,8 @@ enum Command {
 type Walk = fn(&Stack) -> LocalBoxFuture<'_, Result<()>>;
 
 /// Makes the console of a stack, as [`Stack::serve_console`] has it.
-pub type Console = fn(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>;
+pub type Console =
+    fn(Variables, BTreeMap<String, String>, SocketAddr, Vec<String>, Troubles) -> Result<Router>;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.
@@ -192,9 +194,9 @@ async fn follow(stack: &Stack) {
         match topic.recv().await {
             Ok(Notice::Event(event)) => {
                 let kind = event["detail-type"].as_str().unwrap_or_default();
-                println!("topic: {kind} {}", event["detail"]["data"]);
+                println!("topic: {}", visible(&format!("{kind} {}", event["detail"]["data"])));
             }
-            Ok(Notice::Trouble(text)) => eprintln!("trouble: {text}"),
+            Ok(Notice::Trouble(text)) => eprintln!("trouble: {}", visible_lines(&text)),
             Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
             Err(RecvError::Closed) => return,
         }

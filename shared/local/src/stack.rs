@@ -33,12 +33,12 @@ use crate::{
     notices::{Notice, Notices},
     port,
     queues::{Message, Queues},
+    run::Console,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
     template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
     tools,
-    trouble::{self, Trouble},
 };
 
 /// How a stack is started.
@@ -273,28 +273,23 @@ impl Stack {
     }
 
     /// Serves the console that `make` makes from the variables of a shell, the stack's outputs, the address at which
-    /// it is served, and what its page of trouble asks for, below `/trouble/`; its URL. The API's path `/` leads
-    /// there, unless the template has a route of that path.
+    /// it is served, the routes of the HTTP API and what goes wrong; its URL. The API's path `/` leads there, unless the
+    /// template has a route of that path.
     ///
     /// # Errors
     /// The console can't be made, or there is one already.
-    pub async fn serve_console(
-        &mut self,
-        make: impl FnOnce(Variables, BTreeMap<String, String>, SocketAddr, Router) -> Result<Router>,
-    ) -> Result<String> {
+    pub async fn serve_console(&mut self, make: Console) -> Result<String> {
         let listener = self.console_listener.take().context("this stack has a console already")?;
         let address = listener.local_addr()?;
         let url = self.console.get_or_init(|| format!("http://{address}")).clone();
-        let trouble = trouble::router(Trouble {
-            notices: self.notices.clone(),
-            routes: self.model.routes.clone(),
-            api: self.api.clone(),
-        });
+        let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
+        let routes = self.model.routes.iter().map(route).collect();
         let common = common_environment(&self.data, &self.services);
         let variables =
             environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
-        let router = make(variables, self.model.outputs.clone(), address, trouble)?;
-        serve(&mut self.tasks, listener, port::named(router, &self.root));
+        let outputs = self.model.outputs.clone();
+        let console = make(variables, outputs, address, routes, self.notices.troubles())?;
+        serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
     }
 

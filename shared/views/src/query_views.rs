@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{Definition, ViewReader};
 
 pub use answer::{Answered, answer, failed, found, within};
-pub use ask::{Ask, Asked, WAIT_DEFAULT_MS, WAIT_MAX_MS};
+pub use ask::{Ask, Asked, WAIT_DEFAULT_MS, WAIT_MAX_MS, token};
 
 /// The time before the deadline that is left for the read after a wait, and for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(1);

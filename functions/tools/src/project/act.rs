@@ -9,6 +9,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use projects::{AgentId, Mode, ProjectId};
 use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
 use ringfence_cli::{Answer, Api, Dynamo, IDEMPOTENCY_KEY, text, url, was_not_sent};
+use ringfence_cli::{remark, say};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use serde_json::{Value, json};
@@ -93,7 +94,7 @@ impl Settled {
     }
 
     pub(super) fn print(self) -> ExitCode {
-        println!("{}", self.document);
+        say!("{}", self.document);
         self.code
     }
 }
@@ -136,7 +137,7 @@ impl Caller {
                      project push`, or give this one with --offline, behind them"
                 );
             }
-            eprintln!("warning: commands wait ({waiting}): `ringfence project push` sends them");
+            remark!("warning: commands wait ({waiting}): `ringfence project push` sends them");
         }
         if draft.lacks_claim(&cache.standing) {
             cache.standing = self.standing(folder, &slices).await?;
@@ -155,10 +156,10 @@ impl Caller {
                         true => "the command may have taken effect",
                         false => "the command is decided here",
                     };
-                    eprintln!("warning: {why}{so}");
+                    remark!("warning: {why}{so}");
                     let settled = queue(folder, &slices, &draft, filled, key, was_sent).await?;
                     if was_sent {
-                        eprintln!(
+                        remark!(
                             "the command waits until `ringfence project push` sends it again under its key"
                         );
                     }
@@ -177,7 +178,7 @@ impl Caller {
             match pulled {
                 Ok(Some(pulled)) => cache.standing = pulled,
                 Ok(None) => {}
-                Err(error) => eprintln!("warning: {error:#}"),
+                Err(error) => remark!("warning: {error:#}"),
             }
             let next = draft.filled(&cache.standing);
             if advice.is_none() || next == filled || draft.check(&next).is_err() {

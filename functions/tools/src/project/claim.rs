@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use projects::{AgentId, EdgeRef, Features, ProjectId, ready_for};
+use ringfence_cli::remark;
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ impl Caller {
     async fn pull_if_possible(&self, folder: &Folder) -> Result<bool> {
         match self.pull(folder).await {
             Err(error) if !error.is::<Held>() => {
-                eprintln!("warning: {error:#}");
+                remark!("warning: {error:#}");
                 Ok(false)
             }
             pulled => pulled,

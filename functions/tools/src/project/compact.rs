@@ -12,6 +12,7 @@ use clap::Args;
 use projects::views::project_features::FeatureRow;
 use projects::{FeatureId, FeatureRef};
 use ringfence::rfc3339;
+use ringfence_cli::say;
 use ringfence_dynamo::Clock;
 
 use super::cache::is_known;
@@ -57,7 +58,7 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
     );
     let since = rfc3339(Clock::system().now_ms().saturating_sub(*keep));
     let gone = compact(&folder, &since)?;
-    println!("features folded: {}, events: {}", gone.len(), gone.values().sum::<u64>());
+    say!("features folded: {}, events: {}", gone.len(), gone.values().sum::<u64>());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use projects::{EdgeRef, ForeignRecorded, ProjectId};
 use ringfence::{CommandContext, Envelope, Event, Metadata, rfc3339};
+use ringfence_cli::say;
 use ringfence_dynamo::Clock;
 
 use super::cache::Cache;
@@ -67,9 +68,7 @@ pub(crate) async fn run(folder: &Folder, Import { file }: &Import) -> Result<Exi
         log.append_all(appends)?;
     }
     let there = lines.len() - imported;
-    println!(
-        "{imported} lines imported, {kept} of them kept as they are; {there} were there before"
-    );
+    say!("{imported} lines imported, {kept} of them kept as they are; {there} were there before");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use projects::{Fact, ProjectId};
 use ringfence::{
     Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
 };
+use ringfence_cli::say;
 use ringfence_cli::{Dynamo, EventTable, Imports, IndexTable, Recorded};
 use ringfence_dynamo::Clock;
 
@@ -62,9 +63,9 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
     let found = compare(&log, project, &events).await?;
     ensure!(found == events.len(), "the stack has {found} of {} events: repeat it", events.len());
     let copied = reconstruct(&arguments.index.index(client), &folder).await?;
-    println!("{imports}");
+    say!("{imports}");
     if copied < events.len() as u64 {
-        println!("the index has {copied} of them by now: `ringfence project pull` brings the rest");
+        say!("the index has {copied} of them by now: `ringfence project pull` brings the rest");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use futures::StreamExt;
 use projects::ProjectId;
+use ringfence_cli::say;
 use ringfence_cli::{Dynamo, IndexTable};
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
@@ -81,13 +82,13 @@ fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
 
 pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
     let lines = pull(&source.index().await, &of_stack(folder)?).await?;
-    println!("{lines} events added to {}", folder.project);
+    say!("{lines} events added to {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
     let lines = reconstruct(&source.index().await, &of_stack(folder)?).await?;
-    println!("{lines} events of {}", folder.project);
+    say!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 

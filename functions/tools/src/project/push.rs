@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use ringfence_cli::{Api, url};
+use ringfence_cli::{remark, say};
 
 use super::act::post;
 use super::folder::Folder;
@@ -48,10 +49,10 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     let api = Api::at(&arguments.api).await?;
     let stopped = push(&api, folder, &mut outbox, &mut pushed).await?;
     if let Some(why) = stopped {
-        eprintln!("warning: {why}");
+        remark!("warning: {why}");
     }
     let (Pushed { accepted, refused, behind }, left) = (pushed, outbox.len());
-    println!("{accepted} accepted, {refused} refused, {behind} put aside with them, {left} wait");
+    say!("{accepted} accepted, {refused} refused, {behind} put aside with them, {left} wait");
     Ok(if refused + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -88,7 +89,7 @@ async fn push(
             // What is wrong with the command stays wrong.
             400 | 413 | 422 if of_stack => {
                 let file = folder.path(&format!("conflicts/{}.json", key.as_str()));
-                println!("refused  {slice}: {detail} ({})", file.display());
+                say!("refused  {slice}: {detail} ({})", file.display());
                 pushed.refused += 1;
                 pushed.behind += outbox.refused(&folder, first, answer.document)?;
             }

@@ -11,6 +11,7 @@ use clap::Args;
 use projects::views::project_features::FeatureRow;
 use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ready};
 use ringfence::rfc3339;
+use ringfence_cli::remark;
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
@@ -138,7 +139,7 @@ pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
     let folder = folder.read()?;
     warn(&folder)?;
     if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
-        eprintln!(
+        remark!(
             "warning: events of features that were done by {} are folded and not shown (features: {}): `ringfence \
              project reconstruct` brings them back",
             last.timestamp,
@@ -182,7 +183,7 @@ fn standing(folder: &Folder, parts: &[Part]) -> Result<Standing> {
 /// Says that the end of the file is not shown, if an append has broken off there.
 fn warn_of_torn(folder: &Reading<'_>, End { torn, .. }: &End) {
     if let Some(number) = torn {
-        eprintln!(
+        remark!(
             "warning: from line {number} on, {} is not shown: the last append broke off or is damaged. The next one cuts \
              it off and keeps it in {}",
             folder.path(EVENTS).display(),
@@ -197,17 +198,17 @@ fn warn(folder: &Reading<'_>) -> Result<()> {
         return Ok(());
     }
     match pulled_ms(folder)? {
-        None => eprintln!("warning: the events were never pulled: `ringfence project pull`"),
+        None => remark!("warning: the events were never pulled: `ringfence project pull`"),
         Some(pulled_ms) => {
             let age_ms = Clock::system().now_ms().saturating_sub(pulled_ms);
             let warning = if age_ms < OLD_MS { "" } else { "warning: " };
             let (minutes, seconds) = (age_ms / 60_000, age_ms / 1_000 % 60);
-            eprintln!("{warning}as pulled {minutes} min {seconds} s ago");
+            remark!("{warning}as pulled {minutes} min {seconds} s ago");
         }
     }
     let waiting = Outbox::read(folder)?.len();
     if waiting > 0 {
-        eprintln!(
+        remark!(
             "warning: commands wait and are not shown ({waiting}): `ringfence project push` sends them"
         );
     }

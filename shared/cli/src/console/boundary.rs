@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
-use ringfence::SequencedEvent;
+use ringfence::{Boundary, BoundaryId, SequencedEvent};
 
 use crate::boundary::{Look, Met, Reach, look};
 use crate::console::events::time;
-use crate::console::frame::{self, Problem, encoded, given, slice_url};
+use crate::console::frame::{self, Problem, encoded, given, slice_url, url};
 use crate::console::site::Site;
 
 /// The latest events that the page shows.
@@ -27,7 +27,17 @@ pub(crate) async fn page(
         [] => None,
         names => Some(look(&site.logs, &site.commands, names, EVENTS_MAX).await),
     };
-    let found = found.transpose().map_err(|error| Problem::bad(format!("{error:#}.")))?;
+    let search = match &names[..] {
+        [name] => search(name),
+        _ => None,
+    };
+    let found = found.transpose().map_err(|error| {
+        let problem = Problem::bad(format!("{error:#}."));
+        match &search {
+            Some(search) => problem.further(search.clone(), "Search the index for it"),
+            None => problem,
+        }
+    })?;
     let title = if names.is_empty() { "Boundary".to_owned() } else { names.join(" and ") };
     let main = html! {
         form.filter method="get" action="/boundary" role="search" aria-label="Boundary" {
@@ -45,10 +55,22 @@ pub(crate) async fn page(
                     " one of the document log, " code { "$type:InvoiceCreated" } " a type that is read alone."
                 }
             }
-            Some(look) => { (shown(look)) }
+            Some(look) => {
+                (shown(look))
+                @if let Some(search) = search {
+                    p { a href=(search) { "Search the index for all events with this tag" } }
+                }
+            }
         }
     };
     Ok(frame::page(&site, "/boundary", &title, None, &main))
+}
+
+/// The page of events that searches for those with a tag, if it is one.
+fn search(name: &str) -> Option<String> {
+    let Boundary::Tag(tag) = BoundaryId::stored(name).decode()? else { return None };
+    let tag = format!("{}:{}", tag.key, tag.value);
+    Some(url("/events", [("tag", &*tag)]))
 }
 
 fn shown(look: &Look) -> Markup {

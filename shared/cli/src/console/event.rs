@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
-use ringfence::{BoundaryId, SequencedEvent};
+use ringfence::{BoundaryId, SequencedEvent, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index};
-use ringfence_stack::Stack;
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
 use crate::console::events::{before_entry, event_url, time};
 use crate::console::flow::{self, Flow};
-use crate::console::frame::{self, Problem, encoded, tag_url};
+use crate::console::frame::{self, Path, Problem, boundary_url, slice_url, tag_url};
 use crate::console::site::Site;
 
 /// The most bytes of a payload on the page.
@@ -39,7 +39,7 @@ pub(crate) async fn page(
             dt { "Recorded" } dd { (time(event)) " UTC" }
             dt { "Context" } dd { (event.context) }
             dt { "Partition" }
-            dd { a href={ "/events?partition=" (encoded(event.partition.as_str())) } { (event.partition) } }
+            dd { a href=(boundary_url(event.partition.as_str())) { (event.partition) } }
             dt { "Tags" }
             dd {
                 @if event.tags.is_empty() { "none" }
@@ -117,7 +117,7 @@ async fn entry(index: &Index, checkpoint: &str) -> Result<Entry, Problem> {
 }
 
 fn pretty(event: &SequencedEvent) -> String {
-    serde_json::to_string_pretty(&event.data).expect("a value has a text")
+    visible_lines(&format!("{:#}", event.data)).into_owned()
 }
 
 /// As much of a payload as the page shows.
@@ -128,15 +128,25 @@ fn head(pretty: &str) -> &str {
 /// The slice that wrote an event, as its metadata says, or else those that write its type.
 fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
     if let Some(slice) = event.metadata.text("slice") {
-        return html! { (event.context) "/" (slice) };
+        return link(stack, &event.context, slice);
     }
     let writers: Vec<_> = writers(stack, event).collect();
     html! {
         @match &*writers {
             [] => { "unknown: no slice of this build writes the type" }
-            [one] => { (event.context) "/" (one) }
+            [one] => { (link(stack, &event.context, one)) }
             several => { "one of " (several.join(", ")) " of " (event.context) }
         }
+    }
+}
+
+/// A slice, which leads to its page if this build has it.
+pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    let name = format!("{context}/{slice}");
+    match stack.slices().any(is_it) {
+        true => html! { a href=(slice_url(&name)) { (name) } },
+        false => html! { (name) },
     }
 }
 

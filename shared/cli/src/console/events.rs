@@ -10,11 +10,11 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
-use ringfence::SequencedEvent;
+use ringfence::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 
 use crate::console::filter::{Filter, Form};
-use crate::console::frame::{self, Problem, encoded};
+use crate::console::frame::{self, Problem, boundary_url, shown};
 use crate::console::site::Site;
 use crate::place::Place;
 
@@ -67,7 +67,14 @@ pub(crate) async fn page(
     let live = is_newest.then(|| form.url("/events/live", &[("after", &*end)]));
     let main = html! {
         (form.markup(site.stack, limit))
-        @if is_newest { p.status role="status" { "New events appear by themselves." } }
+        @if let Some(boundary) = form.boundary() {
+            p.note { "The index is searched for them. To read them without a search: " a href=(boundary) { "the boundary" } "." }
+        }
+        @if is_newest {
+            p.status role="status" {
+                noscript { "New events appear only with JavaScript. Load the page again to see them." }
+            }
+        }
         table.events role="table" {
             thead role="rowgroup" {
                 tr role="row" {
@@ -162,7 +169,7 @@ fn row(Entry { checkpoint, event }: &Entry) -> Markup {
             td role="cell" { a href=(event_url(*checkpoint)) { (event.event_type) } }
             td role="cell" { (event.context) }
             td role="cell" {
-                a href={ "/events?partition=" (encoded(partition)) } { (partition) } " / " (event.slot)
+                a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
             }
             td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
         }
@@ -208,14 +215,11 @@ pub(crate) async fn live(
         };
         let entries: Vec<_> = together.into_iter().map_while(keep).collect();
         let wanted = entries.iter().rev().filter(|entry| filter.matches(&entry.event));
-        let rows: String = wanted.map(|entry| row(entry).into_string()).collect();
-        // A line of a message may not have a carriage return.
-        let rows = rows.replace('\r', "&#13;");
+        let rows: String = wanted.map(|entry| shown(&row(entry)).into_string()).collect();
         let last = entries.last().map(|entry| entry.checkpoint.to_string());
         let new = last.map(|last| Event::default().id(last).retry(AGAIN).data(rows));
         // The stream ends with its first error, which the page shows, and the browser comes again.
-        let failed =
-            failed.map(|why| Event::default().event("failed").data(why.replace('\r', " ")));
+        let failed = failed.map(|why| Event::default().event("failed").data(visible(&why)));
         stream::iter(new.into_iter().chain(failed).map(Ok))
     });
     Ok(Sse::new(sent).keep_alive(KeepAlive::default()))

@@ -5,7 +5,7 @@ use ringfence::SequencedEvent;
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_stack::Stack;
 
-use crate::console::frame::{Problem, url};
+use crate::console::frame::{Problem, boundary_url, url};
 
 /// The form as it was filled in. An empty field asks for nothing.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +41,12 @@ impl Form {
             since: text("since"),
             until: text("until"),
         }
+    }
+
+    /// The page of the boundary that the form asks for.
+    pub(crate) fn boundary(&self) -> Option<String> {
+        let id = [&self.partition, &self.tag].into_iter().find(|id| !id.is_empty());
+        id.map(|id| boundary_url(id))
     }
 
     fn parameters(&self) -> [(&str, &str); 6] {

@@ -12,7 +12,7 @@ use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::Stack;
 
-use crate::console::event::writers;
+use crate::console::event::{link, writers};
 use crate::console::events::{cut, event_url, time};
 use crate::console::frame::{Problem, url};
 
@@ -186,12 +186,18 @@ struct Tree<'a> {
 impl Tree<'_> {
     fn command(&self, command: &Command, cause: Option<&SequencedEvent>, levels: usize) -> Markup {
         let slices = command.slices(self.stack, cause);
-        let slices =
-            if slices.is_empty() { "unknown slice".to_owned() } else { slices.join(" or ") };
         let elsewhere = command.cause.as_ref().filter(|_| cause.is_none());
         html! {
             li.command {
-                span.kind { "Command" } " " strong { (command.context) "/" (slices) } " "
+                span.kind { "Command" } " "
+                strong {
+                    @if slices.is_empty() { (command.context) "/unknown slice" }
+                    @for (n, slice) in slices.iter().enumerate() {
+                        @if n > 0 { " or " }
+                        (link(self.stack, &command.context, slice))
+                    }
+                }
+                " "
                 @if let Some(id) = &command.id { code title=(id) { (cut(id, ID_CHARS_MAX)) } }
                 @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which is not shown above it" } }
                 ul { @for entry in &command.events { (self.event(entry, levels)) } }

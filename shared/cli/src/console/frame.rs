@@ -2,13 +2,17 @@
 
 use std::iter::Sum;
 
+use axum::extract::{self, FromRequestParts};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, Render, html};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ringfence::visible_lines;
 use ringfence_dynamo::{Meter, Units};
 use ringfence_feed::FeedError;
 use ringfence_views::ViewError;
+use serde::de::DeserializeOwned;
 
 use crate::console::site::Site;
 
@@ -70,7 +74,7 @@ pub(crate) fn page(
 ) -> Markup {
     let cost = cost.into();
     let own = site.own.iter().map(|page| (page.path, page.title));
-    let trouble = site.has_trouble.then_some(TROUBLE);
+    let trouble = site.trouble.is_some().then_some(TROUBLE);
     let pages = PAGES.into_iter().chain(own).chain(trouble);
     let nav = html! {
         nav aria-label="Pages" {
@@ -92,7 +96,7 @@ pub(crate) fn page(
 }
 
 fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
-    html! {
+    shown(&html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -101,6 +105,7 @@ fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Ringfence" }
                 link rel="stylesheet" href="/style.css";
+                link rel="icon" href="/icon.svg";
                 script src="/script.js" defer {}
             }
             body {
@@ -110,7 +115,22 @@ fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
                 footer { (foot) }
             }
         }
+    })
+}
+
+/// HTML for people's eyes: no text of others turns a row around or hides a part of itself. What is in an input stays as
+/// it is, because it is sent again.
+pub(crate) fn shown(html: &Markup) -> Markup {
+    let mut shown = String::with_capacity(html.0.len());
+    let mut is_input = false;
+    // `maud` escapes < and > in texts and attributes, so they are the borders of tags.
+    for part in html.0.split_inclusive('>') {
+        let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));
+        shown.push_str(&if is_input { text.into() } else { visible_lines(text) });
+        shown.push_str(tag);
+        is_input = tag.starts_with("<textarea");
     }
+    PreEscaped(shown)
 }
 
 fn said(Cost { requests, units }: &Cost) -> String {
@@ -161,6 +181,19 @@ pub(crate) fn slice_url(slice: &str) -> String {
     format!("/slices/{slice}")
 }
 
+/// The parts of a page's path.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = extract::Path::from_request_parts(parts, state).await;
+        let nothing = |why| Problem::nothing(format!("The console has no such page: {why}."));
+        path.map(|extract::Path(parts)| Self(parts)).map_err(nothing)
+    }
+}
+
 /// Why a page can't be shown.
 pub(crate) struct Problem {
     status: StatusCode,
@@ -178,6 +211,11 @@ impl Problem {
     /// The request can't be understood; the message names the parameter and what it takes.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The same with another page to go on to.
+    pub(crate) fn further(self, url: String, text: &'static str) -> Self {
+        Self { further: (url, text), ..self }
     }
 
     /// There is no such thing.
@@ -234,4 +272,20 @@ impl IntoResponse for Problem {
 /// The answer where there is no page.
 pub(crate) async fn nothing() -> Problem {
     Problem::nothing("The console has no such page.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_made_visible_and_inputs_stay_as_they_are() {
+        let hostile = "a>\u{202e}<b\n";
+        let page = html! { p title=(hostile) { (hostile) b { (hostile) } } textarea name="f" { (hostile) } i { (hostile) } };
+        let text = r"a&gt;\u202e&lt;b";
+        let page = shown(&page).into_string();
+        assert_eq!(page.matches(text).count(), 3, "{page}");
+        assert!(page.contains("<textarea name=\"f\">a&gt;\u{202e}&lt;b\n</textarea>"), "{page}");
+        assert!(page.starts_with("<p title=\"a&gt;"), "{page}");
+    }
 }

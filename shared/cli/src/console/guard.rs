@@ -155,9 +155,9 @@ mod tests {
     #[tokio::test]
     async fn a_token_becomes_a_cookie_and_leaves_the_url() {
         let here = ("host", HOST_HERE);
-        let come = answer(with_token(), "GET", "/?a=1&token=secret&b=2", &[here]).await;
+        let come = answer(with_token(), "GET", "/?a=1&token=secret&tokens=2", &[here]).await;
         assert_eq!(come.status(), StatusCode::SEE_OTHER);
-        assert_eq!(come.headers()[LOCATION], "http://127.0.0.1:7/?a=1&b=2");
+        assert_eq!(come.headers()[LOCATION], "http://127.0.0.1:7/?a=1&tokens=2");
         let cookie = come.headers()[SET_COOKIE].to_str().expect("a text").to_owned();
         assert_eq!(cookie, "ringfence-7=secret; HttpOnly; SameSite=Strict; Path=/");
         let cookie = ("cookie", "other=1; ringfence-7=secret");
@@ -169,12 +169,16 @@ mod tests {
     async fn who_lacks_the_token_sees_nothing() {
         for (url, cookie) in [
             ("/", ""),
+            ("/?tokens=secret", ""),
+            ("/?token…=secret", ""),
+            ("/?xtoken=secret", ""),
             ("/?token=", ""),
             ("/?token=secre", ""),
             ("/?token=secret1", ""),
             ("/", "ringfence-7=wrong!"),
             ("/", "ringfence-8=secret"),
             ("/", "ringfence-77=secret"),
+            ("/", "ringfence-7…=secret"),
         ] {
             let headers = [("host", HOST_HERE), ("cookie", cookie)];
             let refused = answer(with_token(), "GET", url, &headers).await;
@@ -188,6 +192,9 @@ mod tests {
             (HOST_HERE, 200),
             ("localhost:7", 200),
             ("127.0.0.1:8", 421),
+            ("127.0.0.2:7", 421),
+            ("127.evil.example:7", 421),
+            ("127.0.0.1.evil.example:7", 421),
             ("127.0.0.1", 421),
             ("evil.example:7", 421),
         ] {
@@ -212,7 +219,9 @@ mod tests {
             let answer = answer(open(may_write), "POST", "/", &[here, ("origin", origin)]).await;
             assert_eq!(answer.status(), expected, "{origin}, may write: {may_write}");
         }
-        assert_eq!(answer(open(true), "POST", "/", &[here]).await.status(), 403);
+        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "OTHER"] {
+            assert_eq!(answer(open(true), method, "/", &[here]).await.status(), 403, "{method}");
+        }
         assert_eq!(answer(open(false), "HEAD", "/", &[here]).await.status(), 200);
     }
 

@@ -24,6 +24,64 @@ const TIME: &str = "1h";
 /// The hottest class of the heat map's cells; the coldest is 0.
 const HOTTEST: u64 = 9;
 
+/// A part of the page.
+pub(crate) struct Part {
+    pub(crate) markup: Markup,
+    pub(crate) standing: Standing,
+}
+
+/// What a part says on top of the page.
+pub(crate) enum Standing {
+    /// All that it knows is well: in words.
+    Well(&'static str),
+    /// What is not well, in words.
+    Wrong(String),
+    /// It knows nothing.
+    Unknown,
+}
+
+impl Part {
+    pub(crate) fn unknown(markup: Markup) -> Self {
+        Self { markup, standing: Standing::Unknown }
+    }
+
+    pub(crate) fn failed(what: &str, error: &anyhow::Error) -> Self {
+        let markup = html! { p role="alert" { (format!("{error:#}")) } };
+        Self { markup, standing: Standing::Wrong(format!("{what} can't be read")) }
+    }
+
+    /// A part that counts what is not well.
+    pub(crate) fn of(markup: Markup, well: &'static str, wrong: usize, what: [&str; 2]) -> Self {
+        let standing = match wrong {
+            0 => Standing::Well(well),
+            1 => Standing::Wrong(format!("1 {}", what[0])),
+            count => Standing::Wrong(format!("{count} {}", what[1])),
+        };
+        Self { markup, standing }
+    }
+}
+
+/// One line that says whether all is well, or what is not.
+fn line(parts: &[&Part]) -> Markup {
+    let (mut well, mut wrong) = (Vec::new(), Vec::new());
+    for part in parts {
+        match &part.standing {
+            Standing::Well(what) => well.push(*what),
+            Standing::Wrong(what) => wrong.push(&**what),
+            Standing::Unknown => {}
+        }
+    }
+    html! {
+        p.standing role="status" {
+            @match (&wrong[..], &well[..]) {
+                ([], []) => { "Nothing is known: no flag names the tables, queues, buckets or logs." }
+                ([], well) => { strong { "All is well: " } (well.join(", ")) "." }
+                (wrong, _) => { strong.bad { (wrong.join(", ")) "." } }
+            }
+        }
+    }
+}
+
 /// What the URL asks for.
 struct Asked<'a> {
     /// How far the figures of commands look back, as the URL has it.
@@ -51,13 +109,14 @@ pub(crate) async fn page(
         join3(readers(&site, &asked), letters::all(&site), figures(&site, time)).await;
     let (readers, cost) = match readers {
         Ok(shown) => shown,
-        Err(error) => (html! { p role="alert" { (format!("{error:#}")) } }, Cost::default()),
+        Err(error) => (Part::failed("the readers", &error), Cost::default()),
     };
     let main = html! {
+        (line(&[&readers, &kept, &figures]))
         h2 { "Readers of the index" }
-        (readers)
+        (readers.markup)
         h2 { "Letters and failed batches" }
-        (kept)
+        (kept.markup)
         h2 #commands { "Commands" }
         nav.pages aria-label="How far to look back" {
             @for time in TIMES {
@@ -66,16 +125,16 @@ pub(crate) async fn page(
                 }
             }
         }
-        (figures)
+        (figures.markup)
     };
     Ok(frame::page(&site, "/health", "Health", cost, &main))
 }
 
 /// The readers of the views, or all, with their lag; and what it took.
-async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Markup, Cost)> {
+async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Cost)> {
     let index = site.index();
     let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
-        return Ok((html! { p { (UNNAMED) } }, Cost::default()));
+        return Ok((Part::unknown(html! { p { (UNNAMED) } }), Cost::default()));
     };
     let mut readers = if asked.all_readers {
         checkpoints.readers().await?
@@ -121,23 +180,30 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Markup, Cost)> {
         }
     };
     let [of_index, of_views, of_rows] = views.meters();
-    Ok((markup, [of_index, of_views, of_rows, checkpoints.meter()].into()))
+    let behind = reached.iter().filter(|reached| reached.checkpoint < end).count();
+    let what = ["reader is behind", "readers are behind"];
+    let part = Part::of(markup, "every reader is at the end of the index", behind, what);
+    Ok((part, [of_index, of_views, of_rows, checkpoints.meter()].into()))
 }
 
 /// What commands did in a time, and where they met conflicts.
-async fn figures(site: &Site, within: Duration) -> Markup {
+async fn figures(site: &Site, within: Duration) -> Part {
     if !site.commands.are_known() {
-        return html! { p { "Not known: " (UNKNOWN) "." } };
+        return Part::unknown(html! { p { "Not known: " (UNKNOWN) "." } });
     }
-    match Stats::read(&site.commands, within).await {
-        Err(error) => html! { p role="alert" { (format!("{error:#}")) } },
-        Ok(stats) => html! {
-            @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
-            (slices(site, &stats))
-            h2 { "Conflicts by boundary" }
-            (heat_map(&stats))
-        },
-    }
+    let stats = match Stats::read(&site.commands, within).await {
+        Err(error) => return Part::failed("what commands did", &error),
+        Ok(stats) => stats,
+    };
+    let markup = html! {
+        @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
+        (slices(site, &stats))
+        h2 { "Conflicts by boundary" }
+        (heat_map(&stats))
+    };
+    let failed: u64 = stats.slices.values().map(|of| of.failed).sum();
+    let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+    Part::of(markup, "no command failed", failed, ["command failed", "commands failed"])
 }
 
 fn slices(site: &Site, stats: &Stats) -> Markup {
@@ -147,7 +213,9 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
     let columns = [
         "Slice",
         "Commands",
-        "Refused",
+        "Rejected",
+        "Malformed",
+        "Key reused",
         "Failed",
         "Conflicts",
         "Retries",
@@ -178,7 +246,8 @@ fn link(site: &Site, slice: &str) -> Markup {
 }
 
 fn of_slice(of: &OfSlice) -> Markup {
-    let counts = [of.commands, of.rejected, of.failed, of.conflicts, of.retries];
+    let OfSlice { commands, rejected, malformed, key_reused, failed, conflicts, retries, .. } = of;
+    let counts = [commands, rejected, malformed, key_reused, failed, conflicts, retries];
     html! {
         @for count in counts { td.number { (count) } }
         @for units in [of.read_units, of.write_units] { td.number { (format!("{:.2}", of.each(units))) } }

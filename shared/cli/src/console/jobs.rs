@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderName;
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 
-use crate::console::frame::{self, Cost, Problem};
+use crate::console::frame::{self, Cost, Path, Problem};
 use crate::console::site::Site;
 
 /// How a browser is asked to come again.

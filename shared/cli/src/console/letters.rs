@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use axum::Form;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use futures::future::join_all;
 use maud::{Markup, html};
+use ringfence::visible_lines;
 
 use crate::console::events::cut;
-use crate::console::frame::{Problem, encoded, given, url};
+use crate::console::frame::{Path, Problem, encoded, given, url};
+use crate::console::health::{Part, Standing};
 use crate::console::site::Site;
 use crate::kept::{Receive, Store};
 use crate::letter::To;
-use crate::redrive::{Fate, Tried, each, look};
+use crate::redrive::{Fate, SENT, Tried, each, look};
 use crate::stack::Named;
 
 /// The most letters of a queue or bucket that are shown.
@@ -162,28 +164,35 @@ impl Place {
     }
 }
 
-/// Why a letter was kept, whose it is, and why it stays.
-fn why(Tried { whose, kept, fate, .. }: &Tried) -> Markup {
+/// Why a letter was kept, whose it is, what it has behind it, and why it stays.
+fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     html! {
         (kept.as_deref().unwrap_or("It does not say why."))
-        span.note { (whose.to_string()) }
+        span.note { (whose.to_string()) (history.to_string()) }
         @if let Fate::Stays(cause) = fate { span.bad { " It stays: " (cause) "." } }
     }
 }
 
 /// What all queues and buckets keep.
-pub(crate) async fn all(site: &Site) -> Markup {
+pub(crate) async fn all(site: &Site) -> Part {
     let places = Place::all(site);
-    let looked = join_all(places.iter().map(|place| place.look(site))).await;
-    html! {
-        @if places.is_empty() {
-            p { "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack." }
-        }
-        @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
+    if places.is_empty() {
+        let how = "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack.";
+        return Part::unknown(html! { p { (how) } });
     }
+    let looked = join_all(places.iter().map(|place| place.look(site))).await;
+    let markup = html! {
+        @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
+    };
+    if looked.iter().any(Result::is_err) {
+        return Part { markup, standing: Standing::Wrong("some letters can't be read".to_owned()) };
+    }
+    let kept = looked.iter().flatten().map(|look| look.letters.len()).sum();
+    let what = ["letter or failed batch is kept", "letters and failed batches are kept, or more"];
+    Part::of(markup, "no letter is kept", kept, what)
 }
 
-/// The whole letter of the parameter `name`, as it was kept.
+/// The whole letter of the parameter `name`.
 pub(crate) async fn whole(
     State(site): State<Arc<Site>>,
     Path((kind, store)): Path<(String, String)>,
@@ -194,7 +203,8 @@ pub(crate) async fn whole(
     let name = given(&parameters, "name").ok_or_else(missing)?;
     let kept = place.open(&site, Receive::Look).find(name).await?;
     let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
-    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], kept.body))
+    let body = visible_lines(&kept.body).into_owned();
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], body))
 }
 
 fn gone(name: &str) -> String {
@@ -251,14 +261,25 @@ pub(crate) async fn redrive(
 
 /// What became of letters.
 fn outcome(tried: &[Tried]) -> Markup {
-    let done = tried.iter().filter(|letter| matches!(letter.fate, Fate::Done)).count();
+    let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
+    let (done, sent) =
+        (count(|fate| matches!(fate, Fate::Done)), count(|fate| matches!(fate, Fate::Sent)));
     html! {
-        p role="status" { (done) " done, " (tried.len() - done) " left." }
+        p role="status" {
+            (done) " done, "
+            @if sent > 0 { (sent) " sent to the bus again, " }
+            (tried.len() - done - sent) " left."
+        }
+        @if sent > 0 { p { (SENT) ". " a href="/health" { "Look again" } } }
         ul {
             @for letter in tried {
                 li {
                     code { (letter.name) } ": "
-                    @match letter.fate { Fate::Done => "done", _ => (why(letter)) }
+                    @match letter.fate {
+                        Fate::Done => "done",
+                        Fate::Sent => "sent to the bus again",
+                        _ => (why(letter)),
+                    }
                 }
             }
         }

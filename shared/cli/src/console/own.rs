@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::get;
 use futures::future::BoxFuture;
 use maud::Markup;
 use ringfence_feed::Index;
 
-use crate::console::frame::{self, Cost, Problem};
+use crate::console::frame::{self, Cost, Path, Problem};
 use crate::console::site::Site;
 use crate::console::views::UNNAMED;
 

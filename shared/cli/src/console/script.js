@@ -1,12 +1,6 @@
-// The server writes the pages. This puts new events on top of the page of events, and fills the page of trouble.
+// The server writes the pages. This puts new events on top of the page of events, and new
+// failures on top of the page of trouble.
 const of = id => document.getElementById(id);
-const json = path => fetch(path).then(answer => answer.json());
-const add = (parent, tag, text) => {
-  const child = document.createElement(tag);
-  child.textContent = text ?? "";
-  parent.append(child);
-  return child;
-};
 
 const live = rows => {
   const status = document.querySelector("[role=status]");
@@ -32,11 +26,8 @@ const live = rows => {
 };
 
 const trouble = list => {
-  json("/trouble/routes").then(routes => {
-    for (const route of routes) add(add(of("routes"), "li"), "code", route);
-  });
   const notices = new EventSource("/trouble/notices");
-  // After a broken connection the latest notices come again.
+  // The latest notices come again with each connection.
   notices.onopen = () => list.replaceChildren();
   notices.onmessage = ({ data }) => {
     const item = document.createElement("li");

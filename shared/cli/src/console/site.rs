@@ -18,6 +18,7 @@ use crate::api;
 use crate::commands::CommandLines;
 use crate::console::jobs::Jobs;
 use crate::console::own::Page;
+use crate::console::trouble::Trouble;
 use crate::redrive::Does;
 use crate::stack::{Named, Outputs, name};
 use crate::tables::{Dynamo, IndexTable, LogTables, StackLogs};
@@ -100,8 +101,8 @@ pub(crate) struct Site {
     pub(crate) jobs: Jobs,
     /// Whether a page may change anything; if not, the guard refuses it, and no page offers it.
     pub(crate) may_write: bool,
-    /// Whether there is a page `/trouble`.
-    pub(crate) has_trouble: bool,
+    /// What the page `/trouble` shows, if there is one.
+    pub(crate) trouble: Option<Trouble>,
     /// The pages of the application.
     pub(crate) own: &'static [Page],
 }
@@ -129,7 +130,7 @@ impl Site {
             client,
             jobs: Jobs::default(),
             may_write,
-            has_trouble: false,
+            trouble: None,
             own: &[],
         }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
 use ringfence_dynamo::Clock;
 use ringfence_stack::{ContextInfo, SliceInfo};
@@ -15,12 +15,14 @@ use crate::api::{Answer, Api, IDEMPOTENCY_KEY};
 use crate::commands::CommandLine;
 use crate::console::command;
 use crate::console::explanation;
-use crate::console::frame::{self, Problem, given, slice_url};
+use crate::console::frame::{self, Path, Problem, encoded, given, slice_url};
 use crate::console::site::Site;
 use crate::explain::{Explanation, OfSlice, counted};
 
 /// The header that names the flow of a command, by which its line is found.
 const CORRELATION_ID: &str = "x-correlation-id";
+/// How the type of a problem begins that a function answers.
+const PROBLEM: &str = "urn:ringfence:problem:";
 /// How long the page waits for the line of a command that was sent.
 const LINE_TIME: Duration = Duration::from_secs(3);
 /// How long it waits between two looks.
@@ -41,8 +43,11 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
                 @for slice in &context.slices {
                     li {
                         a href=(slice_url(&format!("{}/{}", context.name, slice.name))) { (slice.name) }
-                        @if let Some(cause) = slice.reacts_to.first() {
+                        @for cause in slice.reacts_to {
                             span.note { " reacts to " (cause.event_type) " of " (cause.context) }
+                        }
+                        @for (does, types) in [("reads", &slice.reads), ("writes", &slice.writes)] {
+                            @if !types.is_empty() { p.note { (does) " " (types.join(", ")) } }
                         }
                     }
                 }
@@ -56,7 +61,8 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
 enum Below {
     Nothing,
     Explained(Vec<Explanation>),
-    Sent(Answer, anyhow::Result<Option<CommandLine>>),
+    /// The answer, and the line of the function that gave it.
+    Sent(Answer, Option<anyhow::Result<Option<CommandLine>>>),
     /// The command was sent and got no answer; why.
     Unanswered(String),
     Failed(String),
@@ -125,8 +131,16 @@ async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::R
         Ok(answer) => answer,
         Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
     };
-    let line = timeout(LINE_TIME, line(site, began_ms, &correlation)).await;
-    Ok(Below::Sent(answer, line.unwrap_or(Ok(None))))
+    let document = &answer.document;
+    let problem = document["type"].as_str().unwrap_or_default();
+    // API Gateway answers by itself what reaches no function, and no function has a line of that.
+    let line = match document["accepted"].is_boolean() || problem.starts_with(PROBLEM) {
+        true => {
+            Some(timeout(LINE_TIME, line(site, began_ms, &correlation)).await.unwrap_or(Ok(None)))
+        }
+        false => None,
+    };
+    Ok(Below::Sent(answer, line))
 }
 
 /// The line that the function writes for a command; `None` if it is not known where.
@@ -192,7 +206,7 @@ impl<'a> Of<'a> {
                     Below::Nothing => {}
                     Below::Failed(message) => { h2 { "Not carried out" } p role="alert" { (message) } }
                     Below::Explained(all) => { @for one in all { (explanation::markup(one)) } }
-                    Below::Sent(answer, line) => { (sent(answer, line)) }
+                    Below::Sent(answer, line) => { (sent(answer, line.as_ref())) }
                     Below::Unanswered(why) => {
                         h2 { "No answer" }
                         p role="alert" { (why) }
@@ -236,15 +250,27 @@ impl<'a> Of<'a> {
     }
 }
 
-fn sent(answer: &Answer, line: &anyhow::Result<Option<CommandLine>>) -> Markup {
+fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<CommandLine>>>) -> Markup {
     let document = serde_json::to_string_pretty(&answer.document).unwrap_or_default();
+    let events = answer.document["events"].as_array().into_iter().flatten();
+    let events = events.filter_map(|event| {
+        let (event_type, partition) = (event["type"].as_str()?, event["partition"].as_str()?);
+        let slot = event["slot"].as_u64()?;
+        Some((event_type, partition, slot, format!("/events/{}/{slot}", encoded(partition))))
+    });
     html! {
         h2 { @if answer.status == 200 { "Accepted" } @else { "Answer " (answer.status) } }
         pre tabindex="0" { code { (document) } }
+        ul.list {
+            @for (event_type, partition, slot, url) in events {
+                li { a href=(url) { (event_type) } " " code { (partition) "/" (slot) } }
+            }
+        }
         @match line {
-            Err(error) => { p.note { "Its line in the log can't be read: " (format!("{error:#}")) } }
-            Ok(None) => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
-            Ok(Some(line)) => {
+            None => { p.note { "No function has given this answer, so it has no line in the log." } }
+            Some(Err(error)) => { p.note { "Its line in the log can't be read: " (format!("{error:#}")) } }
+            Some(Ok(None)) => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
+            Some(Ok(Some(line))) => {
                 p {
                     "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
                     (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "

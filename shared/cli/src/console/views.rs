@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use axum::Form;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use futures::future::try_join_all;
 use maud::{Markup, html};
+use ringfence::visible_lines;
 use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
-use ringfence_views::{
-    Content, Definition, LIST_DEFAULT, ListPage, Parked, Read, Registered, Shown, Standing,
-};
+use ringfence_views::query_views::{Ask, Asked, token};
+use ringfence_views::{Content, Definition, Parked, Read, Registered, Shown, Standing};
+use serde_json::Value;
 
 use crate::checkpoint::place;
 use crate::console::events::cut;
-use crate::console::frame::{self, Cost, Problem, encoded, given, url};
+use crate::console::frame::{self, Cost, Path, Problem, encoded, given, url};
 use crate::console::site::Site;
 use crate::view;
 
@@ -152,6 +153,19 @@ fn not_served<T>(read: Read<T>) -> Result<T, Problem> {
     Err(Problem::nothing(why))
 }
 
+/// What these parameters ask a view for, with the limits and tokens of its HTTP API.
+fn asked(
+    view: &Definition,
+    parameters: &[(String, String)],
+    names: &[&str],
+) -> Result<Asked, Problem> {
+    let fields = names.iter().filter_map(|name| Some((*name, given(parameters, name)?)));
+    let fields = fields.chain([("view", view.name)]);
+    let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
+    let ask = Ask::parse(&Value::Object(fields.collect()));
+    ask.map(|ask| ask.asked).map_err(|wrong| Problem::bad(format!("{}.", wrong.detail())))
+}
+
 /// Rows of a view, by the beginning of their ids.
 pub(crate) async fn rows(
     State(site): State<Arc<Site>>,
@@ -163,13 +177,10 @@ pub(crate) async fn rows(
     let reader = site.views(&index).ok_or_else(unnamed)?;
     let standing = reader.standing(view.name).await?;
     let end = index.end().await?;
-    let prefix = given(&parameters, "prefix").unwrap_or_default();
-    let page = ListPage {
-        prefix: prefix.to_owned(),
-        after: given(&parameters, "after").map(str::to_owned),
-        limit: LIST_DEFAULT,
-        ..ListPage::default()
+    let Asked::List(page) = asked(&view, &parameters, &["prefix", "after"])? else {
+        unreachable!("no id is asked for")
     };
+    let prefix = &*page.prefix;
     let listed = not_served(reader.list(view.name, &page, None).await?);
     let path = view_url(view.name);
     let main = html! {
@@ -209,7 +220,7 @@ pub(crate) async fn rows(
                 nav.pages aria-label="More rows" {
                     @if page.after.is_some() { a href=(url(&path, [("prefix", prefix)])) rel="first" { "First" } }
                     @if let Some(next) = &listed.next {
-                        a href=(url(&path, [("prefix", prefix), ("after", next)])) rel="next" { "Next" }
+                        a href=(url(&path, [("prefix", prefix), ("after", &*token(view.name, &page, next))])) rel="next" { "Next" }
                     }
                 }
             }
@@ -272,10 +283,11 @@ async fn found(
     parameters: &[(String, String)],
 ) -> Result<(Shown, Cost), Problem> {
     let reader = site.views(&site.index()).ok_or_else(unnamed)?;
-    let missing = || Problem::bad("id: write the id of a row.");
-    let id = given(parameters, "id").ok_or_else(missing)?;
+    let Asked::Row(id) = asked(view, parameters, &["id"])? else {
+        return Err(Problem::bad("id: write the id of a row."));
+    };
     let nothing = || Problem::nothing(format!("The view {} has no row {id:?}.", view.name));
-    let found = not_served(reader.row(view.name, id, None).await?)?.ok_or_else(nothing)?;
+    let found = not_served(reader.row(view.name, &id, None).await?)?.ok_or_else(nothing)?;
     Ok((found, reader.meters().into()))
 }
 
@@ -312,8 +324,8 @@ pub(crate) async fn row(
     Ok(frame::page(&site, "/views", &id, cost, &main))
 }
 
-fn pretty(row: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(row).expect("a value has a text")
+fn pretty(row: &Value) -> String {
+    visible_lines(&format!("{row:#}")).into_owned()
 }
 
 /// The whole row as a file of JSON.

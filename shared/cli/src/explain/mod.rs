@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::send::{check, text};
 use crate::tables::{Dynamo, LogTables, StackLogs};
+use crate::{out, say};
 
 pub(crate) use explanation::{Explanation, Reading, Writing, Written};
 pub(crate) use print::counted;
@@ -48,8 +49,8 @@ pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
     let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
         match json {
-            true => println!("{}", serde_json::to_string(explanation)?),
-            false => print!("{}", print::Text(explanation)),
+            true => say!("{}", serde_json::to_string(explanation)?),
+            false => out::lines(&print::Text(explanation).to_string()),
         }
     }
     let accepted = explanations.iter().all(|explanation| explanation.answer.accepted);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ringfence::visible;
+
 use super::explanation::{Explanation, Reading, Writing, Written};
 
 /// Most events that a text names.
@@ -52,7 +54,7 @@ impl Text<'_> {
                 writeln!(f, "\nIt {verb}, with {}:", counted(answer.events.len() as f64, "event"))?
             }
             Some(message) => {
-                writeln!(f, "\nIt is refused: {message}")?;
+                writeln!(f, "\nIt is refused: {}", visible(message))?;
                 writeln!(f, "  {}", answer.rejection.as_ref().unwrap_or_default())?;
             }
         }

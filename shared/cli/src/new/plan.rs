@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::say;
+
 /// Files and their new contents.
 pub(super) struct Plan {
     /// The folder that they are in.
@@ -73,7 +75,7 @@ impl Plan {
     /// Then all files are as they were.
     pub(super) fn write(self, allow_dirty: bool) -> Result<()> {
         if self.files.is_empty() {
-            println!("Everything is there already; nothing was changed.");
+            say!("Everything is there already; nothing was changed.");
             return Ok(());
         }
         if !allow_dirty {
@@ -91,7 +93,7 @@ impl Plan {
             }
         }
         for (path, before) in self.files.keys().zip(before) {
-            println!("{} {}", if before.is_some() { "changed" } else { "wrote  " }, path.display());
+            say!("{} {}", if before.is_some() { "changed" } else { "wrote  " }, path.display());
         }
         Ok(())
     }

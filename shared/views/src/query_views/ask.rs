@@ -193,7 +193,8 @@ fn bounded(name: &str, id: &str) -> Result<(), Problem> {
 }
 
 /// The id after which a list goes on, together with the list that it belongs to, as one opaque text.
-pub(crate) fn token(view: &str, page: &ListPage, id: &str) -> String {
+#[must_use]
+pub fn token(view: &str, page: &ListPage, id: &str) -> String {
     let ListPage { prefix, from, to, order, after: _, limit: _ } = page;
     let descending = *order == Order::Descending;
     let list = serde_json::json!([view, prefix, from, to, descending, id]);

@@ -94,6 +94,12 @@ pub(crate) fn link(page: &str, text: &str) -> Option<String> {
     Some(rest.split('"').next()?.replace("&amp;", "&"))
 }
 
+/// The icon that a page names.
+fn link_of_icon(page: &str) -> String {
+    let (_, rest) = page.split_once("rel=\"icon\" href=\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
 async fn with_demands(count: usize) -> World {
     let world = World::start().await;
     for n in 1..=count {
@@ -112,9 +118,24 @@ async fn the_console_pages_back_from_the_newest_event_to_the_first() {
         assert_eq!(listed(&page), expected, "{path}");
         assert_eq!(page.contains("data-live"), live, "{path}");
         assert!(page.contains("read units."), "{path} says what it cost");
+        assert!(!page.contains("appear by themselves"), "only the script knows it: {path}");
         path = link(&page, "Further back").unwrap_or_default();
     }
     assert_eq!(path, "", "the last page has no other after it");
+    let page = console.page("/events").await;
+    let boundary = link(&page, "productId:p1").unwrap();
+    assert_eq!(
+        boundary, "/boundary?id=productId%3Ap1",
+        "the partition is read, and not searched for"
+    );
+    assert_eq!(link(&console.page("/events/1").await, "productId:p1").unwrap(), boundary);
+    let look = console.page(&boundary).await;
+    assert!(look.contains("productId:p1/1") && !look.contains("productId:p0/"), "{look}");
+    let search = link(&look, "Search the index for all events with this tag").unwrap();
+    assert_eq!(link(&console.page(&search).await, "the boundary").unwrap(), boundary);
+    let (status, page) = console.refused("/boundary?id=colour%3Ared").await;
+    let search = link(&page, "Search the index for it").unwrap();
+    assert_eq!((status, &*search), (400, "/events?tag=colour%3Ared"));
     for (wrong, why) in [
         ("limit=0", "limit: write a number from 1 to 10000."),
         ("limit=10001", "limit: write"),
@@ -181,7 +202,7 @@ async fn the_console_sends_the_rows_of_new_events_that_the_filter_wants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payload_of_html_is_text_and_a_large_one_is_cut() {
     let world = World::start().await;
-    let script = "<script>alert(1)</script>\"'&\r\n";
+    let script = "<script>alert(1)</script>\"'&\r\n\u{202e}\u{9b}\u{2028}";
     let large = "x".repeat(40_000);
     for (product, description) in [("a", script), ("b", &large)] {
         let (product_id, name) = (id(product), script.to_owned());
@@ -195,8 +216,18 @@ async fn a_payload_of_html_is_text_and_a_large_one_is_cut() {
         assert!(!page.contains("<script>alert"), "{path}: {page}");
         let shown = page.contains("&lt;script&gt;alert(1)&lt;/script&gt;");
         assert_eq!(shown, shows_script, "{path}: {page}");
+        assert_eq!(page.contains(r"\u202e\u009b\u2028"), shows_script, "{path}: {page}");
+        assert!(!page.contains(['\u{202e}', '\u{9b}', '\u{2028}']), "{path}: {page}");
         assert!(page.len() < 30_000, "{path} has {} bytes", page.len());
     }
+    let mut stream = console.get("/events/live?after=0").await;
+    let row = stream.chunk().await.unwrap().unwrap();
+    let row = String::from_utf8_lossy(&row);
+    assert!(row.contains(r"\u202e") && !row.contains('\u{202e}'), "{row}");
+    let whole = console.get("/events/1/payload").await.text().await.unwrap();
+    assert!(!whole.contains('\u{202e}'), "{whole}");
+    let whole: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole["name"], script, "and yet it is the same JSON");
     let page = console.page("/events/2").await;
     assert!(page.contains("These are the first 16384 of"), "{page}");
     let whole = console.get(&link(&page, "The whole payload").unwrap()).await;
@@ -252,9 +283,12 @@ async fn an_event_is_found_by_its_id() {
     let partition = event.partition.as_str().replace(':', "%3A");
     let found = console.get(&format!("/events/{partition}/1")).await;
     assert_eq!(found.headers()[LOCATION], "/events/3");
-    for nothing in ["/events/productId%3Ap1/2", "/events/x/1", "/events/4", "/events/x", "/x"] {
-        assert_eq!(console.refused(nothing).await.0, 404, "{nothing}");
+    for nothing in ["productId%3Ap1/2", "x/1", "4", "x", "x/y", "%FF/1", "%FF"] {
+        let (status, page) = console.refused(&format!("/events/{nothing}")).await;
+        assert!(status == 404 && page.contains("<h1>Not Found</h1>"), "{nothing}: {page}");
     }
+    let icon = link_of_icon(&console.page("/events").await);
+    assert_eq!(console.get(&icon).await.headers()["content-type"], "image/svg+xml");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,6 +59,20 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
     let all = console.page(&link(&page, "Look for all readers").unwrap()).await;
     let (_, audit) = all.split_once(">audit<").unwrap();
     assert!(audit.split("</tr>").next().unwrap().contains("1 behind"), "{all}");
+    let standing = |page: &str| {
+        let (_, line) = page.split_once("<p class=\"standing\" role=\"status\">").unwrap();
+        line.split("</p>").next().unwrap().to_owned()
+    };
+    let well =
+        "<strong>All is well: </strong>every reader is at the end of the index, no letter is kept.";
+    assert_eq!(standing(&page), well);
+    world.queues.send(QUEUE, "a letter".to_owned()).unwrap();
+    world.indexed_demand("p1", "o3").await;
+    let wrong = "1 reader is behind, 1 letter or failed batch is kept.";
+    assert_eq!(
+        standing(&console.page("/health").await),
+        format!("<strong class=\"bad\">{wrong}</strong>")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,6 +189,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let lines = [
         line(7_200_000, "accepted", &["sealId:old"]),
         line(60_000, "rejected", &[]),
+        line(60_000, "malformed", &[]),
         line(1_000, "accepted", &["sealId:s1", "sealId:s1"]),
     ];
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -183,8 +198,8 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let page = console.page("/health").await;
     let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
     let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
-    let of_slice = ["2", "1", "0", "2", "2", "1.50", "8.00", "5"];
-    assert!(numbers.collect::<Vec<_>>().windows(8).any(|some| some == of_slice), "{page}");
+    let of_slice = ["3", "1", "1", "0", "0", "2", "2", "1.50", "8.00", "5"];
+    assert!(numbers.collect::<Vec<_>>().windows(10).any(|some| some == of_slice), "{page}");
     assert!(page.contains("<td class=\"number heat-9\">2</td>"), "{page}");
     assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?id=sealId%3As1");
     assert!(!page.contains("sealId:old"), "{page}");

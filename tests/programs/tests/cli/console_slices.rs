@@ -1,7 +1,8 @@
 //! The console's page of a slice.
 
 use axum::Router;
-use axum::routing::post;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, post};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -11,6 +12,15 @@ use crate::world::World;
 const PAGE: &str = "/slices/catalog/pack-parcel";
 const FIELDS: [(&str, &str); 3] =
     [("f.orderId", "o1"), ("f.parcelId", "p1"), ("f.sealIds", "s1\ns2")];
+
+/// The URL of an API that answers commands of the page's slice.
+async fn serve(answer: MethodRouter) -> String {
+    let router = Router::new().route("/catalog/pack-parcel", answer);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let api = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    api
+}
 
 /// The page after its command was sent to this API.
 async fn sent(api: &str) -> String {
@@ -26,14 +36,21 @@ async fn sent(api: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_shown_although_its_line_in_the_log_can_t_be_read() {
-    let answer = post(async || json!({ "accepted": true }).to_string());
-    let router = Router::new().route("/catalog/pack-parcel", answer);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let api = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let page = sent(&api).await;
+    let event = json!({ "type": "ParcelPacked", "partition": "orderId+parcelId:o1/p1", "slot": 1 });
+    let answer = json!({ "accepted": true, "events": [event] }).to_string();
+    let page = sent(&serve(post(async move || answer)).await).await;
     assert!(page.contains("<h2>Accepted</h2>"), "{page}");
+    let link = r#"<a href="/events/orderId%2BparcelId%3Ao1%2Fp1/1">ParcelPacked</a>"#;
+    assert!(page.contains(link), "{page}");
     assert!(page.contains("can&#39;t be read") || page.contains("can't be read"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_no_function_gave_has_no_line_to_wait_for() {
+    let answer = post(async || (StatusCode::FORBIDDEN, r#"{"message":"Forbidden"}"#));
+    let page = sent(&serve(answer).await).await;
+    assert!(page.contains("<h2>Answer 403</h2>"), "{page}");
+    assert!(page.contains("No function has given this answer"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,6 +100,17 @@ async fn rows_are_listed_by_prefix_page_by_page_and_shown_whole() {
     for (path, status, why) in [
         ("/views/catalog-products/row?id=z", 404, "has no row"),
         ("/views/catalog-products/row?id=", 400, "id: write the id of a row."),
+        (
+            &format!("/views/catalog-products/row?id={}", "x".repeat(1_025)),
+            400,
+            "id: must have 1 to 1024 bytes",
+        ),
+        ("/views/catalog-products?prefix=p&after=q-1", 400, "after: is not a token of this list"),
+        (
+            "/views/catalog-products?prefix=p&after=WyJ4Il0",
+            400,
+            "after: is not a token of this list",
+        ),
         ("/views/nothing", 404, "The stack has no view"),
         ("/jobs/0", 404, "has no such job"),
     ] {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::logs::{cart, customer};
-use crate::world::World;
-use ringfence_programs::shop::{OrderPlaced, ParcelPacked};
+use crate::world::{QUEUE, World};
+use ringfence_programs::shop::{OrderPlaced, ParcelPacked, ProductAdded};
 
 const PACK: &str = r#"{"orderId":"o1","parcelId":"p1","sealIds":["s1","s2"]}"#;
 
@@ -122,12 +122,54 @@ async fn a_boundary_shows_its_events_how_far_it_is_and_who_depends_on_it() {
         ("colour:red", "no read returns an event by colour"),
         ("orderId:", "tag orderId is empty"),
         ("$type:OrderPlaced", "no decision reads this type alone"),
+        (
+            "mug",
+            "\"mug\" is neither a tag, KEY:VALUE such as productId:p-1, nor the name of a stream: ",
+        ),
     ] {
         let error = world.error(&["boundary", name]);
         assert!(error.contains(why), "{name}: {error}");
     }
     let error = world.error(&["boundary", "a:1", "b"]);
     assert!(error.contains("\"b\" is not a tag: a tag is KEY:VALUE"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_output_has_characters_that_control_a_terminal() {
+    let hostile = "\u{9b}31m\u{202e}\u{1b}\n1 done";
+    let world = World::start().await;
+    let (product_id, name) = (id("p1"), hostile.to_owned());
+    let added = ProductAdded { product_id, name, description: String::new() };
+    let event = world.append(events![added]).await.remove(0);
+    world.index(&[&event.partition]).await;
+    let letter = json!({ "cause": hostile, "partition": "productId:p1" });
+    world.queues.send(QUEUE, letter.to_string()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let line = json!({
+        "timestamp": ringfence::rfc3339(Clock::system().now_ms()), "slice": hostile, "outcome": "accepted",
+        "attempts": 1, "conflicts": [hostile], "duration_ms": 5, "requests": 4, "read_units": 1, "write_units": 1,
+    });
+    fs::write(folder.path().join("a.log"), format!("{line}\n")).unwrap();
+    let (queue, logs) = (world.queue_url(), folder.path().to_str().unwrap());
+    let commands: [&[&str]; 4] = [
+        &["boundary", "productId:p1"],
+        &["tail", "--from", "start", "--until-present"],
+        &["redrive", "--dry-run", "--queue", &queue],
+        &["stats", "--logs", logs],
+    ];
+    for command in commands {
+        for json in [&[][..], &["--json"]] {
+            let (_, printed) = world.run(&[command, json].concat());
+            let raw = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+            assert!(!printed.contains(raw), "{command:?}: {printed:?}");
+            assert!(printed.contains(r"\u009b31m\u202e\u001b"), "{command:?}: {printed}");
+            assert!(!printed.lines().any(|line| line.starts_with("1 done")), "{printed}");
+        }
+    }
+    let (_, look) = world.json(commands[0]);
+    assert_eq!(look["events"][0]["data"]["name"], hostile, "it is the same JSON");
+    let error = world.error(&["boundary", &format!("a{hostile}"), "b:c"]);
+    assert!(!error.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,6 +60,7 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
             "requestPayload": bus_event(&records[0], "o4"),
         }),
         json!("hello"),
+        refused_by_the_bus(&records[0]),
     ];
     for letter in &letters {
         world.queues.send(QUEUE, letter.to_string()).unwrap();
@@ -69,20 +70,84 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     let (status, printed) = world.run(&redrive);
     assert_eq!(status, 1, "{printed}");
     let lines: Vec<_> = printed.lines().collect();
-    assert_eq!(lines.len(), 3, "{printed}");
+    assert_eq!(lines.len(), 5, "{printed}");
     assert!(lines[0].starts_with("stays  "), "{printed}");
     assert!(lines[0].contains(": not an event: the item is not a complete event: "), "{printed}");
     assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
     assert!(lines[1].contains("the message is neither a letter of this stack nor"), "{printed}");
-    assert_eq!(lines[2], "5 done, 2 left");
+    assert!(lines[2].contains(": NotAuthorizedForSourceException: "), "{printed}");
+    assert_eq!(lines[3], "3 done, 2 sent to the bus again, 3 left");
+    assert!(
+        lines[4]
+            .ends_with("comes back as a new letter, under a new name: look again with --dry-run."),
+        "{printed}"
+    );
 
     let left: Vec<_> = world.queues.messages()[QUEUE].iter().map(|m| m.body.clone()).collect();
-    assert_eq!(left, [letters[2].to_string(), letters[6].to_string()]);
+    assert_eq!(left, [2, 6, 7].map(|n: usize| letters[n].to_string()));
     let events = world.on_the_bus();
     assert_eq!(orders(&events), ["o1", "o2", "o3", "o4"]);
     assert_eq!(events[0]["source"], "catalog");
     assert_eq!(events[0]["detail"].get("replay"), None);
     assert_eq!(Index::new(world.client.clone(), INDEX).end().await.map(i64::from).unwrap(), 2);
+}
+
+/// An event of the bus that no program may send.
+fn refused_by_the_bus(record: &Value) -> Value {
+    let mut event = bus_event(record, "o5");
+    event["source"] = "aws.other".into();
+    event
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_comes_back_stays_and_has_a_history() {
+    let mut world = World::start().await;
+    world.demand("p1", "o1").await;
+    let failed = |event: Value, at: &str| {
+        json!({
+            "timestamp": at,
+            "requestContext": {
+                "functionArn": "arn:aws:lambda:eu-west-1:1:function:PlaceOrder:$LATEST",
+                "condition": "RetriesExhausted", "approximateInvokeCount": 3,
+            },
+            "requestPayload": event,
+        })
+    };
+    let event = bus_event(&world.records()[0], "o1");
+    world.queues.send(QUEUE, failed(event, "2024-06-23T00:00:01.000Z").to_string()).unwrap();
+    let url = world.queue_url();
+    let (status, done) = world.json(&["redrive", "--queue", &url]);
+    assert_eq!((status, &done["done"], &done["sent"]), (0, &json!(0), &json!(1)), "{done}");
+
+    // The function fails again, as often as before, and so does it while a redrive works.
+    let mut again = json!({});
+    for (n, expected) in [(1, 3), (2, 6)] {
+        let sent = Value::clone(&world.on_the_bus()[0]);
+        assert_eq!(sent["detail"]["data"], json!({ "orderId": "o1" }));
+        let history = json!({ "firstFailed": "2024-06-23T00:00:01.000Z", "tries": expected });
+        assert_eq!(sent["detail"]["redriven"], history);
+        again = failed(sent, "2024-06-23T00:00:02.000Z");
+        world.queues.send(QUEUE, again.to_string()).unwrap();
+        if n == 1 {
+            let (_, shown) = world.run(&["redrive", "--dry-run", "--queue", &url]);
+            let history = " of function PlaceOrder, tried 6 times, failed first at 2024-06-23T00:00:01.000Z: ";
+            assert!(shown.contains(history), "{shown}");
+            let (status, _) = world.run(&["redrive", "--queue", &url]);
+            assert_eq!(status, 0);
+        }
+    }
+    let mut event = again["requestPayload"].clone();
+    event["detail"]["redriven"]["tries"] = 9.into();
+    world.queues.send(QUEUE, failed(event, "2024-06-23T00:00:03.000Z").to_string()).unwrap();
+    let (status, done) = world.json(&["redrive", "--queue", &url]);
+    assert_eq!(
+        (status, &done["sent"], &done["left"][0]["tries"]),
+        (1, &json!(1), &json!(12)),
+        "{done}"
+    );
+    let cause = "this run has sent it to the bus, and it has failed again";
+    assert_eq!(done["left"][0]["cause"], cause);
+    assert_eq!(world.on_the_bus().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -197,7 +197,7 @@ impl Writing<'_> {
         let lines = [torn.strip_suffix(b"\n").unwrap_or(torn), b"\n"].concat();
         file.write_all(&lines).and_then(|()| file.sync_data()).with_context(writing)?;
         sync_folder_of(&path)?;
-        eprintln!(
+        remark!(
             "warning: the last append to {} broke off or is damaged: it is cut off, and kept in {}",
             from.display(),
             path.display()

@@ -1,0 +1,69 @@
+//! Texts of others, for people's eyes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `text` with each character that controls a terminal, breaks a line, can't be seen, or changes the order in which
+/// others are shown. It is written as JSON writes it, such as `\u202e`. So a JSON text stays the same JSON.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    written(text, controls)
+}
+
+/// The same for a text of several lines: its line feeds stay.
+#[must_use]
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    written(text, |c| c != '\n' && controls(c))
+}
+
+fn written(text: &str, is_written: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_written) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match is_written(c) {
+            // All of them are of the basic plane, so four digits are enough.
+            true => {
+                write!(shown, "\\u{:04x}", u32::from(c)).expect("writing to a String does not fail")
+            }
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Joiners are not among them: scripts and emoji need them.
+fn controls(c: char) -> bool {
+    let is_bidirectional = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}');
+    let breaks_a_line = matches!(c, '\u{2028}' | '\u{2029}');
+    let is_unseen =
+        matches!(c, '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
+    c.is_control() || is_bidirectional || breaks_a_line || is_unseen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_controls_a_terminal_or_turns_text_around_is_written_out() {
+        let hostile = "a\u{202e}b\u{9b}31m\u{1b}[2J\r\t\u{7f}\u{2066}\u{200f}\u{2028}\u{feff}c";
+        let shown = r"a\u202eb\u009b31m\u001b[2J\u000d\u0009\u007f\u2066\u200f\u2028\ufeffc";
+        assert_eq!(visible(hostile), shown);
+        assert_eq!(visible("one\ntwo"), r"one\u000atwo");
+        assert_eq!(visible_lines("one\ntwo\r\u{85}"), "one\ntwo\\u000d\\u0085");
+        let plain = "Ünïcode 🏳️‍🌈 ‎".trim_end_matches('\u{200e}');
+        assert!(matches!(visible(plain), Cow::Borrowed(same) if same == plain));
+    }
+
+    #[test]
+    fn a_json_text_stays_the_same_json() {
+        let json = serde_json::json!({ "k\u{202e}": ["\u{9b}\n\u{1}", "\\u202e", "\u{2028}"] });
+        for text in [json.to_string(), format!("{json:#}")] {
+            let shown = visible_lines(&text);
+            assert_ne!(shown, text);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
+        }
+    }
+}
