@@ -129,6 +129,15 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
+        let reported = |failed_from| serde_json::to_value(answer(failed_from)).unwrap();
+        assert_eq!(reported(None), json!({ "batchItemFailures": [] }));
+        let from_7 = json!({ "batchItemFailures": [{ "itemIdentifier": "7" }] });
+        assert_eq!(reported(Some(sequence_number(&record("x")))), from_7);
+        assert_eq!(sequence_number(&json!({})), "");
+    }
+
+    #[test]
     fn a_letter_always_fits_a_message() {
         let small = record("x");
         assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));

@@ -146,7 +146,8 @@ mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
 
-    use ringfence_dynamo::wire::Wire;
+    use ringfence::StoreError;
+    use ringfence_dynamo::{Units, wire::Wire};
     use serde_json::Value;
 
     use super::*;
@@ -202,6 +203,74 @@ mod tests {
             tracing::warn!("shown");
         });
         assert_eq!(sink.lines().len(), 1);
+    }
+
+    fn line(outcome: &'static str) -> Line {
+        Line {
+            timestamp_ms: 0,
+            slice: "order-product",
+            function_request_id: "r-1".to_owned(),
+            cold_start: false,
+            command_id: None,
+            correlation_id: None,
+            causation_id: None,
+            outcome,
+            attempts: 1,
+            conflicts: Vec::new(),
+            duration_ms: 0,
+            usage: Usage::default(),
+            cause: None,
+        }
+    }
+
+    #[test]
+    fn the_level_of_a_line_and_its_contention_follow_from_the_outcome() {
+        for (outcome, level, contention) in [
+            ("accepted", "INFO", 0),
+            ("rejected", "INFO", 0),
+            ("malformed", "INFO", 0),
+            ("contention", "WARN", 1),
+            ("throttled", "WARN", 0),
+            ("unavailable", "WARN", 0),
+            ("outcome-unknown", "ERROR", 0),
+            ("internal", "ERROR", 0),
+        ] {
+            let line = line(outcome).json();
+            let found = (&line["level"], &line["contention"]);
+            assert_eq!(found, (&json!(level), &json!(contention)), "{outcome}");
+        }
+    }
+
+    #[test]
+    fn the_requests_and_units_of_a_line_are_those_of_tables_and_indexes() {
+        let index = Units { read: 0.5, write: 4.0 };
+        let usage = Usage {
+            reads: 3,
+            writes: 2,
+            tables: Units { read: 1.0, write: 8.0 },
+            indexes: [("events/tag_a".to_owned(), index)].into(),
+        };
+        let line = Line { usage, ..line("accepted") }.json();
+        let found = [&line["requests"], &line["read_units"], &line["write_units"]];
+        assert_eq!(found, [&json!(5), &json!(1.5), &json!(12.0)]);
+    }
+
+    #[test]
+    fn the_conflicts_of_a_line_are_noted_as_far_as_they_fit() {
+        let boundary = |bytes| BoundaryId::stored("x".repeat(bytes));
+        let mut line = line("contention");
+        line.met(&[boundary(1_000), boundary(1_000), boundary(1_000), boundary(48), boundary(1)]);
+        let noted: Vec<_> = line.conflicts.iter().map(String::len).collect();
+        assert_eq!(noted, [1_000, 1_000, 48]);
+    }
+
+    #[test]
+    fn the_cause_of_an_error_has_its_own_causes() {
+        let source = io::Error::other("broken").into();
+        let source = StoreError::Unavailable { operation: "reading", attempts: 2, source };
+        let error = StoreError::OutcomeUnknown { attempts: 1, source: source.into() };
+        let all = "outcome unknown after 1 attempts: reading: no answer after 2 attempts: broken";
+        assert_eq!(chain(&error), all);
     }
 
     #[test]

@@ -163,6 +163,15 @@ async fn a_repeat_is_known_although_the_command_would_push_to_another_aggregate_
 }
 
 #[tokio::test]
+async fn a_repeat_that_reads_its_aggregate_twice_names_each_event_once() {
+    let (_stack, log) = filled(0).await;
+    name(&log, "ada").await;
+    let to_herself = add(Target::Friend, 1);
+    assert_eq!(accepted(run(&log, &to_herself, &keyed("k")).await), first(["ada 2", "ada 3"]));
+    assert_eq!(accepted(run(&log, &to_herself, &keyed("k")).await), repeated(["ada 2", "ada 3"]));
+}
+
+#[tokio::test]
 async fn events_of_another_aggregate_alone_are_refused() {
     let (stack, log) = filled(1).await;
     for envelope in [keyed("k"), Envelope::default()] {

@@ -2,7 +2,8 @@
 
 use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentError, DocumentSlice, DynamoStore, Load, Store, handle,
+    Access, Cache, Category, DocumentError, DocumentSlice, DynamoStore, Load, MemoryStore, Store,
+    handle,
 };
 use ringfence_dynamo::Units;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -10,9 +11,10 @@ use ringfence_dynamo::wire::{Edit, Fault};
 use crate::basket::{
     Basket, Event, State, accesses, add, baskets, rolling, snapshot, some_cache, state,
 };
+use crate::faults::without;
 use crate::on_both;
 use crate::slices::{Add, Ensure};
-use crate::stack::{Stack, events_max, log};
+use crate::stack::{NOW_MS, Stack, events_max, log};
 
 on_both![
     a_command_says_where_its_events_are,
@@ -128,6 +130,41 @@ async fn what_is_pruned_is_forgotten<S: Store>(store: S) {
     category.log().prune(&stream, 1, &Envelope::default()).await.expect("pruned");
     assert_eq!(done(&category, &adding(1), Some("second")).await, accepted(&[1], true));
     assert_eq!(done(&category, &adding(1), Some("first")).await, accepted(&[3], false));
+}
+
+#[tokio::test]
+async fn a_search_for_an_earlier_run_that_meets_a_gap_is_made_again_strongly() {
+    let stack = Stack::start().await;
+    let limited = log(stack.store()).with_limits(events_max(1));
+    let category = baskets(limited, snapshot(), Cache::none());
+    for key in [Some("k"), None, None] {
+        done(&category, &adding(1), key).await;
+    }
+    stack.take();
+    stack.wire.inject("Query", 0, without(1));
+    assert_eq!(done(&category, &adding(1), Some("k")).await, accepted(&[0], true));
+    let queries = stack.take().into_iter().filter(|sent| sent.operation == "Query");
+    let strong: Vec<_> = queries.map(|sent| sent.request["ConsistentRead"] == true).collect();
+    assert_eq!(strong, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_for_an_earlier_run_that_is_cut_short_is_no_answer() {
+    let store = MemoryStore::default();
+    let category = baskets(log(store).with_limits(events_max(1)), snapshot(), Cache::none());
+    done(&category, &adding(1), Some("k")).await;
+    done(&category, &adding(2), None).await;
+    // The calf with the first run is not there, as on a replica that lags behind.
+    let stream = category.stream("x/1").expect("a name");
+    category.log().store().delete(&stream, 0).await.expect("deleted");
+    // No pause between two looks is as short as that.
+    let hasty = Envelope { deadline_ms: Some(NOW_MS + 1), ..keyed("k") };
+    let cut = handle(&category, &adding(1), &hasty).await.expect_err("it is not known");
+    let DocumentError::Store(StoreError::Unavailable { operation, .. }) = cut else {
+        panic!("{cut:?}");
+    };
+    assert_eq!(operation, "searching for an earlier run");
+    assert_eq!(state(&category, "x/1").await.total(), 2, "nothing is written");
 }
 
 async fn without_events_there_is_no_once<S: Store>(store: S) {

@@ -277,7 +277,7 @@ async fn six<S: Store>(log: &DocumentLog<S>) -> Batch {
 }
 
 /// A page without the calf at this key.
-fn without(key: u64) -> Fault {
+pub(crate) fn without(key: u64) -> Fault {
     let key = key.to_string();
     Fault::Reply(Edit::new(move |answer| {
         let items = answer["Items"].as_array_mut().expect("items");
@@ -295,6 +295,8 @@ async fn a_read_with_a_gap_is_made_again() {
             stack.wire.inject("Query", 0, without(hidden));
             let found = read(&log, 0..6, direction).await.expect("whole").len();
             assert_eq!((found, stack.wire.is_spent()), (6, true), "{hidden} {direction:?}");
+            let again = stack.take().pop().expect("a request").request;
+            assert_eq!(again["ConsistentRead"], true, "a replica could show the gap once more");
         }
     }
     // A Tip that the replica does not have yet.

@@ -3,7 +3,7 @@
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Access, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
+    Access, Append, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -34,6 +34,24 @@ async fn events_that_the_prune_has_not_seen_are_not_trimmed() {
     assert_eq!(pruned, Pruned { deleted: 0, deferred: 2, first: 0 });
     assert!(stack.wire.is_spent());
     assert_eq!(read(&log, 0..9, Direction::Forward).await.expect("whole"), [0, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_trim_that_knew_the_tip_before_an_unfold_keeps_the_unfold() {
+    let stack = Stack::start().await;
+    let (log, envelope, stream) = (log(stack.store()), Envelope::default(), name("a"));
+    let before = written(append(&log, None, 0..3).await);
+    let (known, events, unfolds) = (Some(&before), vec![], vec![("State".to_owned(), None)]);
+    let unfold =
+        Append { stream: &stream, known, by_etag: true, events, unfolds, envelope: &envelope };
+    let tip = written(log.append(unfold).await.expect("it is settled"));
+    let before = crate::requests::json(&before.to_item());
+    let stale = Edit::new(move |answer| answer["Item"] = before.clone());
+    stack.wire.inject("GetItem", 1, Fault::Reply(stale));
+    let pruned = log.prune(&stream, 2, &envelope).await.expect("pruned");
+    assert_eq!((pruned.first, stack.wire.is_spent()), (2, true));
+    let left = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
+    assert_eq!(left.map(|left| (left.unfolds, left.events.len())), Some((tip.unfolds, 1)));
 }
 
 async fn calves_go_whole_and_the_tip_goes_by_the_event<S: Store>(store: S) {

@@ -107,6 +107,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
 
     let invoked = shop.invoke::<RenameCustomer>(rename("Eve")).await;
     assert_eq!(invoked.answer.unwrap()["events"][0]["slot"], 2);
+    assert_eq!(invoked.line.json()["requests"], 2, "its own");
 
     let events = shop.events("ada").await;
     let metadata = events[0].metadata.as_ref().unwrap();
@@ -125,7 +126,9 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
 #[test]
 fn a_refusal_of_the_log_names_its_limit() {
     let check = |error: AggregateError, status: u16, said: &str| {
-        let document = Unsettled { error, attempts: 1, conflicts: vec![] }.problem("r").document();
+        let unsettled = Unsettled { error, attempts: 3, conflicts: vec![] };
+        assert_eq!(unsettled.attempts(), 3);
+        let document = unsettled.problem("r").document();
         assert_eq!(document["status"], status, "{document}");
         assert!(document.to_string().contains(said), "{document}");
     };

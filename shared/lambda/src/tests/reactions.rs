@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
-    Append, Appended, Cause, Command, CommandContext, CommandRecord, Conflict, Consistency,
-    DcbContext, DcbSlice, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan, Reads, Seen,
-    SequencedEvent, Slice, StoreError, TopicEvent, kit::id,
+    Append, Appended, BoundaryId, Cause, Change, Command, CommandContext, CommandRecord, Conflict,
+    Consistency, DcbContext, DcbSlice, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan,
+    Reads, Seen, SequencedEvent, Slice, StoreError, TopicEvent, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde::Serialize;
@@ -37,7 +37,10 @@ impl EventLog for Contended {
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
         let product = *self.product.lock().unwrap_or_else(PoisonError::into_inner);
         if append.events.iter().any(|event| event.data["productId"] == product) {
-            return ready(Err(StoreError::Contention { attempts: 8, over: None }.into())).boxed();
+            let partition = BoundaryId::tag("productId", product);
+            let taken = Change::Slot { partition, slot: 2, event_type: "PriceChanged".into() };
+            let over = Some(Conflict(vec![taken]).into());
+            return ready(Err(StoreError::Contention { attempts: 8, over }.into())).boxed();
         }
         self.log.append(append)
     }
@@ -194,7 +197,9 @@ fn an_event_whose_command_is_contended_is_delivered_again() {
     shop.contend("desk");
     let Invoked { answer, line } = shop.deliver(&[("desk", 6), ("lamp", 5)]);
     assert_eq!(answer.unwrap_err().error_type, "contention");
-    assert_eq!(line.outcome, "contention");
+    assert_eq!((line.outcome, line.attempts), ("contention", 8 + 1));
+    assert_eq!(line.conflicts, ["productId:desk"]);
+    assert!(line.cause.unwrap().contains("gave up after 8 attempts: "), "with what it is over");
     assert_eq!(shop.prices(), [price("lamp", 5)], "the others are tried");
     shop.contend("");
     assert_eq!(shop.answers(&[("desk", 6), ("lamp", 5)]), ["1 events", "repeated"]);
