@@ -17,6 +17,7 @@ mod gates;
 pub mod import;
 mod market;
 mod mutant;
+pub mod mutations;
 pub mod names;
 pub mod queries;
 mod recount;

@@ -1,5 +1,5 @@
 //! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
-//! full. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
+//! full. `cargo proof mutants` is another one: it breaks the code, and shows what the tests notice. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
 //! writer more. Fewer are a shorter one: of the model half of the states, of contention three rows of seven.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -8,7 +8,7 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_oracle::{Schedule, contention, each, import, names, queries, run};
+use ringfence_oracle::{Schedule, contention, each, import, mutations, names, queries, run};
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
 use ringfence_proof::protocol::Protocol;
@@ -25,7 +25,7 @@ const IMPORTED: u64 = 10;
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
-const USAGE: &str = "usage: cargo proof [mutants|model|repair|feed|names|queries|schedules|claims|import|contention] \
+const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|import|contention] \
                      [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
@@ -36,7 +36,7 @@ struct Extent {
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
 const PARTS: [Part; 10] = [
-    ("mutants", mutants),
+    ("rules", rules),
     ("model", model),
     ("repair", repair),
     ("feed", feed),
@@ -50,6 +50,10 @@ const PARTS: [Part; 10] = [
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "mutants") {
+        let fine = report("mutants", || mutations::run(&arguments[1..]));
+        return if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let named = arguments.first().is_some_and(|first| first.parse::<u64>().is_err());
     let part = named.then(|| arguments.remove(0));
     let numbers: Result<Vec<u64>, _> = arguments.iter().map(|number| number.parse()).collect();
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
     let (Ok(numbers @ ([] | [_] | [_, _])), true) =
         (numbers.as_deref(), part.as_ref().is_none_or(known))
     else {
-        eprintln!("{USAGE}");
+        eprintln!("{USAGE}\n       {}", mutations::USAGE);
         return ExitCode::FAILURE;
     };
     let number = |n: usize, otherwise| numbers.get(n).copied().unwrap_or(otherwise);
@@ -68,17 +72,22 @@ fn main() -> ExitCode {
         if part.as_ref().map_or(name == "contention", |part| part != name) {
             continue;
         }
-        let begun = Instant::now();
-        let ended = check(&extent);
-        progress_ends();
-        let seconds = begun.elapsed().as_secs();
-        fine &= ended.is_ok();
-        match ended {
-            Ok(bounds) => println!("{name}: {bounds}; {seconds} s"),
-            Err(how) => println!("{name} FAILED after {seconds} s: {how}"),
-        }
+        fine &= report(name, || check(&extent));
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Makes a check and prints how it ended.
+fn report(name: &str, check: impl FnOnce() -> Result<String, String>) -> bool {
+    let begun = Instant::now();
+    let ended = check();
+    progress_ends();
+    let seconds = begun.elapsed().as_secs();
+    match &ended {
+        Ok(bounds) => println!("{name}: {bounds}; {seconds} s"),
+        Err(how) => println!("{name} FAILED after {seconds} s: {how}"),
+    }
+    ended.is_ok()
 }
 
 fn imports(extent: &Extent) -> Result<String, String> {
@@ -114,7 +123,7 @@ fn progress_ends() {
 }
 
 /// Every mutant of the protocol is caught.
-fn mutants(_extent: &Extent) -> Result<String, String> {
+fn rules(_extent: &Extent) -> Result<String, String> {
     let mut escaped = Vec::new();
     for mutant in &MUTANTS {
         let Some(caught) = hunt(mutant) else {

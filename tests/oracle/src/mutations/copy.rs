@@ -1,0 +1,158 @@
+//! A copy of the repository that has all mutations, and the programs of its tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::list::{Mutation, Run};
+use super::place::mutated;
+
+/// The variable with the switch of the mutation that is on.
+pub(super) const SWITCH: &str = "RINGFENCE_MUTATION";
+
+/// What each crate with mutations has besides.
+const MODULE: &str = r#"
+mod mutation {
+    pub(crate) fn on(switch: u64) -> bool {
+        static ON: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
+        *ON.get_or_init(|| std::env::var("RINGFENCE_MUTATION").ok()?.parse().ok()) == Some(switch)
+    }
+}
+"#;
+
+/// The program of a test target, and the folder of its package.
+pub(super) struct Program {
+    pub(super) file: PathBuf,
+    pub(super) package: PathBuf,
+}
+
+/// Programs by the name of their target.
+pub(super) type Programs = BTreeMap<String, Program>;
+
+/// Makes or renews the copy. A file that stays the same is not written, so that cargo need not build it again.
+pub(super) fn with(root: &Path, mutations: &[Mutation]) -> Result<PathBuf, String> {
+    let tree = target_folder()?.join("mutants");
+    let mut of_file: BTreeMap<PathBuf, Vec<&Mutation>> = BTreeMap::new();
+    for mutation in mutations {
+        of_file.entry(mutation.file.clone()).or_default().push(mutation);
+    }
+    let crates: BTreeSet<PathBuf> = of_file.keys().filter_map(|file| library(file)).collect();
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let listed = String::from_utf8(listed.stdout).map_err(|error| format!("git: {error}"))?;
+    let mut files: BTreeSet<PathBuf> = listed.split_terminator('\0').map(PathBuf::from).collect();
+    files.retain(|file| root.join(file).is_file());
+    for file in &files {
+        let trouble = |error| format!("{}: {error}", file.display());
+        let mut content = fs::read(root.join(file)).map_err(|error| trouble(error.to_string()))?;
+        if file.extension().is_some_and(|extension| extension == "rs") {
+            let text = String::from_utf8(content).map_err(|error| trouble(error.to_string()))?;
+            let here = of_file.get(file).map_or(&[][..], Vec::as_slice);
+            let mut text = mutated(&text, here).map_err(trouble)?;
+            if !file.starts_with("tests") {
+                // Programs that are started without the environment have the switch all the same.
+                let kept = format!(
+                    ".env_clear().envs(std::env::vars_os().filter(|(name, _)| name == {SWITCH:?}))"
+                );
+                text = text.replace(".env_clear()", &kept);
+            }
+            if crates.contains(file) {
+                text = format!("#![allow(warnings)] {text}{MODULE}");
+            }
+            content = text.into_bytes();
+        }
+        write(&root.join(file), &tree.join(file), &content)
+            .map_err(|error| trouble(error.to_string()))?;
+    }
+    remove_others(&tree, &tree, &files).map_err(|error| format!("{}: {error}", tree.display()))?;
+    Ok(tree)
+}
+
+/// Builds the programs of the tests. What they depend on is the repository's own: the build folder is the same, and
+/// only the members, which have no debug information here, are built.
+pub(super) fn build(root: &Path, tree: &Path, runs: &[&Run]) -> Result<Programs, String> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics", "--lib"]);
+    let targets: BTreeSet<&str> = runs.iter().map(|run| &*run.target).collect();
+    for target in targets.iter().filter(|target| !target.contains('.')) {
+        cargo.args(["--test", target]);
+    }
+    cargo.current_dir(tree).envs(variables(tree)?).stdout(Stdio::piped());
+    let output = cargo.spawn().and_then(std::process::Child::wait_with_output);
+    let output = output.map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("the copy of {} with the mutations does not build", root.display()));
+    }
+    let messages = output.stdout.split(|byte| *byte == b'\n').map(serde_json::from_slice::<Value>);
+    let programs: Programs = messages.flatten().filter_map(|message| program(&message)).collect();
+    match targets.iter().find(|target| !programs.contains_key(**target)) {
+        None => Ok(programs),
+        Some(unknown) => Err(format!("cargo knows no test target {unknown}")),
+    }
+}
+
+/// The variables with which cargo and the tests find what is built.
+pub(super) fn variables(tree: &Path) -> Result<[(&'static str, PathBuf); 3], String> {
+    Ok([
+        ("CARGO_BUILD_BUILD_DIR", target_folder()?),
+        ("CARGO_TARGET_DIR", tree.join("target")),
+        ("CARGO_PROFILE_DEV_DEBUG", "false".into()),
+    ])
+}
+
+/// The folder that this program was built in.
+fn target_folder() -> Result<PathBuf, String> {
+    let program = env::current_exe().map_err(|error| format!("this program's file: {error}"))?;
+    program.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| "no target folder".to_owned())
+}
+
+/// The `lib.rs` of the crate of a file.
+fn library(file: &Path) -> Option<PathBuf> {
+    file.ancestors().find(|folder| folder.ends_with("src")).map(|src| src.join("lib.rs"))
+}
+
+fn write(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
+    if fs::read(to).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    fs::write(to, content)?;
+    fs::set_permissions(to, fs::metadata(from)?.permissions())
+}
+
+/// Removes files that the repository has no more.
+fn remove_others(tree: &Path, folder: &Path, files: &BTreeSet<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path == tree.join("target") {
+            continue;
+        } else if path.is_dir() {
+            remove_others(tree, &path, files)?;
+        } else if path.strip_prefix(tree).is_ok_and(|file| !files.contains(file)) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The test program that a message of cargo names.
+fn program(message: &Value) -> Option<(String, Program)> {
+    let file = message["executable"].as_str()?.into();
+    let package = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let target = match message["target"]["kind"][0].as_str()? {
+        "test" => message["target"]["name"].as_str()?.to_owned(),
+        "lib" => format!("{}.lib", package.file_name()?.to_str()?),
+        _ => return None,
+    };
+    Some((target, Program { file, package }))
+}

@@ -1,0 +1,159 @@
+//! Runs tests with one mutation on after the other, until one of them notices it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::copy::{Program, Programs, SWITCH, variables};
+use super::list::{Mutation, Run};
+
+/// Tests that take this much longer than without a mutation hang: five times as long, and half a minute.
+const LONGER: (u32, Duration) = (5, Duration::from_secs(30));
+/// The longest that tests take without a mutation.
+const UNCHANGED_MAX: Duration = Duration::from_secs(600);
+/// Between two looks whether tests have ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How tests ended.
+enum End {
+    Passed,
+    Failed(String),
+    Hang,
+}
+
+/// How long tests take without a mutation.
+type Took<'r> = BTreeMap<&'r Run, Duration>;
+
+/// Tries these mutations. Returns those that no test noticed.
+pub(super) fn all<'m>(
+    programs: &Programs,
+    tree: &Path,
+    mutations: &[&'m Mutation],
+) -> Result<Vec<&'m Mutation>, String> {
+    let mut runs: Vec<&Run> = mutations.iter().flat_map(|mutation| &mutation.tests).collect();
+    runs.sort();
+    runs.dedup();
+    let unchanged = in_parallel(&runs, |run| {
+        let begun = Instant::now();
+        match tests(programs, tree, run, None, UNCHANGED_MAX)? {
+            End::Passed => Ok((*run, begun.elapsed())),
+            End::Failed(how) => Err(format!("without a mutation, {run} fails: {how}")),
+            End::Hang => Err(format!("without a mutation, {run} hangs")),
+        }
+    });
+    let took: Took<'_> = unchanged.into_iter().collect::<Result<_, _>>()?;
+    println!("without a mutation, the tests pass");
+    let done = AtomicUsize::new(0);
+    let ends = in_parallel(mutations, |mutation| {
+        let noticed = noticed(programs, tree, mutation, &took)?;
+        let how = noticed.as_deref().unwrap_or("SURVIVED");
+        let (done, of) = (done.fetch_add(1, Relaxed) + 1, mutations.len());
+        println!("{done} of {of} {mutation}: {how}");
+        Ok(noticed.is_none().then_some(*mutation))
+    });
+    let survivors: Result<Vec<_>, String> = ends.into_iter().collect();
+    Ok(survivors?.into_iter().flatten().collect())
+}
+
+/// The results of all items, in their order. As many run at once as there are processors.
+fn in_parallel<I: Sync, R: Send>(items: &[I], each: impl Fn(&I) -> R + Sync) -> Vec<R> {
+    let (left, results) = (Mutex::new(items.iter().enumerate()), Mutex::new(BTreeMap::new()));
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((number, item)) = next() {
+            let result = each(item);
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+/// What noticed a mutation: a test that fails, or tests that hang.
+fn noticed(
+    programs: &Programs,
+    tree: &Path,
+    mutation: &Mutation,
+    took: &Took<'_>,
+) -> Result<Option<String>, String> {
+    for run in &mutation.tests {
+        let (times, more) = LONGER;
+        match tests(programs, tree, run, Some(mutation.switch), took[run] * times + more)? {
+            End::Passed => {}
+            End::Failed(how) => return Ok(Some(format!("{run}: {how}"))),
+            End::Hang => return Ok(Some(format!("{run}: hangs"))),
+        }
+    }
+    Ok(None)
+}
+
+/// Runs tests with one mutation on, or with none.
+fn tests(
+    programs: &Programs,
+    tree: &Path,
+    run: &Run,
+    switch: Option<u64>,
+    at_most: Duration,
+) -> Result<End, String> {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let Program { file, package } = &programs[&run.target];
+    let name = format!("target/tests-{}-{}.txt", process::id(), RUNS.fetch_add(1, Relaxed));
+    let output = tree.join(name);
+    let mut command = Command::new(file);
+    command.args(&run.names).current_dir(package).env("CARGO_MANIFEST_DIR", package);
+    command.envs(variables(tree)?).envs(switch.map(|switch| (SWITCH, switch.to_string())));
+    // What tests would write into the repository, they compare.
+    command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
+    let ended = File::create(&output).and_then(|to| {
+        command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to).process_group(0);
+        wait(command.spawn()?, at_most, || {
+            fs::read_to_string(&output).is_ok_and(|said| failed(&said).is_some())
+        })
+    });
+    let ended = ended.map_err(|error| format!("{run}: {error}"))?;
+    let said = fs::read(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    let said = String::from_utf8_lossy(&said);
+    fs::remove_file(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    if said.lines().any(|line| line == "running 0 tests") {
+        return Err(format!("{run} has no tests"));
+    }
+    Ok(match (failed(&said), ended) {
+        (Some(test), _) => End::Failed(test.to_owned()),
+        (None, None) => End::Hang,
+        (None, Some(status)) if status.success() => End::Passed,
+        (None, Some(status)) => End::Failed(status.to_string()),
+    })
+}
+
+/// The first test that has failed.
+fn failed(said: &str) -> Option<&str> {
+    said.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+}
+
+/// Waits until a program ends. If it takes longer than it may, or if nothing more matters, it is ended, with all that
+/// it has started.
+fn wait(
+    mut child: Child,
+    at_most: Duration,
+    is_enough: impl Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    while begun.elapsed() < at_most && !is_enough() {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(LOOK);
+    }
+    let group = format!("-{}", child.id());
+    Command::new("kill").args(["-KILL", "--", &group]).status()?;
+    child.wait()?;
+    Ok(None)
+}
