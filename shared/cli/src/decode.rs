@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::progress;
 use crate::readers::{Readers, Unreadable};
+use crate::say;
 
 /// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;

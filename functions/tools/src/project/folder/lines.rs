@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, Result, anyhow};
 use projects::ProjectId;
+use ringfence_cli::remark;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
