@@ -1,7 +1,9 @@
 //! `ringfence verify` and `ringfence repair`.
 
+use std::env;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -145,12 +147,33 @@ fn print(report: &Report) {
     if report.broken.len() == Report::BROKEN_MAX {
         say!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
     }
+    if !report.broken.is_empty() {
+        say!("         {}", of_this_build());
+    }
     for (event, at) in &report.ahead {
         say!("ahead    {event}: it is of {}, later than this clock", rfc3339(*at));
     }
     let (events, fences) = (report.events, report.fences);
     let end = if report.in_order() { "all in order" } else { "not in order" };
     say!("{events} events, {fences} fences: {end}");
+}
+
+/// What is broken for one build can be in order for another one, which wrote it.
+fn of_this_build() -> String {
+    let program = env::current_exe();
+    let built = |program: &PathBuf| {
+        let since_1970 =
+            program.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(format!(", built {}", rfc3339(u64::try_from(since_1970.as_millis()).ok()?)))
+    };
+    let program = program.map_or_else(
+        |_| "this program".to_owned(),
+        |program| format!("{}{}", program.display(), built(&program).unwrap_or_default()),
+    );
+    format!(
+        "so it is for {program}. If the functions of the stack come from other sources, verify with a command line \
+         from the same"
+    )
 }
 
 fn json(report: &Report) -> Value {

@@ -9,6 +9,8 @@ use crate::{BoundaryId, SequencedEvent, Tag, TagSchema, kit::Case};
 /// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
 /// so equal commands must have equal JSON: use `Vec` or `BTreeSet`, whose order stays, not `HashSet`.
 pub trait Command: Serialize + DeserializeOwned + Send + Sync {
+    /// What it does, for people: the first paragraph of its type's doc comment.
+    const ABOUT: &'static str = "";
     /// The tags of each variant; a struct has one.
     const SHAPES: &'static [&'static [TagSchema]];
 

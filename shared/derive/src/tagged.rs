@@ -2,7 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Ident, LitChar, Result, Variant};
+use syn::{
+    Attribute, Data, DeriveInput, Expr, ExprLit, Ident, Lit, LitChar, Meta, MetaNameValue, Result,
+    Variant,
+};
 
 use crate::field::{Tag, Tagged, TaggedField, refuse_serde, tag_attributes};
 
@@ -100,8 +103,22 @@ fn check_partition(name: &Ident, tagged: &Tagged) -> Result<()> {
     Ok(())
 }
 
+/// The first paragraph of a doc comment.
+fn about(attributes: &[Attribute]) -> String {
+    let line = |attribute: &Attribute| match &attribute.meta {
+        Meta::NameValue(MetaNameValue {
+            path,
+            value: Expr::Lit(ExprLit { lit: Lit::Str(line), .. }),
+            ..
+        }) if path.is_ident("doc") => Some(line.value().trim().to_owned()),
+        _ => None,
+    };
+    let lines = attributes.iter().filter_map(line).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
 pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
-    let name = input.ident;
+    let (name, about) = (input.ident, about(&input.attrs));
     // (the path of the struct or variant, its fields and tags)
     let (variants, wire) = match input.data {
         Data::Struct(data) => {
@@ -138,6 +155,7 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
     let tag_arms = variants.iter().map(|(path, tagged)| tagged.push_arm(path));
     Ok(quote! {
         impl ::ringfence::Command for #name {
+            const ABOUT: &'static str = #about;
             const SHAPES: &'static [&'static [::ringfence::TagSchema]] = &[#(#shapes),*];
 
             fn shape(&self) -> &'static [::ringfence::TagSchema] {

@@ -63,6 +63,8 @@ pub struct FunctionInfo {
 pub struct SliceInfo {
     /// Its name, which is that of its binary.
     pub name: &'static str,
+    /// What its command does, for people.
+    pub about: &'static str,
     /// The types of events that its decision reads. On a log of single streams, all types of its context: a
     /// decision folds its whole stream.
     pub reads: Vec<Name>,
@@ -138,7 +140,13 @@ impl Found {
 
     fn slice<S: Slice>(&mut self, reads: Vec<Name>, writes: Vec<Name>) {
         let reacts_to = S::REACTS_TO;
-        self.last().slices.push(SliceInfo { name: S::NAME, reads, writes, reacts_to });
+        self.last().slices.push(SliceInfo {
+            name: S::NAME,
+            about: S::ABOUT,
+            reads,
+            writes,
+            reacts_to,
+        });
     }
 
     fn stream_slice<S: Slice>(&mut self) {

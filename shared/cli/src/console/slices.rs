@@ -43,6 +43,7 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
                 @for slice in &context.slices {
                     li {
                         a href=(slice_url(&format!("{}/{}", context.name, slice.name))) { (slice.name) }
+                        @if !slice.about.is_empty() { ": " (slice.about) }
                         @for cause in slice.reacts_to {
                             span.note { " reacts to " (cause.event_type) " of " (cause.context) }
                         }
@@ -223,8 +224,9 @@ impl<'a> Of<'a> {
 
     /// What the slice reads, decides and writes. It is text in boxes.
     fn picture(&self) -> Markup {
-        let SliceInfo { name, reads, writes, reacts_to } = self.slice;
+        let SliceInfo { name, about, reads, writes, reacts_to } = self.slice;
         html! {
+            @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What the slice reads and writes" {
                 div {
                     h2 { "Reads" }

@@ -31,6 +31,10 @@ async fn sent(api: &str) -> String {
     assert_eq!(answer.status(), 200);
     let page = answer.text().await.unwrap();
     assert!(page.contains(r#"name="f.orderId" value="o1""#), "the form stays filled: {page}");
+    assert!(
+        page.contains("<p>Packs a parcel, once, with seals that no other parcel has.</p>"),
+        "{page}"
+    );
     page
 }
 
