@@ -22,6 +22,9 @@ const EVENTS: &str = "EventTable";
 const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 
+/// How the text of a repeat's outcome ends.
+const REPEATED: &str = " true";
+
 /// What a command costs and does, as a rehearsal says or as it turns out.
 #[derive(Debug, PartialEq)]
 struct Course {
@@ -38,10 +41,11 @@ impl Course {
         Self { outcome, read_requests, read_units, write_units: intent.map_or(0.0, Intent::units) }
     }
 
+    /// The writes of a repeat are refused. A rehearsal does not price these.
     fn real(outcome: String, usage: &Usage) -> Self {
         let units = usage.total();
-        let (read_units, write_units) = (units.read, units.write);
-        Self { outcome, read_requests: usage.reads, read_units, write_units }
+        let write_units = if outcome.ends_with(REPEATED) { 0.0 } else { units.write };
+        Self { outcome, read_requests: usage.reads, read_units: units.read, write_units }
     }
 }
 
