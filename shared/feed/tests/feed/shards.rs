@@ -26,6 +26,8 @@ impl Director for Line {
         let ms = 3 + self.0.lock().expect("no panic").below(6);
         vec![Fault::Delay(Duration::from_millis(ms))]
     }
+
+    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
 }
 
 /// Read and write units an event. The meter counts a refused write as if it had been carried out.
