@@ -115,16 +115,17 @@ impl Letter {
             let tries = body.pointer("/requestContext/approximateInvokeCount");
             let tries = tries.and_then(Value::as_u64);
             let failed = text(&body, "/timestamp");
-            history = History::of(&body["requestPayload"], failed, tries);
-            Work::Repeat(entry(&mut body["requestPayload"], &history)?)
+            history = History::of(&body["requestPayload"], &whose, failed, tries);
+            Work::Repeat(entry(&mut body["requestPayload"], &whose, &history)?)
         } else if body["detail"].is_object() {
             cause = together(["ERROR_CODE", "ERROR_MESSAGE"].map(|n| attributes.get(n).cloned()));
             whose.function = attributes.get("TARGET_ARN").and_then(|arn| function_of(arn));
             let name = |arn: &String| arn.rsplit('/').next().map(str::to_owned);
             whose.rule = attributes.get("RULE_ARN").and_then(name);
             let retries = attributes.get("RETRY_ATTEMPTS").and_then(|count| count.parse().ok());
-            history = History::of(&body, None, retries.map(|retries: u64| retries + 1));
-            Work::Repeat(entry(&mut body, &history)?)
+            let tries = retries.map(|retries: u64| retries + 1);
+            history = History::of(&body, &whose, None, tries);
+            Work::Repeat(entry(&mut body, &whose, &history)?)
         } else {
             bail!("the message is neither a letter of this stack nor an event of its bus");
         };
@@ -153,6 +154,13 @@ impl Letter {
     }
 }
 
+impl Whose {
+    /// The name of its mark.
+    fn mark(&self) -> &str {
+        self.function.as_deref().or(self.rule.as_deref()).unwrap_or("unknown")
+    }
+}
+
 impl Display for Whose {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { function, rule } = self;
@@ -163,15 +171,16 @@ impl Display for Whose {
 
 impl History {
     /// The history of an event that failed again, at this time and after so many tries.
-    fn of(event: &Value, failed: Option<String>, tries: Option<u64>) -> Self {
-        let before = Self::marked(&event["detail"]);
+    fn of(event: &Value, whose: &Whose, failed: Option<String>, tries: Option<u64>) -> Self {
+        let before = Self::marked(&event["detail"], whose);
         let first_failed = before.first_failed.or(failed);
         Self { first_failed, tries: before.tries + tries.unwrap_or(1) }
     }
 
-    /// The history with which a redrive has marked the detail of an event.
-    pub(crate) fn marked(detail: &Value) -> Self {
-        Self::deserialize(&detail[REDRIVEN]).unwrap_or_default()
+    /// The history with which a redrive has marked the detail of an event. The bus gives the event to all functions, so
+    /// each has a mark of its own.
+    fn marked(detail: &Value, whose: &Whose) -> Self {
+        Self::deserialize(&detail[REDRIVEN][whose.mark()]).unwrap_or_default()
     }
 }
 
@@ -227,8 +236,14 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
 }
 
 /// The entry that made an event of the bus, with the mark of its history.
-fn entry(event: &mut Value, history: &History) -> Result<Entry> {
-    event["detail"][REDRIVEN] = serde_json::to_value(history)?;
+fn entry(event: &mut Value, whose: &Whose, history: &History) -> Result<Entry> {
+    let detail = event.get_mut("detail").and_then(Value::as_object_mut);
+    let detail = detail.context("not an event of the bus: /detail is not an object")?;
+    let marks = detail.entry(REDRIVEN).or_insert(Value::Null);
+    if !marks.is_object() {
+        *marks = Value::Object(serde_json::Map::new());
+    }
+    marks[whose.mark()] = serde_json::to_value(history)?;
     let required = |pointer| {
         let missing = || anyhow!("not an event of the bus: {pointer} is missing");
         text(event, pointer).ok_or_else(missing)
@@ -248,150 +263,4 @@ fn time_ms(event: &Value) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const ID: &str = "orderId:o1/3";
-
-    fn event() -> Value {
-        json!({
-            "version": "0", "id": "x", "source": "ordering", "detail-type": "OrderPlaced",
-            "detail": {
-                "id": ID, "slot": 3, "recordedAt": "2023-11-14T22:13:20.000Z", "data": { "a": 1 },
-            },
-        })
-    }
-
-    fn of_message(body: &str) -> Result<Letter> {
-        Letter::of_message(body, &BTreeMap::new())
-    }
-
-    fn check(body: &Value, cause: Option<&str>, work: &Work) {
-        let letter = of_message(&body.to_string()).expect("a letter");
-        assert_eq!((letter.cause.as_deref(), &letter.work), (cause, work));
-    }
-
-    #[test]
-    fn messages_say_what_they_ask_for() {
-        let record = json!({ "dynamodb": {} });
-        let publish = Work::Publish(vec![record.clone()]);
-        check(&json!({ "cause": "c", "record": record }), Some("c"), &publish);
-        let id = "orderId:o1";
-        let partition = Partition::from(BoundaryId::stored(id));
-        let index = Work::Index(BTreeSet::from([partition]));
-        check(&json!({ "cause": "c", "partition": id }), Some("c"), &index);
-        let letter = json!({ "cause": "c", "log": "aggregates", "partition": "customers#ada" });
-        let partition = Partition::of_aggregate("customers#ada");
-        check(&letter, Some("c"), &Work::Index(BTreeSet::from([partition])));
-    }
-
-    #[test]
-    fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() {
-        for (log, key) in [
-            (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "N": "3" } })),
-            (
-                Log::Aggregates,
-                json!({ "aggregateId": { "S": "customers#a" }, "version": { "N": "3" } }),
-            ),
-        ] {
-            let stored = Stored::Item { log, key: key.clone() };
-            check(&json!({ "cause": "c", "key": key }), Some("c"), &Work::PublishStored(stored));
-        }
-        let key = json!({ "p": { "S": "carts-a:1" }, "i": { "N": "2147483647" } });
-        let letter = json!({ "cause": "c", "key": key, "n": { "N": "7" }, "a": { "N": "2" } });
-        let stream = StreamName::new("carts", "a:1").expect("a name");
-        let stored = Stored::Span { stream, events: 5..7 };
-        check(&letter, Some("c"), &Work::PublishStored(stored));
-        let unsaid = json!({ "cause": "c", "key": key }).to_string();
-        check_refused(&unsaid, "the letter does not say which events of the stream");
-    }
-
-    #[test]
-    fn events_are_repeated_as_they_were_with_their_history() {
-        let mut detail = event()["detail"].clone();
-        detail["redriven"] = json!({ "firstFailed": null, "tries": 1 });
-        let repeat = Work::Repeat(Entry {
-            source: "ordering".to_owned(),
-            detail_type: "OrderPlaced".to_owned(),
-            detail: detail.to_string(),
-            id: ID.to_owned(),
-            time_ms: Some(1_700_000_000_000),
-        });
-        check(&event(), None, &repeat);
-        let failed = json!({
-            "requestContext": { "condition": "RetriesExhausted" },
-            "responsePayload": { "errorMessage": "no table" },
-            "requestPayload": event(),
-        });
-        check(&failed, Some("RetriesExhausted: no table"), &repeat);
-    }
-
-    #[test]
-    fn a_letter_of_an_automation_says_which_function_and_which_rule() {
-        let function = "arn:aws:lambda:eu-west-1:1:function:shop-PlaceOrder-1A";
-        let failed = json!({
-            "requestContext": { "functionArn": format!("{function}:$LATEST") },
-            "requestPayload": event(),
-        });
-        let failed = of_message(&failed.to_string()).expect("a letter").whose;
-        assert_eq!((failed.function.as_deref(), failed.rule), (Some("shop-PlaceOrder-1A"), None));
-        let attributes = [
-            ("ERROR_CODE", "NO_PERMISSIONS"),
-            ("ERROR_MESSAGE", "not authorized"),
-            ("RULE_ARN", "arn:aws:events:eu-west-1:1:rule/shop-events/shop-PlaceOrderRule-2B"),
-            ("TARGET_ARN", function),
-        ];
-        let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let letter = Letter::of_message(&event().to_string(), &attributes.into());
-        let letter = letter.expect("a letter");
-        let whose = letter.whose.to_string();
-        assert_eq!(whose, " of function shop-PlaceOrder-1A, rule shop-PlaceOrderRule-2B");
-        assert_eq!(letter.cause.as_deref(), Some("NO_PERMISSIONS: not authorized"));
-    }
-
-    fn check_refused(body: &str, cause: &str) {
-        let error = of_message(body).expect_err("no letter");
-        assert!(format!("{error:#}").starts_with(cause), "{error:#}");
-    }
-
-    #[test]
-    fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
-        check_refused("{", "the message is not JSON: ");
-        check_refused(
-            "{}",
-            "the message is neither a letter of this stack nor an event of its bus",
-        );
-        let foreign = r#"{"source":"aws.s3","detail-type":"x","detail":{}}"#;
-        check_refused(foreign, "not an event of the bus: /detail/id is missing");
-    }
-
-    #[test]
-    fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
-        let record = |name: &str, id| json!({ "dynamodb": { "Keys": { name: { "S": id } } } });
-        let records = [("id", "a:1"), ("aggregateId", "a#1"), ("p", "a-1:2"), ("id", "a:1")];
-        let payload = json!({ "Records": records.map(|(name, id)| record(name, id)) });
-        let object = json!({
-            "requestContext": { "condition": "RetryAttemptsExhausted" },
-            "payload": payload.to_string(),
-        })
-        .to_string();
-        let letter = |to| Letter::of_object(&object, to).expect("a batch");
-        let records = payload["Records"].as_array().cloned().expect("records");
-        assert_eq!(letter(To::Bus).work, Work::Publish(records));
-        assert_eq!(letter(To::Bus).cause.as_deref(), Some("RetryAttemptsExhausted"));
-        let stream = StreamName::new("a", "1:2").expect("a name");
-        let partitions = [
-            BoundaryId::stored("a:1").into(),
-            Partition::of_aggregate("a#1"),
-            Partition::of_document(&stream),
-        ];
-        assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
-        for payload in ["{}", "[]", "null"] {
-            let object = json!({ "payload": payload }).to_string();
-            let error = Letter::of_object(&object, To::Bus).expect_err("no batch").to_string();
-            assert_eq!(error, "the object's payload has no records of a stream");
-        }
-    }
-}
+mod tests;

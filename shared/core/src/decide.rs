@@ -186,9 +186,10 @@ enum Missed {
 }
 
 impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
-    /// Reads. It fails at an event of the slice's own context whose type the catalog does not have, since nobody can
-    /// say what it means for the decision. That is an event of a newer version of the program, or of a type that was
-    /// renamed. Events of other contexts in a partition that both use do not concern it.
+    /// Reads. It fails at an event whose type the catalog does not have, of the slice's own context or of one that the
+    /// decision reads other events of, since nobody can say what it means for the decision. That is an event of a newer
+    /// version of the program, or of a type that was renamed. Events of other contexts in a partition that all use do
+    /// not concern it.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
@@ -207,7 +208,11 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     fn is_known(&self, context: &str, event_type: &str) -> bool {
-        context != S::Context::NAME || self.catalog.schema(event_type).is_some()
+        let is_read = || {
+            let mut types = self.plan.reads.iter().flat_map(|read| &read.types);
+            types.any(|name| self.catalog.context(name) == Some(context))
+        };
+        self.catalog.schema(event_type).is_some() || (context != S::Context::NAME && !is_read())
     }
 
     /// The model of a handler that is not warm.

@@ -54,7 +54,8 @@ pub(crate) async fn news(
 }
 
 /// The events of a stream that was never indexed and has lost those before `first`. Images may show some of these.
-/// Then it begins with them. Where images are missing up to `first`, it ends there for now: they are still to come.
+/// Then it begins with them. Where images are missing up to `first`, it ends there for now: they are still to come, or a
+/// later image that is known shows that they are not.
 async fn begin(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
@@ -66,8 +67,9 @@ async fn begin(
         known.range(..first).map(|(n, item)| (*n, item.clone())).collect();
     let begin = lost.keys().next().copied().unwrap_or(first);
     let mut shown = dense(&mut lost, begin);
-    if shown.len() as u64 != first - begin {
-        return Ok((shown, false));
+    let end = begin + shown.len() as u64;
+    if end != first {
+        return Ok((shown, known.range(end..).next().is_some()));
     }
     let (left, more) = look(log, stream, first, envelope).await?;
     shown.extend(left);

@@ -19,6 +19,10 @@ use axum::{
 };
 use serde_json::json;
 
+const LOCALHOST: &str = "localhost";
+/// By this name containers of Docker Desktop reach this machine. No website has it: `internal` is reserved.
+const OF_CONTAINERS: &str = "host.docker.internal";
+
 /// These routes under the guard.
 pub(crate) fn guarded(routes: Router) -> Router {
     routes.layer(from_fn(guard))
@@ -58,7 +62,8 @@ fn refusal(uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
 fn leads_only_here(host: &str) -> bool {
     let Ok(host) = host.parse::<Authority>() else { return false };
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    let is_own = [LOCALHOST, OF_CONTAINERS].iter().any(|own| name.eq_ignore_ascii_case(own));
+    is_own || name.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -77,8 +82,14 @@ mod tests {
 
     #[test]
     fn programs_are_taken_at_any_address_and_at_localhost() {
-        for host in ["127.0.0.1:3000", "localhost:3000", "LOCALHOST", "172.17.0.1:41", "[::1]:3000"]
-        {
+        for host in [
+            "127.0.0.1:3000",
+            "localhost:3000",
+            "host.docker.internal:3000",
+            "LOCALHOST",
+            "172.17.0.1:41",
+            "[::1]:3000",
+        ] {
             check(&[("host", host)], None);
             check(&[("host", host), ("origin", &format!("http://{host}"))], None);
         }

@@ -4,7 +4,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -156,7 +157,11 @@ fn read(bytes: &[u8]) -> Result<State> {
 fn write(path: &Path, state: &State) -> Result<(), NotKept> {
     let new = path.with_extension("new");
     let text = serde_json::to_vec(state).map_err(std::io::Error::from);
-    let written = text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, path));
+    let synced = |text: Vec<u8>| {
+        let mut file = File::create(&new)?;
+        file.write_all(&text).and_then(|()| file.sync_all())
+    };
+    let written = text.and_then(synced).and_then(|()| fs::rename(&new, path));
     written.map_err(|source| NotKept { path: path.to_owned(), source })
 }
 
@@ -167,11 +172,10 @@ fn settle(dynamo: &Embedded, tables: &[Table]) -> Result<()> {
     if let Some(other) = found.iter().find(|name| tables.iter().all(|table| table.name != **name)) {
         bail!("the table {other} is kept, and the template has none of this name");
     }
-    for Table { name, properties, .. } in tables {
-        if !found.contains(name) {
-            dynamo.create_table(properties, name)?;
-            continue;
-        }
+    // Nothing changes before all tables are found to fit.
+    let mut changes = Vec::new();
+    for Table { name, properties, .. } in tables.iter().filter(|table| found.contains(&table.name))
+    {
         let kept = dynamo.describe(name)?;
         let stream = "/StreamSpecification/StreamViewType";
         for (what, kept, now) in [
@@ -186,20 +190,41 @@ fn settle(dynamo: &Embedded, tables: &[Table]) -> Result<()> {
         let [had, has] = [&kept, properties].map(indexes);
         for (index, now) in &has {
             match had.get(index) {
-                None => dynamo.change_index(name, properties, json!({ "Create": now }))?,
-                Some(kept) => ensure!(
-                    kept["KeySchema"] == now["KeySchema"],
-                    "the index {index} of the table {name} is kept with the key {}, and the template has {}",
-                    kept["KeySchema"],
-                    now["KeySchema"]
-                ),
+                None => changes.push((name, properties, json!({ "Create": now }))),
+                Some(kept) => {
+                    for (what, kept, now) in [
+                        ("key", kept["KeySchema"].clone(), now["KeySchema"].clone()),
+                        ("projection", projection(kept), projection(now)),
+                    ] {
+                        ensure!(
+                            kept == now,
+                            "the index {index} of the table {name} is kept with the {what} {kept}, and the template has \
+                             {now}"
+                        );
+                    }
+                }
             }
         }
         for index in had.keys().filter(|index| !has.contains_key(*index)) {
-            dynamo.change_index(name, properties, json!({ "Delete": { "IndexName": index } }))?;
+            changes.push((name, properties, json!({ "Delete": { "IndexName": index } })));
         }
     }
+    for Table { name, properties, .. } in tables.iter().filter(|table| !found.contains(&table.name))
+    {
+        dynamo.create_table(properties, name)?;
+    }
+    for (name, properties, change) in changes {
+        dynamo.change_index(name, properties, change)?;
+    }
     Ok(())
+}
+
+/// What an index has of an item: the kind of its projection and, in alphabetical order, the attributes that it names.
+fn projection(index: &Value) -> Value {
+    let projection = &index["Projection"];
+    let mut names = projection["NonKeyAttributes"].as_array().cloned().unwrap_or_default();
+    names.sort_by_key(Value::to_string);
+    json!([projection["ProjectionType"], names])
 }
 
 /// The key's attributes with their types.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 use ringfence::kit::fail;
-use ringfence_local::template::{Access, Excess, Fix, Part, Refused};
+use ringfence_local::template::{Access, Excess, Fix, Part, Refused, Template};
 use ringfence_local::workspace_root;
 use serde_yaml_ng::Value;
 
@@ -19,7 +19,8 @@ pub(crate) fn is_asked() -> bool {
     env::var_os("UPDATE").is_some()
 }
 
-/// Changes the template. Checks run side by side, and those that only read find the text before or after.
+/// Changes the template. Checks run side by side, and those that only read find the text before or after. A text that
+/// is not a template any more is not written; then the check asks for the change.
 pub(crate) fn template(change: impl FnOnce(String) -> String) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +28,7 @@ pub(crate) fn template(change: impl FnOnce(String) -> String) {
         (workspace_root().join("template.yaml"), workspace_root().join("template.yaml.new"));
     let before = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
     let after = change(before.clone());
-    if after != before {
+    if after != before && Template::parse(&after).is_ok() {
         let written = fs::write(&new, after).and_then(|()| fs::rename(&new, &path));
         written.unwrap_or_else(|error| fail(path.display(), error));
         eprintln!("wrote {}", path.display());
@@ -53,15 +54,19 @@ fn joined(parts: &[&[&str]]) -> String {
 /// EventTable with these indexes, their attributes, and no others.
 pub(crate) fn with_indexes(text: &str, needed: &BTreeSet<String>) -> Option<String> {
     const ATTRIBUTE: &str = "        - { AttributeName: ";
+    const ATTRIBUTES: &str = "AttributeDefinitions:";
     const INDEX: &str = "        - IndexName: ";
     const INDEXES: &str = "      GlobalSecondaryIndexes:";
     let (lines, begin, end) = resource(text, "EventTable")?;
     let (mut attributes, mut indexes, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut at, mut inside) = (None, false);
+    let (mut at, mut inside, mut section) = (None, false, "");
     for line in &lines[begin..end] {
+        if line.starts_with("      ") && !line[6..].starts_with(' ') {
+            section = line.trim();
+        }
         inside &= line.starts_with("        ");
         inside |= line.starts_with(INDEXES);
-        if let Some(attribute) = line.strip_prefix(ATTRIBUTE) {
+        if let Some(attribute) = line.strip_prefix(ATTRIBUTE).filter(|_| section == ATTRIBUTES) {
             let name = attribute.split([',', ' ']).next()?;
             attributes.push((name, (*line).to_owned()));
             at = Some(rest.len());

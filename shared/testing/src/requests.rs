@@ -64,7 +64,8 @@ fn mended(mut text: String, tables: &[&str], asked: &[Asked]) -> String {
         let Some(first) = lacking.first().filter(|first| first.to_string() != before) else {
             break;
         };
-        let Some(with) = mend::with_access(&text, first) else { break };
+        let with = mend::with_access(&text, first).filter(|with| look(with).is_some());
+        let Some(with) = with else { break };
         (before, text) = (first.to_string(), with);
     }
     let Some((lacking, excess)) = look(&text) else { return text };
@@ -75,7 +76,8 @@ fn mended(mut text: String, tables: &[&str], asked: &[Asked]) -> String {
             of_statement.entry((&one.role, &one.sid)).or_default().push(one);
         }
         for excess in of_statement.values() {
-            text = mend::without_excess(&text, excess).unwrap_or(text);
+            let without = mend::without_excess(&text, excess).filter(|text| look(text).is_some());
+            text = without.unwrap_or(text);
         }
     }
     text

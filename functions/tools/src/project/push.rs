@@ -47,12 +47,13 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     };
     let mut pushed = Pushed::default();
     let api = Api::at(&arguments.api).await?;
-    let stopped = push(&api, folder, &mut outbox, &mut pushed).await?;
-    if let Some(why) = stopped {
+    let ended = push(&api, folder, &mut outbox, &mut pushed).await;
+    if let Ok(Some(why)) = &ended {
         remark!("warning: {why}");
     }
     let (Pushed { accepted, refused, behind }, left) = (pushed, outbox.len());
     say!("{accepted} accepted, {refused} refused, {behind} put aside with them, {left} wait");
+    ended?;
     Ok(if refused + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -73,7 +74,8 @@ async fn push(
             Ok(answer) => answer,
             Err(error) => return Ok(Some(format!("{error:#}"))),
         };
-        let folder = folder.write()?;
+        // The answer in hand has to be noted, however long another program uses the folder.
+        let folder = folder.write_at_last()?;
         *outbox = Outbox::read(&folder)?;
         let status = answer.status;
         let of_stack = answer.is_of_stack();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
-use ringfence::SequencedEvent;
+use ringfence::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::Stack;
 
@@ -198,7 +198,7 @@ impl Tree<'_> {
                     }
                 }
                 " "
-                @if let Some(id) = &command.id { code title=(id) { (cut(id, ID_CHARS_MAX)) } }
+                @if let Some(id) = &command.id { code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
                 @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which is not shown above it" } }
                 ul { @for entry in &command.events { (self.event(entry, levels)) } }
             }

@@ -21,8 +21,6 @@ use crate::explain::{Explanation, OfSlice, counted};
 
 /// The header that names the flow of a command, by which its line is found.
 const CORRELATION_ID: &str = "x-correlation-id";
-/// How the type of a problem begins that a function answers.
-const PROBLEM: &str = "urn:ringfence:problem:";
 /// How long the page waits for the line of a command that was sent.
 const LINE_TIME: Duration = Duration::from_secs(3);
 /// How long it waits between two looks.
@@ -132,10 +130,8 @@ async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::R
         Ok(answer) => answer,
         Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
     };
-    let document = &answer.document;
-    let problem = document["type"].as_str().unwrap_or_default();
     // API Gateway answers by itself what reaches no function, and no function has a line of that.
-    let line = match document["accepted"].is_boolean() || problem.starts_with(PROBLEM) {
+    let line = match answer.is_of_stack() {
         true => {
             Some(timeout(LINE_TIME, line(site, began_ms, &correlation)).await.unwrap_or(Ok(None)))
         }
@@ -261,7 +257,7 @@ fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<CommandLine>>>) -> 
         Some((event_type, partition, slot, format!("/events/{}/{slot}", encoded(partition))))
     });
     html! {
-        h2 { @if answer.status == 200 { "Accepted" } @else { "Answer " (answer.status) } }
+        h2 { @if answer.status == 200 && answer.is_of_stack() { "Accepted" } @else { "Answer " (answer.status) } }
         pre tabindex="0" { code { (document) } }
         ul.list {
             @for (event_type, partition, slot, url) in events {

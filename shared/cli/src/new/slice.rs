@@ -111,11 +111,17 @@ pub(super) fn declared(plan: &Plan, on: &str) -> Result<Declared> {
     let found = found.with_context(|| format!("--on {on}: there is no context {context}"))?;
     let file = format!("{}/src/events.rs", found.folder);
     let text = plan.read(&file)?;
-    let declared = |prefix: &str| text.find(&format!("{prefix}{event_type}"));
-    let at = declared("pub struct ").or_else(|| declared("    "));
-    let at = at.filter(|_| names(&text, event_type) && !event_type.is_empty());
-    let at = at.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
-    let body = text[at..].split('}').next().unwrap_or_default();
+    // What follows the whole name; a longer name begins alike.
+    let declared = |prefix: &str| {
+        let head = format!("{prefix}{event_type}");
+        let mut found = text.match_indices(&head).map(|(at, _)| &text[at + head.len()..]);
+        found.find(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    let after = declared("pub struct ").or_else(|| declared("\n    "));
+    let after = after.filter(|_| !event_type.is_empty());
+    let after = after.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
+    let body = after.trim_start().strip_prefix('{').and_then(|body| body.split('}').next());
+    let body = body.unwrap_or_default();
     // The first field of a variant may be in the variant's line.
     let fields = body.split(['\n', '{', ',']).filter_map(|field| field.split(':').next());
     let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
@@ -153,7 +159,8 @@ fn other_event(
     let text = plan.read(&format!("{}/src/events.rs", found.folder))?;
     let fields = fill("{__id__:__Id__", values);
     let event = |body: &str| {
-        let body: String = body.split_whitespace().collect();
+        let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.contains("#[");
+        let body: String = body.lines().filter(is_code).flat_map(str::split_whitespace).collect();
         let event = body.trim_end_matches(',').strip_suffix(&fields)?;
         event.rsplit([',', '{']).next().map(str::to_owned)
     };

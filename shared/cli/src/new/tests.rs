@@ -142,6 +142,20 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
     for name in ["open-rooms", "close-parcels", "close-wishes", "audit-carts"] {
         assert!(model.functions.iter().any(|function| function.binary == name), "{name}");
     }
+    // What a person writes around an event does not matter.
+    let events = folder.path().join("functions/parcels/src/events.rs");
+    let text = fs::read_to_string(&events).unwrap();
+    let commented = text.replacen(
+        "ParcelsOpened {",
+        "/// It begins.\n    #[allow(dead_code)]\n    ParcelsOpened {",
+        1,
+    );
+    assert_ne!(commented, text);
+    fs::write(&events, commented).unwrap();
+    run(&folder, |plan| slice::add(plan, "parcels", "weigh-parcels", None)).unwrap();
+    let source = folder.path().join("functions/parcels/src/weigh_parcels.rs");
+    let source = fs::read_to_string(source).unwrap();
+    assert!(source.contains("let other = || ParcelsEvent::ParcelsOpened {"), "{source}");
 }
 
 #[test]

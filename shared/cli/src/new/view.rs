@@ -8,6 +8,9 @@ use super::names::{camel, check, pascal, snake};
 use super::plan::{Plan, fill};
 use super::slice::declared;
 
+/// The types that each view's file uses beside its own.
+const OWN_NAMES: [&str; 3] = ["Row", "View", "Consumed"];
+
 /// Plans a view of the event `on`.
 pub(super) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Result<()> {
     check("the context", context)?;
@@ -18,6 +21,11 @@ pub(super) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
              `cargo ringfence new-context {context} --log dcb`, or with another log"
         );
     };
+    ensure!(
+        !OWN_NAMES.contains(&&*pascal(view)),
+        "the view {view}: its file has another type {}: choose another name",
+        pascal(view)
+    );
     let event = declared(plan, on)?;
     let id = event.id.with_context(|| {
         format!(

@@ -125,7 +125,7 @@ async fn a_letter_that_comes_back_stays_and_has_a_history() {
         let sent = Value::clone(&world.on_the_bus()[0]);
         assert_eq!(sent["detail"]["data"], json!({ "orderId": "o1" }));
         let history = json!({ "firstFailed": "2024-06-23T00:00:01.000Z", "tries": expected });
-        assert_eq!(sent["detail"]["redriven"], history);
+        assert_eq!(sent["detail"]["redriven"], json!({ "PlaceOrder": history }));
         again = failed(sent, "2024-06-23T00:00:02.000Z");
         world.queues.send(QUEUE, again.to_string()).unwrap();
         if n == 1 {
@@ -137,7 +137,7 @@ async fn a_letter_that_comes_back_stays_and_has_a_history() {
         }
     }
     let mut event = again["requestPayload"].clone();
-    event["detail"]["redriven"]["tries"] = 9.into();
+    event["detail"]["redriven"]["PlaceOrder"]["tries"] = 9.into();
     world.queues.send(QUEUE, failed(event, "2024-06-23T00:00:03.000Z").to_string()).unwrap();
     let (status, done) = world.json(&["redrive", "--queue", &url]);
     assert_eq!(
