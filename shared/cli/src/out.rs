@@ -10,7 +10,7 @@ macro_rules! say {
     ($($part:tt)*) => { $crate::out::line(&::std::format!($($part)*)) };
 }
 
-/// Prints a line that is no output, such as a warning.
+/// Prints a line beside the output, such as a warning.
 #[macro_export]
 macro_rules! remark {
     ($($part:tt)*) => { $crate::out::remark(&::std::format!($($part)*)) };

@@ -17,7 +17,7 @@ pub fn is_followed(at_ms: u64, now_ms: u64) -> bool {
 
 /// The earliest time of an append's first event, by the writer's clock, by what was seen and by the cause. It is later
 /// than the last event seen of each boundary that the append writes to, and than those of all other boundaries and the
-/// cause, as far as they are followed. In milliseconds since 1970.
+/// cause, if these are followed. In milliseconds since 1970.
 #[must_use]
 pub fn earliest_ms(
     now_ms: u64,

@@ -123,10 +123,10 @@ fn all_stacks_of_a_user_share_what_is_fetched() {
         cache(cache_home.map(Into::into), home.map(Into::into), Path::new("/shop"))
     };
     for (cache_home, home, expected) in [
-        (Some("/var/cache"), Some("/home/ada"), "/var/cache/ringfence"),
-        (None, Some("/home/ada"), "/home/ada/.cache/ringfence"),
+        (Some("/var/cache"), Some("/of-a-user"), "/var/cache/ringfence"),
+        (None, Some("/of-a-user"), "/of-a-user/.cache/ringfence"),
         // A relative one says nothing, by the rules for these folders.
-        (Some(""), Some("/home/ada"), "/home/ada/.cache/ringfence"),
+        (Some(""), Some("/of-a-user"), "/of-a-user/.cache/ringfence"),
         (None, None, "/shop/target/tools"),
     ] {
         assert_eq!(cache(cache_home, home), Path::new(expected));

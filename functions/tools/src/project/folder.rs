@@ -187,7 +187,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A file to read from; `None` if there is none.
+    /// A file to read from; `None` if it does not exist.
     pub(crate) fn open(&self, name: &str) -> Result<Option<File>> {
         let path = self.path(name);
         match open(&path, File::options().read(true)) {
@@ -197,7 +197,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The text of a file; `None` if there is none.
+    /// The text of a file; `None` if the file does not exist.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         let Some(mut file) = self.open(name)? else { return Ok(None) };
         let mut text = String::new();

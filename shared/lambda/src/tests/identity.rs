@@ -117,7 +117,7 @@ fn what_a_caller_leaves_out_is_the_id_of_the_command() {
 }
 
 #[test]
-fn an_event_of_another_context_leads_to_nothing_although_its_type_has_the_right_name() {
+fn an_event_of_another_context_with_the_same_type_name_leads_to_nothing() {
     let function = function();
     let mut placed = topic_event("OrderPlaced", &["p1"]);
     placed["source"] = "wishes".into();

@@ -317,7 +317,7 @@ mod tests {
                 assert!(error.starts_with("line 3 of ") && error.contains(expected), "{error}");
             }
         }
-        // A log of which another version has written each line is a log all the same.
+        // A log is one too if another version has written all of its lines.
         writing.replace(EVENTS, &to_text(&newer(line(1, Some(0))))).unwrap();
         assert!(writing.is_local().unwrap());
         // A line whose sum is wrong may have been hit on its way to the disk.
