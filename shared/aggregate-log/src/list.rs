@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
@@ -165,11 +165,11 @@ pub(crate) fn listed(item: &Item) -> Result<ListedAggregate, AggregateError> {
 }
 
 fn of_page(
-    query: QueryFluentBuilder,
+    query: QueryInputBuilder,
     of: &Of,
     list: &List,
     start: Option<Item>,
-) -> QueryFluentBuilder {
+) -> QueryInputBuilder {
     let limit = list.limit.map(|limit| i32::try_from(limit.get()).unwrap_or(i32::MAX));
     let query = query
         .index_name(INITIAL_EVENTS)

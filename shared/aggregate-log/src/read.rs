@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use lru::LruCache;
 use ringfence::StoreError;
@@ -126,11 +126,11 @@ pub(crate) fn items(
 }
 
 fn of_range(
-    query: QueryFluentBuilder,
+    query: QueryInputBuilder,
     partition: &str,
     range: Range,
     start: Option<Item>,
-) -> QueryFluentBuilder {
+) -> QueryInputBuilder {
     let query = query
         .consistent_read(true)
         .scan_index_forward(!range.reverse)

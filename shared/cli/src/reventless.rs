@@ -2,7 +2,7 @@
 //! have no attribute `event`.
 
 use anyhow::{Context, Result, bail};
-use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{Metadata, NewEvent};
 use ringfence_dynamo::{CodecError, Item, from_attribute};
@@ -25,7 +25,7 @@ const TAG: &str = "tag_";
 const MS_DIGITS: usize = 13;
 
 /// Only the items of events.
-pub(crate) fn events(scan: ScanFluentBuilder) -> ScanFluentBuilder {
+pub(crate) fn events(scan: ScanInputBuilder) -> ScanInputBuilder {
     scan.filter_expression("attribute_exists(#event)").expression_attribute_names("#event", EVENT)
 }
 

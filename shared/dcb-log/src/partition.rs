@@ -1,6 +1,6 @@
 //! A partition as a stream: its events one after another, and its end.
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{BoundaryId, LogError};
 use ringfence_dynamo::{Item, Retry};
@@ -67,7 +67,7 @@ pub(crate) async fn last(
     Ok(last.and_then(|item| Some((slot(&item)?, whole(&item, AT).unwrap_or(0)))))
 }
 
-fn of_partition(query: QueryFluentBuilder, partition: &BoundaryId) -> QueryFluentBuilder {
+fn of_partition(query: QueryInputBuilder, partition: &BoundaryId) -> QueryInputBuilder {
     query
         .expression_attribute_names("#id", ID)
         .expression_attribute_values(":id", text(partition.as_str()))

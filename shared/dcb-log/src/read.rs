@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use ringfence::{
@@ -172,11 +172,7 @@ impl Source<'_> {
         }
     }
 
-    fn of_boundary(
-        &self,
-        mut query: QueryFluentBuilder,
-        start: Option<Item>,
-    ) -> QueryFluentBuilder {
+    fn of_boundary(&self, mut query: QueryInputBuilder, start: Option<Item>) -> QueryInputBuilder {
         let boundary = || self.read.boundary.as_str().to_owned();
         let (index, value) = match &self.read.access {
             Access::Partition => (None, boundary()),

@@ -1,6 +1,6 @@
 //! Every item of one kind, for tools and exports; no decision can rest on it.
 
-use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{LogError, SequencedEvent};
 use ringfence_dynamo::{Item, Retry};
@@ -59,7 +59,7 @@ impl DcbLog {
 }
 
 impl Of {
-    fn filter(self, scan: ScanFluentBuilder) -> ScanFluentBuilder {
+    fn filter(self, scan: ScanInputBuilder) -> ScanInputBuilder {
         match self {
             Self::Events | Self::EventsStrong => scan
                 .filter_expression("attribute_exists(#event)")

@@ -1,8 +1,8 @@
 //! The requests to DynamoDB.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, Put, ReturnValuesOnConditionCheckFailure, StreamViewType, TransactWriteItem,
@@ -156,7 +156,7 @@ impl Store for DynamoStore {
                 });
                 values.insert(":beyond".to_owned(), AttributeValue::N(beyond.to_string()));
             }
-            let of_query = |request: QueryFluentBuilder| {
+            let of_query = |request: QueryInputBuilder| {
                 request
                     .key_condition_expression(condition)
                     .set_expression_attribute_values(Some(values))
@@ -201,7 +201,7 @@ impl Store for DynamoStore {
 
     fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {
         Box::pin(async move {
-            let scan = |scan: ScanFluentBuilder| {
+            let scan = |scan: ScanInputBuilder| {
                 scan.projection_expression("p, n, c")
                     .consistent_read(true)
                     .set_exclusive_start_key(after)

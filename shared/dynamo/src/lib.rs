@@ -12,6 +12,7 @@ mod meter;
 #[cfg(feature = "test-util")]
 mod random;
 mod retry;
+mod send;
 mod size;
 mod table;
 #[cfg(feature = "test-util")]

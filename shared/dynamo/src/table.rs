@@ -3,16 +3,25 @@
 //! says what is known about its effect.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::query::QueryOutput;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
-use aws_sdk_dynamodb::operation::scan::ScanOutput;
-use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemInput;
+use aws_sdk_dynamodb::operation::batch_write_item::BatchWriteItemInput;
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemInput;
+use aws_sdk_dynamodb::operation::get_item::GetItemInput;
+use aws_sdk_dynamodb::operation::put_item::PutItemInput;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
+use aws_sdk_dynamodb::operation::query::{QueryInput, QueryOutput};
+use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
+use aws_sdk_dynamodb::operation::scan::{ScanInput, ScanOutput};
+use aws_sdk_dynamodb::operation::transact_get_items::TransactGetItemsInput;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemInput;
 use aws_sdk_dynamodb::types::{
     DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
 use crate::meter::Kind;
+use crate::send::Sender;
 use crate::{
     Consistency, Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units,
     transact_write_units, write_units,
@@ -25,13 +34,12 @@ const UNPROCESSED: &str = "all of the batch is unprocessed";
 /// One table. Nothing else has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
 pub struct Table {
-    client: Client,
-    name: String,
+    sender: Sender,
     meter: Meter,
 }
 
-/// Sends a request that reads or writes; its answer. The SDK's future has many kilobytes. In a box it is not a part
-/// of the futures around it, which would be moved with it.
+/// Sends a request that reads or writes; its answer. The future is large. In a box it is not a part of the futures
+/// around it, which would be moved with it.
 ///
 /// The answer to a refused request does not say what it consumed. With a price, which follows from the failure, it is
 /// counted all the same.
@@ -42,7 +50,7 @@ macro_rules! answer {
     ($table:expr, $kind:ident, $request:expr, $refused:expr) => {{
         $table.meter.sent(Kind::$kind);
         let request = $request.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-        let answer = Box::pin(request.send()).await.map_err(|error| {
+        let answer = Box::pin($table.sender.send(request.build())).await.map_err(|error| {
             let failure = Failure::from(error);
             $table.meter.refused(Kind::$kind, $refused(&failure));
             failure
@@ -84,13 +92,13 @@ impl Table {
     /// attempt is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), meter: Meter::default() }
+        Self { sender: Sender::new(client, name.into()), meter: Meter::default() }
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.sender.table()
     }
 
     /// What the requests cost so far.
@@ -105,9 +113,9 @@ impl Table {
     /// The request failed.
     pub async fn query(
         &self,
-        with: impl FnOnce(QueryFluentBuilder) -> QueryFluentBuilder,
+        with: impl FnOnce(QueryInputBuilder) -> QueryInputBuilder,
     ) -> Result<QueryOutput, Failure> {
-        Ok(answer!(self, Read, with(self.client.query().table_name(&self.name))))
+        Ok(answer!(self, Read, with(QueryInput::builder().table_name(self.name()))))
     }
 
     /// One page of all items, in no order.
@@ -116,9 +124,9 @@ impl Table {
     /// The request failed.
     pub async fn scan(
         &self,
-        with: impl FnOnce(ScanFluentBuilder) -> ScanFluentBuilder,
+        with: impl FnOnce(ScanInputBuilder) -> ScanInputBuilder,
     ) -> Result<ScanOutput, Failure> {
-        Ok(answer!(self, Read, with(self.client.scan().table_name(&self.name))))
+        Ok(answer!(self, Read, with(ScanInput::builder().table_name(self.name()))))
     }
 
     /// One item, if it is there.
@@ -126,7 +134,7 @@ impl Table {
     /// # Errors
     /// The request failed.
     pub async fn get(&self, key: Item, strong: bool) -> Result<Option<Item>, Failure> {
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(key));
+        let get = GetItemInput::builder().table_name(self.name()).set_key(Some(key));
         Ok(answer!(self, Read, get.consistent_read(strong)).item)
     }
 
@@ -142,10 +150,10 @@ impl Table {
     ) -> Result<(Vec<Item>, Vec<Item>), Failure> {
         let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(strong);
         let keys = keys.build().expect("keys are set");
-        let batch = self.client.batch_get_item().request_items(&self.name, keys);
+        let batch = BatchGetItemInput::builder().request_items(self.name(), keys);
         let mut answer = answer!(self, Read, batch);
-        let items = answer.responses.as_mut().and_then(|tables| tables.remove(&self.name));
-        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
+        let items = answer.responses.as_mut().and_then(|tables| tables.remove(self.name()));
+        let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(self.name()));
         Ok((items.unwrap_or_default(), left.map(|keys| keys.keys).unwrap_or_default()))
     }
 
@@ -201,10 +209,10 @@ impl Table {
     /// The request failed.
     pub async fn get_together(&self, keys: &[Item]) -> Result<Vec<Option<Item>>, Failure> {
         let get = |key: &Item| {
-            let get = Get::builder().table_name(&self.name).set_key(Some(key.clone())).build();
+            let get = Get::builder().table_name(self.name()).set_key(Some(key.clone())).build();
             TransactGetItem::builder().get(get.expect("table and key are set")).build()
         };
-        let gets = self.client.transact_get_items();
+        let gets = TransactGetItemsInput::builder();
         let gets = gets.set_transact_items(Some(keys.iter().map(get).collect()));
         let found =
             answer!(self, Read, gets, refused_gets).responses.unwrap_or_default().into_iter();
@@ -218,9 +226,7 @@ impl Table {
     /// The request failed, or the condition does not hold.
     pub async fn put(&self, put: Put) -> Result<(), Failure> {
         let bytes = [item_bytes(&put.item)];
-        let request = self
-            .client
-            .put_item()
+        let request = PutItemInput::builder()
             .table_name(put.table_name)
             .set_item(Some(put.item))
             .set_condition_expression(put.condition_expression)
@@ -243,9 +249,7 @@ impl Table {
         update: Update,
         answer: Option<ReturnValue>,
     ) -> Result<Option<Item>, Failure> {
-        let request = self
-            .client
-            .update_item()
+        let request = UpdateItemInput::builder()
             .table_name(update.table_name)
             .set_key(Some(update.key))
             .update_expression(update.update_expression)
@@ -264,7 +268,7 @@ impl Table {
     /// # Errors
     /// The request failed.
     pub async fn delete(&self, key: Item) -> Result<(), Failure> {
-        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
+        let delete = DeleteItemInput::builder().table_name(self.name()).set_key(Some(key));
         answer!(self, Write, delete);
         Ok(())
     }
@@ -279,10 +283,10 @@ impl Table {
             WriteRequest::builder().delete_request(delete.expect("a key is set")).build()
         };
         let deletes = keys.iter().map(delete).collect();
-        let batch = self.client.batch_write_item().request_items(&self.name, deletes);
+        let batch = BatchWriteItemInput::builder().request_items(self.name(), deletes);
         let left = answer!(self, Write, batch).unprocessed_items;
         let left =
-            left.and_then(|mut tables| tables.remove(&self.name)).map_or(0, |left| left.len());
+            left.and_then(|mut tables| tables.remove(self.name())).map_or(0, |left| left.len());
         match keys.len() - left {
             0 => Err(Failure::Throttled { source: UNPROCESSED.into() }),
             deleted => Ok(deleted),
@@ -301,7 +305,7 @@ impl Table {
         let put_bytes =
             |action: &TransactWriteItem| action.put.as_ref().map_or(0, |put| item_bytes(&put.item));
         let bytes: Vec<usize> = actions.iter().map(put_bytes).collect();
-        let transaction = self.client.transact_write_items().set_transact_items(Some(actions));
+        let transaction = TransactWriteItemsInput::builder().set_transact_items(Some(actions));
         let transaction = transaction.client_request_token(token);
         answer!(self, Write, transaction, |failure: &_| refused_writes(&bytes, failure));
         Ok(())

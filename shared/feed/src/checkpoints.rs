@@ -1,7 +1,7 @@
 //! The checkpoints of named readers, in the table of the views.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
@@ -219,7 +219,7 @@ impl Checkpoints {
     }
 }
 
-fn of_readers(scan: ScanFluentBuilder) -> ScanFluentBuilder {
+fn of_readers(scan: ScanInputBuilder) -> ScanInputBuilder {
     scan.filter_expression("#id = :id AND begins_with(#view, :reader)")
         .expression_attribute_names("#id", ID)
         .expression_attribute_names("#view", VIEW)

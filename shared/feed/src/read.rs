@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
@@ -241,7 +241,7 @@ pub(crate) async fn query(
         Direction::First => (None, false, Some(1)),
         Direction::Back { from, pages_max } => (Some(number(from)), true, Some(pages_max)),
     };
-    let of_pages = |query: QueryFluentBuilder| {
+    let of_pages = |query: QueryInputBuilder| {
         query
             .key_condition_expression(match from {
                 Some(_) => "#p = :p AND #i BETWEEN :from AND :i",

@@ -1,6 +1,6 @@
 //! Which rows a list has.
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::row::{ID, ID_BYTES_MAX, VIEW, key};
@@ -65,11 +65,7 @@ fn greatest(prefix: &str) -> String {
     id
 }
 
-pub(crate) fn of_list(
-    query: QueryFluentBuilder,
-    rows: &str,
-    page: &ListPage,
-) -> QueryFluentBuilder {
+pub(crate) fn of_list(query: QueryInputBuilder, rows: &str, page: &ListPage) -> QueryInputBuilder {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let mut condition = "#view = :view".to_owned();
     let mut query = query

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_dynamo::Retry;
@@ -212,7 +212,7 @@ impl ViewTable {
     }
 }
 
-fn of_parked(query: QueryFluentBuilder, view: &str) -> QueryFluentBuilder {
+fn of_parked(query: QueryInputBuilder, view: &str) -> QueryInputBuilder {
     query
         .consistent_read(true)
         .key_condition_expression("#view = :view")

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
 use ringfence_dynamo::{
     Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute,
@@ -267,7 +267,7 @@ impl ViewTable {
 
     /// Deletes some of the rows of a generation that nobody reads or writes any more. Returns how many.
     pub(crate) async fn delete_some(&self, view: &str) -> Result<u64, ViewError> {
-        let of_view = |query: QueryFluentBuilder| {
+        let of_view = |query: QueryInputBuilder| {
             query
                 .consistent_read(true)
                 .key_condition_expression("#view = :view")

@@ -1,5 +1,6 @@
 //! What a careful person writes with the SDK and `serde_dynamo` alone: the same requests to the
-//! byte, and nothing for retries, limits, metering, lagging indexes or lost answers.
+//! byte, and nothing for retries, limits, metering, lagging indexes or lost answers. The same is also sent as Ringfence
+//! sends requests, which is the floor of what a command can cost.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use aws_sdk_dynamodb::types::{
 use catalog::add_product::AddProduct;
 use futures::future::try_join_all;
 use ordering::place_order::PlaceOrder;
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,8 +21,14 @@ use crate::store::EVENTS;
 
 /// A writer by hand.
 pub(crate) struct Bare {
-    pub(crate) client: Client,
+    pub(crate) way: Way,
     pub(crate) clock: Clock,
+}
+
+/// The way on which its requests are sent.
+pub(crate) enum Way {
+    Sdk(Client),
+    Floor(Table),
 }
 
 /// A tag of an event.
@@ -80,12 +87,21 @@ fn tag(key: &str, value: impl ToString) -> Tag {
 
 impl Bare {
     async fn query(&self, id: String) -> Result<Vec<Item>, Failed> {
-        let request = self.client.query().table_name(EVENTS);
-        let request = request.key_condition_expression("#key = :key").consistent_read(false);
-        let request = request.expression_attribute_names("#key", "id");
-        let request = request.expression_attribute_values(":key", text(id));
-        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-        Ok(request.send().await?.items.unwrap_or_default())
+        macro_rules! partition {
+            ($query:expr) => {{
+                let query = $query.key_condition_expression("#key = :key").consistent_read(false);
+                let query = query.expression_attribute_names("#key", "id");
+                query.expression_attribute_values(":key", text(id))
+            }};
+        }
+        let page = match &self.way {
+            Way::Sdk(client) => {
+                let query = partition!(client.query().table_name(EVENTS));
+                query.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await?
+            }
+            Way::Floor(table) => table.query(|query| partition!(query)).await.expect("a page"),
+        };
+        Ok(page.items.unwrap_or_default())
     }
 
     /// Puts the first event of its partition; its id.
@@ -118,20 +134,6 @@ impl Bare {
         };
         let item = serde_dynamo::to_item(item).expect("an event is a map");
         let condition = "attribute_not_exists(#id)";
-        if checks.is_empty() {
-            self.client
-                .put_item()
-                .table_name(EVENTS)
-                .set_item(Some(item))
-                .condition_expression(condition)
-                .expression_attribute_names("#id", "id")
-                .return_values_on_condition_check_failure(AllOld)
-                .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-                .send()
-                .await
-                .expect("it is committed");
-            return format!("{id}/1");
-        }
         let put = Put::builder()
             .table_name(EVENTS)
             .set_item(Some(item))
@@ -140,15 +142,37 @@ impl Bare {
             .return_values_on_condition_check_failure(AllOld)
             .build()
             .expect("table and item are set");
-        let put = TransactWriteItem::builder().put(put).build();
-        self.client
-            .transact_write_items()
-            .set_transact_items(Some([put].into_iter().chain(checks).collect()))
-            .client_request_token(append_id)
-            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
-            .send()
-            .await
-            .expect("it is committed");
+        match (&self.way, checks.is_empty()) {
+            (Way::Floor(table), true) => table.put(put).await.expect("it is committed"),
+            (Way::Sdk(client), true) => {
+                let request = client
+                    .put_item()
+                    .table_name(put.table_name)
+                    .set_item(Some(put.item))
+                    .set_condition_expression(put.condition_expression)
+                    .set_expression_attribute_names(put.expression_attribute_names)
+                    .return_values_on_condition_check_failure(AllOld)
+                    .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+                request.send().await.expect("it is committed");
+            }
+            (way, false) => {
+                let put = TransactWriteItem::builder().put(put).build();
+                let actions = [put].into_iter().chain(checks).collect();
+                match way {
+                    Way::Floor(table) => {
+                        table.transact(actions, append_id).await.expect("it is committed");
+                    }
+                    Way::Sdk(client) => {
+                        let request = client
+                            .transact_write_items()
+                            .set_transact_items(Some(actions))
+                            .client_request_token(append_id)
+                            .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+                        request.send().await.expect("it is committed");
+                    }
+                }
+            }
+        }
         format!("{id}/1")
     }
 }

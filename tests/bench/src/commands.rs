@@ -1,5 +1,6 @@
 //! A command through the decide loop and the log, beside the same requests written by hand.
 
+use aws_sdk_dynamodb::Client;
 use catalog::Money;
 use catalog::add_product::AddProduct;
 use futures::future::BoxFuture;
@@ -11,11 +12,12 @@ use ringfence::{
     Outcome, SequencedEvent, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, Table};
 
-use crate::bare::{self, Bare};
+use crate::bare::{self, Bare, Way};
 use crate::measure::{Case, Side, runtime};
 use crate::store::{EVENTS, Store};
+use crate::{BARE, FLOOR, OURS};
 
 /// The time of every clock: 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
@@ -46,14 +48,32 @@ pub(crate) async fn append(log: &DcbLog, events: Vec<NewEvent>) -> Vec<Sequenced
 
 /// `AddProduct`: one read that finds nothing, one put.
 pub(crate) fn add_product() -> Case {
+    adding(Store::client)
+}
+
+/// The same over TLS.
+pub(crate) fn add_product_over_tls() -> Case {
+    adding(Store::client_over_tls)
+}
+
+fn adding(connect: Connect) -> Case {
     let price = Money::new(1_250, "EUR");
     let (name, description) = (id("Lamp"), id("Gives light"));
     let command = AddProduct { product_id: id("product-0001"), name, description, price };
-    case(command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
+    case(connect, command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
 }
 
 /// `PlaceOrder` with two products: three reads at once, one event, two checks.
 pub(crate) fn place_order() -> Case {
+    placing(Store::client)
+}
+
+/// The same over TLS.
+pub(crate) fn place_order_over_tls() -> Case {
+    placing(Store::client_over_tls)
+}
+
+fn placing(connect: Connect) -> Case {
     let product_ids = vec![id("product-0001"), id("product-0002")];
     let synced = |product_id: &_| {
         let (product_id, name) = (ordering::ProductId::clone(product_id), "Lamp".into());
@@ -62,12 +82,19 @@ pub(crate) fn place_order() -> Case {
     let given: Vec<NewEvent> = product_ids.iter().map(synced).collect();
     let (order_id, customer_id) = (id("order-000001"), id("customer-001"));
     let command = PlaceOrder { order_id, customer_id, product_ids, quantities: [].into() };
-    case(command, &given, |bare, command| Box::pin(bare::place_order(bare, command)))
+    case(connect, command, &given, |bare, command| Box::pin(bare::place_order(bare, command)))
 }
 
+/// How the client of a store is made.
+type Connect = fn(&Store) -> Client;
 type ByHand<S> = for<'a> fn(&'a Bare, &'a S) -> BoxFuture<'a, String>;
 
-fn case<S: DcbSlice + Clone + 'static>(command: S, given: &[NewEvent], by_hand: ByHand<S>) -> Case {
+fn case<S: DcbSlice + Clone + 'static>(
+    connect: Connect,
+    command: S,
+    given: &[NewEvent],
+    by_hand: ByHand<S>,
+) -> Case {
     let runtime = runtime();
     let catalog = S::Context::catalog().expect("free of contradictions");
     let world = || {
@@ -81,7 +108,7 @@ fn case<S: DcbSlice + Clone + 'static>(command: S, given: &[NewEvent], by_hand: 
     };
 
     let (store, clock) = world();
-    let log = DcbLog::new(store.client(), EVENTS, catalog.clone(), clock);
+    let log = DcbLog::new(connect(&store), EVENTS, catalog.clone(), clock);
     let (envelope, decisions) = (envelope(), Decisions::new(0));
     let (run, ours, known) = (runtime.clone(), command.clone(), catalog.clone());
     let ours = Side::on(&store, move || {
@@ -90,13 +117,18 @@ fn case<S: DcbSlice + Clone + 'static>(command: S, given: &[NewEvent], by_hand: 
         assert!(matches!(handled.outcome, Outcome::Accepted(_)), "{handled:?}");
     });
 
-    let (store, clock) = world();
-    let by_hand_on = Bare { client: store.client(), clock };
-    let run = runtime.clone();
-    let bare = Side::on(&store, move || {
-        let event = run.block_on(by_hand(&by_hand_on, &command));
-        assert!(!event.is_empty(), "it is not accepted");
-    });
-    assert_eq!(ours.usage.requests, bare.usage.requests, "the two sides ask for different things");
-    Case { ours, bare: Some(bare), unit: "command", units: 1 }
+    let by_hand = |way: fn(Client) -> Way| {
+        let (store, clock) = world();
+        let by_hand_on = Bare { way: way(connect(&store)), clock };
+        let (run, command) = (runtime.clone(), command.clone());
+        let side = Side::on(&store, move || {
+            let event = run.block_on(by_hand(&by_hand_on, &command));
+            assert!(!event.is_empty(), "it is not accepted");
+        });
+        assert_eq!(ours.usage.requests, side.usage.requests, "the sides ask for different things");
+        side
+    };
+    let bare = by_hand(Way::Sdk);
+    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS)));
+    Case { sides: vec![(OURS, ours), (BARE, bare), (FLOOR, floor)], unit: "command", units: 1 }
 }

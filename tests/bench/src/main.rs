@@ -8,6 +8,7 @@ mod instructions;
 mod measure;
 mod reactions;
 mod store;
+mod tls;
 
 use std::env;
 use std::process::ExitCode;
@@ -17,16 +18,22 @@ use measure::{Case, Cost, Side, Spread};
 /// A case's name and what prepares it.
 type Named = (&'static str, fn() -> Case);
 
-const CASES: [Named; 6] = [
+const CASES: [Named; 8] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
+    ("add-product over TLS", commands::add_product_over_tls),
+    ("place-order over TLS, 2 products", commands::place_order_over_tls),
     ("publish-events, record to entry", reactions::publish),
     ("index-events, 100 partitions", reactions::index_events),
     ("replay, 4 pages of 100", reactions::replay),
     ("project-views, orders", reactions::project),
 ];
+/// Ringfence.
 const OURS: &str = "ringfence";
+/// The SDK and serde alone.
 const BARE: &str = "bare";
+/// The same requests alone, sent as Ringfence sends them.
+const FLOOR: &str = "floor";
 const HEAD: [&str; 9] = [
     "what, and of what each",
     "by",
@@ -66,9 +73,9 @@ fn main() -> ExitCode {
 /// Does the work of one side once under count, in a process that valgrind watches.
 fn under_count(case: &str, side: &str) {
     let (_, case) = CASES.iter().find(|(name, _)| *name == case).expect("one of the cases");
-    let Case { ours, bare, .. } = case();
-    let side = if side == OURS { Some(ours) } else { bare };
-    let mut work = side.expect("the case has this side").work;
+    let mut sides = case().sides.into_iter();
+    let (_, side) = sides.find(|(name, _)| *name == side).expect("the case has this side");
+    let mut work = side.work;
     work();
     instructions::collected(&mut work);
 }
@@ -117,21 +124,26 @@ impl Figures {
 }
 
 fn compare(name: &str, case: Case) {
-    let Case { mut ours, mut bare, unit, units } = case;
-    let mut sides: Vec<_> = std::iter::once(&mut ours).chain(&mut bare).collect();
-    let costs = measure::costs(&mut sides);
-    let mine = Figures::new(name, OURS, &ours, costs[0], units);
-    mine.print(&format!("{name}: {unit}"), OURS);
-    let Some(bare) = bare else {
+    let Case { mut sides, unit, units } = case;
+    let mut all: Vec<_> = sides.iter_mut().map(|(_, side)| side).collect();
+    let costs = measure::costs(&mut all);
+    let figures: Vec<_> = sides
+        .iter()
+        .zip(costs)
+        .map(|((by, side), cost)| {
+            let figures = Figures::new(name, by, side, cost, units);
+            figures.print(&if *by == OURS { format!("{name}: {unit}") } else { String::new() }, by);
+            figures
+        })
+        .collect();
+    let [mine, other, ..] = &figures[..] else {
         return;
     };
-    let other = Figures::new(name, BARE, &bare, costs[1], units);
-    other.print("", BARE);
     let times = |mine: f64, other: f64| format!("× {:.2}", mine / other);
     let both = mine.instructions.zip(other.instructions);
     print_row(&[
         "",
-        "",
+        "of bare",
         "",
         &times(mine.ns.median, other.ns.median),
         &both.map_or_else(String::new, |(mine, other)| times(mine, other)),

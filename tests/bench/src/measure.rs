@@ -9,18 +9,17 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::store::{Store, Usage};
 
-/// Runs of each side; the two sides take turns, so that what slows the machine slows both.
+/// Runs of each side; the sides take turns, so that what slows the machine slows both.
 const RUNS: usize = 21;
 /// The work is repeated within a run until the run takes this long.
 const RUN_LENGTH: Duration = Duration::from_millis(40);
-/// The seed of ids and waits, so that both sides send the same requests.
+/// The seed of ids and waits, so that all sides send the same requests.
 const SEED: u64 = 1;
 
-/// Something that is done in two ways.
+/// Something that is done in several ways.
 pub(crate) struct Case {
-    pub(crate) ours: Side,
-    /// The same by hand; `None` if there is nothing to compare with.
-    pub(crate) bare: Option<Side>,
+    /// Each way by its name, Ringfence's first.
+    pub(crate) sides: Vec<(&'static str, Side)>,
     /// What is counted: `command` or `event`.
     pub(crate) unit: &'static str,
     /// How many of them one call of the work handles.
@@ -72,8 +71,8 @@ pub(crate) struct Cost {
 
 /// A runtime whose every task runs on this thread.
 pub(crate) fn runtime() -> Rc<Runtime> {
-    let runtime = Builder::new_current_thread().enable_time().build();
-    Rc::new(runtime.expect("a runtime without input and output"))
+    let runtime = Builder::new_current_thread().enable_all().build();
+    Rc::new(runtime.expect("a runtime"))
 }
 
 /// The costs of the sides, in their order.

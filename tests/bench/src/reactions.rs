@@ -23,6 +23,7 @@ use crate::bare::{Stored, Tag};
 use crate::commands::{NOW_MS, append};
 use crate::measure::{Case, Side, runtime};
 use crate::store::{EVENTS, INDEX, Store, VIEWS};
+use crate::{BARE, OURS};
 
 /// Pages of the index that are replayed; each has as many orders as one transaction takes.
 const PAGES: usize = 4;
@@ -86,7 +87,7 @@ pub(crate) fn publish() -> Case {
     let bare = Side::pure(move || {
         std::hint::black_box(detail(&by_hand));
     });
-    Case { ours, bare: Some(bare), unit: "event", units: 1 }
+    Case { sides: vec![(OURS, ours), (BARE, bare)], unit: "event", units: 1 }
 }
 
 /// What consumers are told of an event.
@@ -146,7 +147,7 @@ pub(crate) fn index_events() -> Case {
         let indexer = Indexer::new(log(&of), of.client(), INDEX);
         runtime.block_on(index(&indexer, &partitions));
     });
-    Case { ours, bare: None, unit: "event", units }
+    Case { sides: vec![(OURS, ours)], unit: "event", units }
 }
 
 /// The feed from the first event to the present.
@@ -169,7 +170,7 @@ pub(crate) fn replay() -> Case {
     let bare = Side::on(&store, move || {
         assert_eq!(by_hand.block_on(pages(&client)), events);
     });
-    Case { ours, bare: Some(bare), unit: "event", units: events }
+    Case { sides: vec![(OURS, ours), (BARE, bare)], unit: "event", units: events }
 }
 
 /// A page of the index.
@@ -220,5 +221,5 @@ pub(crate) fn project() -> Case {
         runtime.block_on(run).expect("it is projected");
         assert_eq!((ran.present, ran.rows), (true, events as u64), "{ran:?}");
     });
-    Case { ours, bare: None, unit: "event", units: events }
+    Case { sides: vec![(OURS, ours)], unit: "event", units: events }
 }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region};
 use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+    HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::http::StatusCode;
@@ -17,6 +17,8 @@ use aws_smithy_types::body::SdkBody;
 use ringfence_dynamo::seed_thread;
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
+
+use crate::tls;
 
 /// The event log.
 pub(crate) const EVENTS: &str = "events";
@@ -79,13 +81,23 @@ impl Store {
     /// A client of the store, with signatures and all, but without a socket.
     pub(crate) fn client(&self) -> Client {
         let connector = SharedHttpConnector::new(self.clone());
+        self.client_at("http://store.invalid", http_client_fn(move |_, _| connector.clone()))
+    }
+
+    /// A client of the store over TLS.
+    pub(crate) fn client_over_tls(&self) -> Client {
+        let (url, http) = tls::serve(self.clone());
+        self.client_at(&url, http)
+    }
+
+    fn client_at(&self, url: &str, http: SharedHttpClient) -> Client {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("eu-west-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .retry_config(RetryConfig::disabled())
-            .endpoint_url("http://store.invalid")
-            .http_client(http_client_fn(move |_, _| connector.clone()))
+            .endpoint_url(url)
+            .http_client(http)
             .build();
         Client::from_conf(config)
     }
@@ -121,6 +133,21 @@ impl Store {
         });
     }
 
+    /// What it answers to a request.
+    pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> SdkBody {
+        self.with(|state| match &mut state.canned {
+            Some(canned) => canned.get_mut(operation).expect("it was asked before").next(),
+            None => {
+                let (status, answer) = state.engine.call(operation, body);
+                let text = String::from_utf8_lossy(&answer);
+                assert_eq!(status, 200, "{operation} is refused: {text}");
+                let body = serde_json::from_slice(body).expect("a request is JSON");
+                state.exchanges.push((operation.to_owned(), body, answer.clone()));
+                SdkBody::from(answer)
+            }
+        })
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -130,18 +157,7 @@ impl HttpConnector for Store {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default();
-        let body = self.with(|state| match &mut state.canned {
-            Some(canned) => canned.get_mut(operation).expect("it was asked before").next(),
-            None => {
-                let body = request.body().bytes().unwrap_or_default();
-                let (status, answer) = state.engine.call(operation, body);
-                let text = String::from_utf8_lossy(&answer);
-                assert_eq!(status, 200, "{operation} is refused: {text}");
-                let body = serde_json::from_slice(body).expect("a request is JSON");
-                state.exchanges.push((operation.to_owned(), body, answer.clone()));
-                SdkBody::from(answer)
-            }
-        });
+        let body = self.answer(operation, request.body().bytes().unwrap_or_default());
         let status = StatusCode::try_from(200).expect("200 is a status");
         HttpConnectorFuture::ready(Ok(HttpResponse::new(status, body)))
     }

@@ -1,0 +1,180 @@
+//! A request without the SDK's orchestrator, which takes nine tenths of a request's time. The types, serialisers,
+//! deserialisers, errors, credentials, endpoint rules, TLS and connections are the SDK's.
+//!
+//! What the orchestrator finds out for a request is the same for all requests of a table: the endpoint, most headers,
+//! the time-outs, the connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest
+//! is done here, in the orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection
+//! that failed is given up, and a wrong clock is corrected. docs/decisions.md has the reasons, and what this relies on.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
+use aws_smithy_runtime_api::client::connection::CaptureSmithyConnection;
+use aws_smithy_runtime_api::client::http::HttpConnector;
+use aws_smithy_runtime_api::client::interceptors::context::Input;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_types::DateTime;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::date_time::Format;
+use http_body_util::BodyExt as _;
+
+mod operation;
+mod resolved;
+mod signature;
+
+pub(crate) use operation::Operation;
+use resolved::Resolved;
+
+/// A refusal is put down to the clock only if the service's clock is more than this away from the time that was
+/// signed. The bound is the SDK's; AWS refuses what was signed five minutes before or after its own time.
+const SKEW_MIN_MS: u64 = 4 * 60 * 1_000;
+/// After a longer round trip the answer's `Date` is not compared with this machine's clock. The bound is the SDK's.
+const ROUND_TRIP_MAX: Duration = Duration::from_secs(15 * 60);
+/// The codes with which AWS refuses a request for its time, as the SDK lists them.
+const SKEW_CODES: [&str; 5] = [
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "AuthFailure",
+    "RequestTimeTooSkewed",
+    "AccessDeniedException",
+];
+
+/// What the SDK's own call of an operation returns.
+pub(crate) type Answer<I> =
+    Result<<I as Operation>::Output, SdkError<<I as Operation>::Error, HttpResponse>>;
+
+/// Sends the requests for one table. Clones share what is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    table: String,
+    resolved: Mutex<Option<Arc<Resolved>>>,
+    /// By how many milliseconds the service's clock is ahead of this machine's.
+    skew_ms: AtomicI64,
+}
+
+impl Sender {
+    pub(crate) fn new(client: Client, table: String) -> Self {
+        let (resolved, skew_ms) = (Mutex::default(), AtomicI64::new(0));
+        Self(Arc::new(Shared { client, table, resolved, skew_ms }))
+    }
+
+    /// The name of the table.
+    pub(crate) fn table(&self) -> &str {
+        &self.0.table
+    }
+
+    /// Sends a request once. If it is refused because this machine's clock is wrong, it is signed for the service's
+    /// time and sent again; a refused request has no effect.
+    pub(crate) async fn send<I: Operation>(&self, input: Result<I, BuildError>) -> Answer<I> {
+        let input = input.map_err(SdkError::construction_failure)?;
+        let request = I::codec().request(Input::erase(input));
+        let request = request.map_err(SdkError::construction_failure)?;
+        let (resolved, now) = self.resolved().await?;
+        let skew_ms = self.skew_ms();
+        let answer = self.attempt::<I>(&resolved, &request, now, skew_ms).await;
+        match &answer {
+            Err(SdkError::ServiceError(refused))
+                if refused.err().code().is_some_and(|code| SKEW_CODES.contains(&code))
+                    && self.skew_ms().abs_diff(skew_ms) > SKEW_MIN_MS =>
+            {
+                self.attempt::<I>(&resolved, &request, resolved.now(), self.skew_ms()).await
+            }
+            _ => answer,
+        }
+    }
+
+    /// What holds for all requests of the table, as long as the credentials are the same, and the time.
+    async fn resolved<E>(&self) -> Result<(Arc<Resolved>, SystemTime), SdkError<E, HttpResponse>> {
+        let lock = || self.0.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().clone();
+        if let Some(known) = known {
+            let now = known.now();
+            if known.is_current(now).await {
+                return Ok((known, now));
+            }
+        }
+        let resolved = Arc::new(Resolved::ask(&self.0.client, &self.0.table).await?);
+        *lock() = Some(Arc::clone(&resolved));
+        let now = resolved.now();
+        Ok((resolved, now))
+    }
+
+    async fn attempt<I: Operation>(
+        &self,
+        resolved: &Resolved,
+        request: &HttpRequest,
+        sent: SystemTime,
+        skew_ms: i64,
+    ) -> Answer<I> {
+        let connection = CaptureSmithyConnection::new();
+        let attempt = async {
+            let mut request = resolved.signed(request, shifted(sent, skew_ms));
+            request.add_extension(connection.clone());
+            let response = resolved.connector.call(request).await;
+            let mut response = response.map_err(SdkError::dispatch_failure)?;
+            self.measure(&response, sent, resolved);
+            let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+            match body.collect().await {
+                Ok(body) => *response.body_mut() = SdkBody::from(body.to_bytes()),
+                Err(error) => return Err(SdkError::response_error(error, response)),
+            }
+            I::answer(response)
+        };
+        let answer = match resolved.attempt_timeout {
+            None => attempt.await,
+            Some(most) => match tokio::time::timeout(most, attempt).await {
+                Ok(answer) => answer,
+                Err(elapsed) => Err(SdkError::timeout_error(elapsed)),
+            },
+        };
+        // What comes next on a connection that broke off or that a failing server holds would fail as well.
+        let failed = match &answer {
+            Err(SdkError::ServiceError(refused)) => refused.raw().status().as_u16() >= 500,
+            Err(_) => true,
+            Ok(_) => false,
+        };
+        if let Some(connection) = connection.get().filter(|_| failed) {
+            connection.poison();
+        }
+        answer
+    }
+
+    /// Compares the service's clock with this machine's in the middle of the round trip.
+    fn measure(&self, response: &HttpResponse, sent: SystemTime, resolved: &Resolved) {
+        let Some(date) = response.headers().get("date") else {
+            return;
+        };
+        let took = resolved.now().duration_since(sent).unwrap_or_default();
+        let date = DateTime::from_str(date, Format::HttpDate).ok();
+        let date_ms = date.and_then(|date| date.to_millis().ok());
+        if let Some(date_ms) = date_ms.filter(|_| took <= ROUND_TRIP_MAX) {
+            self.0.skew_ms.store(date_ms - ms(sent + took / 2), Ordering::Relaxed);
+        }
+    }
+
+    fn skew_ms(&self) -> i64 {
+        self.0.skew_ms.load(Ordering::Relaxed)
+    }
+}
+
+/// Milliseconds since 1970.
+fn ms(time: SystemTime) -> i64 {
+    DateTime::from(time).to_millis().unwrap_or_default()
+}
+
+/// A time by another clock, which is ahead by this many milliseconds.
+fn shifted(time: SystemTime, ahead_ms: i64) -> SystemTime {
+    let by = Duration::from_millis(ahead_ms.unsigned_abs());
+    let shifted = if ahead_ms < 0 { time.checked_sub(by) } else { time.checked_add(by) };
+    shifted.unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! What the SDK's orchestrator finds out for the requests of a table. It is asked by a request that an interceptor ends
+//! just before it would be sent. So the rules for endpoints, Regions, credentials, headers and time-outs, and their
+//! errors, are the SDK's own.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::SdkError;
+use aws_sdk_dynamodb::types::AttributeValue;
+use aws_smithy_async::time::SharedTimeSource;
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::auth::{AuthScheme, AuthSchemeId};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::identity::{ResolveCachedIdentity, SharedIdentityResolver};
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::config_bag::{ConfigBag, Layer};
+use aws_smithy_types::timeout::TimeoutConfig;
+use uuid::Uuid;
+
+use super::signature::{Signed, Signer};
+
+const DATE: &str = "x-amz-date";
+const AUTHORIZATION: &str = "authorization";
+const INVOCATION: &str = "amz-sdk-invocation-id";
+const TRACE: &str = "x-amzn-trace-id";
+/// The headers that each request has of its own: those above, and those that the SDK's serialisers write.
+const OF_A_REQUEST: [&str; 7] =
+    [DATE, AUTHORIZATION, INVOCATION, TRACE, "content-type", "content-length", "x-amz-target"];
+
+/// What holds for all requests of a table, as long as the credentials are the same.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    /// Where the requests go: the SDK's HTTP client with the time-outs to connect and to read.
+    pub(super) connector: SharedHttpConnector,
+    /// The time-out of one attempt as a whole.
+    pub(super) attempt_timeout: Option<Duration>,
+    /// A request without a body, with the address and the headers that all requests have.
+    template: HttpRequest,
+    host: String,
+    path: String,
+    signer: Signer,
+    clock: SharedTimeSource,
+    components: RuntimeComponents,
+    identities: SharedIdentityResolver,
+    /// The second in which the SDK's cache of credentials was asked.
+    asked: AtomicI64,
+    /// For that cache, which reads its own time-out from it.
+    config: ConfigBag,
+    /// The two halves of the next request's id: one of this process, and a count.
+    invocations: (u64, AtomicU64),
+}
+
+impl Resolved {
+    /// Asks the SDK. A failure is the one that the SDK has before it sends a request.
+    pub(super) async fn ask<E>(
+        client: &Client,
+        table: &str,
+    ) -> Result<Self, SdkError<E, HttpResponse>> {
+        let question = Question::default();
+        let request = client.get_item().table_name(table).key("-", AttributeValue::S("-".into()));
+        let ended = Box::pin(request.customize().interceptor(question.clone()).send()).await;
+        let Some(reply) = question.take() else {
+            let error = ended.expect_err("the interceptor ends every request");
+            return Err(error.map_service_error(|_| unreachable!("nothing was sent")));
+        };
+        // As the orchestrator has it: the next attempt may succeed, for instance with credentials that were just renewed.
+        let unsent = |error| SdkError::dispatch_failure(ConnectorError::other(error, None));
+        Self::of(reply).await.map_err(unsent)
+    }
+
+    async fn of(reply: Reply) -> Result<Self, BoxError> {
+        let Reply { request, components, timeouts } = reply;
+        let scheme = components.auth_scheme(AuthSchemeId::from("sigv4"));
+        let identities = scheme.and_then(|scheme| scheme.identity_resolver(&components));
+        let identities = identities.ok_or("requests are not signed with SigV4")?;
+        let mut layer = Layer::new("credentials");
+        layer.store_put(timeouts.clone());
+        let config = ConfigBag::of_layers([layer]);
+        let credentials = credentials(&components, &identities, &config).await?;
+        let known = request.headers().get(AUTHORIZATION).unwrap_or_default();
+        let signer = Signer::like(known, credentials).ok_or("the SDK signs in an unknown way")?;
+
+        let mut settings = HttpConnectorSettings::builder();
+        settings.set_connect_timeout(timeouts.connect_timeout());
+        settings.set_read_timeout(timeouts.read_timeout());
+        let http = components.http_client().ok_or("the SDK has no HTTP client")?;
+
+        let mut template = request.try_clone().ok_or("the body is not in memory")?;
+        *template.body_mut() = SdkBody::empty();
+        OF_A_REQUEST.into_iter().for_each(|name| {
+            template.headers_mut().remove(name);
+        });
+        let uri: http::Uri = request.uri().parse()?;
+        let authority = uri.authority().ok_or("the endpoint has no host")?;
+        let host = match (uri.scheme_str(), uri.port_u16()) {
+            (Some("http"), Some(80)) | (Some("https"), Some(443)) => authority.host().to_owned(),
+            _ => authority.to_string(),
+        };
+        let resolved = Self {
+            connector: http.http_connector(&settings.build(), &components),
+            attempt_timeout: timeouts.operation_attempt_timeout(),
+            template,
+            host,
+            path: encoded(uri.path()),
+            signer,
+            clock: components.time_source().ok_or("the SDK has no clock")?,
+            components,
+            identities,
+            asked: AtomicI64::new(i64::MIN),
+            config,
+            invocations: (RandomState::new().build_hasher().finish(), AtomicU64::new(0)),
+        };
+        let time = request.headers().get(DATE).unwrap_or_default();
+        if resolved.authorization(&request, time) != known {
+            return Err("a signature differs from the SDK's".into());
+        }
+        Ok(resolved)
+    }
+
+    /// Whether the credentials are still the same. The SDK's cache, which renews them before they expire, is asked once a
+    /// second.
+    pub(super) async fn is_current(&self, now: SystemTime) -> bool {
+        let second = DateTime::from(now).secs();
+        if self.asked.load(Ordering::Relaxed) == second {
+            return true;
+        }
+        let credentials = credentials(&self.components, &self.identities, &self.config).await;
+        let current = credentials.is_ok_and(|found| found == *self.signer.credentials());
+        if current {
+            self.asked.store(second, Ordering::Relaxed);
+        }
+        current
+    }
+
+    /// The time by the SDK's clock.
+    pub(super) fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    /// The request that goes to the service: with address, all headers, and a signature for this time.
+    pub(super) fn signed(&self, unsigned: &HttpRequest, time: SystemTime) -> HttpRequest {
+        let mut request = self.template.try_clone().expect("it has no body");
+        *request.body_mut() = unsigned.body().try_clone().expect("it is in memory");
+        let headers = request.headers_mut();
+        for (name, value) in unsigned.headers() {
+            match OF_A_REQUEST.into_iter().find(|known| *known == name) {
+                Some(name) => headers.insert(name, value.to_owned()),
+                None => headers.insert(name.to_owned(), value.to_owned()),
+            };
+        }
+        let time = self.signer.timestamp(time);
+        headers.insert(DATE, time.clone());
+        let (high, low) = &self.invocations;
+        let invocation = Uuid::from_u64_pair(*high, low.fetch_add(1, Ordering::Relaxed));
+        headers.insert(INVOCATION, invocation.to_string());
+        if let Some(trace) = trace() {
+            headers.insert(TRACE, trace);
+        }
+        let authorization = self.authorization(&request, &time);
+        request.headers_mut().insert(AUTHORIZATION, authorization);
+        request
+    }
+
+    fn authorization(&self, request: &HttpRequest, time: &str) -> String {
+        let signed = Signed {
+            method: request.method(),
+            path: &self.path,
+            body: request.body().bytes().unwrap_or_default(),
+        };
+        self.signer.authorization(signed, time, |name| match name {
+            "host" => &self.host,
+            _ => request.headers().get(name).unwrap_or_default(),
+        })
+    }
+}
+
+/// The credentials of the SDK's cache.
+async fn credentials(
+    components: &RuntimeComponents,
+    identities: &SharedIdentityResolver,
+    config: &ConfigBag,
+) -> Result<Credentials, BoxError> {
+    let cache = components.identity_cache();
+    let identity = cache.resolve_cached_identity(identities.clone(), components, config).await?;
+    Ok(identity.data::<Credentials>().ok_or("these are no credentials of AWS")?.clone())
+}
+
+/// What the SDK has when it would send a request.
+#[derive(Debug)]
+struct Reply {
+    request: HttpRequest,
+    components: RuntimeComponents,
+    timeouts: TimeoutConfig,
+}
+
+/// The interceptor that looks at a request and ends it.
+#[derive(Clone, Debug, Default)]
+struct Question(Arc<Mutex<Option<Reply>>>);
+
+impl Question {
+    fn take(&self) -> Option<Reply> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Intercept for Question {
+    fn name(&self) -> &'static str {
+        "Question"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        components: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request().try_clone().ok_or("the body is not in memory")?;
+        let timeouts = config.load::<TimeoutConfig>().ok_or("the SDK has no time-outs")?.clone();
+        let reply = Reply { request, components: components.clone(), timeouts };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+        Err("this request only asks".into())
+    }
+}
+
+/// A path as a signature has it: the one of the URL, encoded once more.
+fn encoded(path: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'/' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    path.bytes().map(byte).collect()
+}
+
+/// The id of the invocation that Lambda traces, with which AWS notices functions that invoke each other without end.
+fn trace() -> Option<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "Lambda's runtime sets it anew for each invocation"
+    )]
+    let (function, trace) =
+        (std::env::var("AWS_LAMBDA_FUNCTION_NAME"), std::env::var("_X_AMZN_TRACE_ID"));
+    function.and(trace).ok().filter(|trace| trace.bytes().all(|byte| byte.is_ascii_graphic()))
+}

@@ -1,0 +1,373 @@
+//! The SDK's own call beside ours: they send the same request, and make the same of every answer.
+
+use std::error::Error as StdError;
+use std::fmt::Debug;
+use std::sync::atomic::AtomicUsize;
+use std::time::UNIX_EPOCH;
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{ProvideCredentials, future};
+use aws_sdk_dynamodb::config::{AppName, BehaviorVersion, Builder, Config, Credentials, Region};
+use aws_sdk_dynamodb::operation::get_item::GetItemInput;
+use aws_sdk_dynamodb::operation::get_item::builders::GetItemFluentBuilder;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, DeleteRequest, Get, KeysAndAttributes, Put, TransactGetItem, TransactWriteItem,
+    WriteRequest,
+};
+use aws_smithy_async::time::TimeSource;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+};
+use aws_types::endpoint_config::AccountIdEndpointMode;
+use futures::future::join_all;
+use server::{Arrived, Does, Server, Time, coded};
+
+use super::*;
+use crate::{Failure, Item};
+
+mod server;
+
+const NOW_S: u64 = 1_719_100_800;
+
+/// What a caller learns of an answer.
+fn learned<O: Debug, E>(answer: Result<O, SdkError<E, HttpResponse>>) -> String
+where
+    E: StdError + Into<aws_sdk_dynamodb::Error> + Debug + Send + Sync + 'static,
+{
+    let error = match answer {
+        Ok(output) => return format!("{output:?}"),
+        Err(error) => error,
+    };
+    let kind = match &error {
+        SdkError::ConstructionFailure(_) => "not built".to_owned(),
+        SdkError::TimeoutError(_) => "too slow".to_owned(),
+        SdkError::DispatchFailure(failure) => format!("{:?}", failure.as_connector_error()),
+        SdkError::ResponseError(answer) => format!("unreadable {}", raw(answer.raw())),
+        SdkError::ServiceError(refused) => format!("{:?} {}", refused.err(), raw(refused.raw())),
+        _ => "another kind".to_owned(),
+    };
+    let mut deepest: &dyn StdError = &error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    let deepest = match error {
+        SdkError::TimeoutError(_) => String::new(),
+        _ => deepest.to_string(),
+    };
+    format!("{kind}; {deepest}; {:?}", std::mem::discriminant(&Failure::from(error)))
+}
+
+fn raw(answer: &HttpResponse) -> String {
+    format!("{} {:?} {:?}", answer.status(), answer.headers(), answer.body())
+}
+
+/// The request without its id, which is random.
+fn without_id(arrived: Vec<Arrived>) -> Vec<Arrived> {
+    let mut arrived = arrived;
+    for request in &mut arrived {
+        request.connection = 0;
+        let count = request.headers.len();
+        request.headers.retain(|header| !header.starts_with("amz-sdk-invocation-id: "));
+        assert_eq!(request.headers.len() + 1, count, "{request:?}");
+    }
+    arrived
+}
+
+/// Sends the same request in both ways. They are the same on the wire, and callers learn the same.
+macro_rules! both {
+    ($server:expr, $sender:expr, $case:expr, $request:expr) => {{
+        let request = $request;
+        let input = request.as_input().clone().build();
+        let theirs = learned(Box::pin(request.send()).await);
+        let sent = without_id($server.take());
+        let ours = learned(Box::pin($sender.send(input)).await);
+        assert_eq!(ours, theirs, "{}", $case);
+        assert_eq!(without_id($server.take()), sent, "{}", $case);
+    }};
+}
+
+fn item() -> Item {
+    [("p".to_owned(), AttributeValue::S("ü\u{1f}\"".to_owned()))].into()
+}
+
+async fn all_operations(server: &Server, client: &Client, sender: &Sender, case: &str) {
+    let key = || Some(item());
+    let table = "t";
+    both!(server, sender, case, client.get_item().table_name(table).set_key(key()));
+    both!(server, sender, case, client.put_item().table_name(table).set_item(key()));
+    both!(server, sender, case, client.delete_item().table_name(table).set_key(key()));
+    let update = client.update_item().table_name(table).set_key(key());
+    both!(server, sender, case, update.update_expression("SET a = :a"));
+    let query = client.query().table_name(table).key_condition_expression("p = :p");
+    both!(
+        server,
+        sender,
+        case,
+        query.expression_attribute_values(":p", AttributeValue::N("1".into()))
+    );
+    both!(server, sender, case, client.scan().table_name(table).limit(3));
+    let keys = KeysAndAttributes::builder().keys(item()).build().expect("keys are set");
+    both!(server, sender, case, client.batch_get_item().request_items(table, keys));
+    let delete = DeleteRequest::builder().set_key(key()).build().expect("a key is set");
+    let delete = WriteRequest::builder().delete_request(delete).build();
+    both!(server, sender, case, client.batch_write_item().request_items(table, vec![delete]));
+    let get = Get::builder().table_name(table).set_key(key()).build().expect("both are set");
+    let get = TransactGetItem::builder().get(get).build();
+    both!(server, sender, case, client.transact_get_items().transact_items(get));
+    let put = Put::builder().table_name(table).set_item(key()).build().expect("both are set");
+    let put = TransactWriteItem::builder().put(put).build();
+    let transact = client.transact_write_items().transact_items(put);
+    both!(server, sender, case, transact.client_request_token("token-1"));
+}
+
+#[tokio::test]
+async fn every_operation_is_on_the_wire_and_to_callers_as_the_sdks_own() {
+    let server = Server::start().await;
+    let client = server.client();
+    let sender = Sender::new(client.clone(), "t".to_owned());
+    let modelled = [
+        "ConditionalCheckFailedException",
+        "IdempotentParameterMismatchException",
+        "InvalidEndpointException",
+        "ItemCollectionSizeLimitExceededException",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "ResourceNotFoundException",
+        "ThrottlingException",
+        "TransactionCanceledException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    ];
+    let others = ["AccessDeniedException", "ValidationException", "NobodyKnowsThisException"];
+    let refused = modelled.into_iter().chain(others).map(|code| Does::Answer(400, coded(code)));
+    let text = |status, body: &str| Does::Answer(status, body.to_owned());
+    let mut does = vec![
+        text(200, "{}"),
+        text(
+            200,
+            r#"{"Item":{"p":{"S":"a"}},"Items":[{"n":{"N":"1"}}],"Count":1,"ConsumedCapacity":{"CapacityUnits":1.5}}"#,
+        ),
+        text(200, ""),
+        text(200, "["),
+        text(
+            200,
+            r#"{"Item":5,"Items":5,"Attributes":5,"Responses":5,"UnprocessedItems":5,"ItemCollectionMetrics":5}"#,
+        ),
+        text(400, ""),
+        text(413, "<html>"),
+        text(500, &coded("InternalServerError")),
+        text(500, ""),
+        text(502, "<html>"),
+        text(503, &coded("ServiceUnavailable")),
+        Does::Tear,
+        Does::Close,
+    ];
+    does.extend(refused);
+    for does in does {
+        server.will(does.clone());
+        all_operations(&server, &client, &sender, &format!("{does:?}")).await;
+    }
+    server.will(Does::Wait);
+    let credentials = Credentials::new("AKID", "secret", None, None, "test");
+    let client = server.client_with(&Time::at(NOW_S), credentials, Duration::from_millis(50));
+    let sender = Sender::new(client.clone(), "t".to_owned());
+    both!(server, sender, "no answer", client.get_item().table_name("t").set_key(Some(item())));
+    both!(server, sender, "no key", client.get_item().table_name("t"));
+}
+
+fn get(client: &Client) -> GetItemFluentBuilder {
+    client.get_item().table_name("t").set_key(Some(item()))
+}
+
+/// Sends ours alone.
+async fn send(sender: &Sender, client: &Client) -> Answer<GetItemInput> {
+    sender.send(get(client).as_input().clone().build()).await
+}
+
+#[tokio::test]
+async fn a_wrong_clock_heals_with_the_first_answer() {
+    for ahead_s in [-3_600, 600, 200, 0] {
+        let server = Server::start().await;
+        server.ahead_s.store(ahead_s, Ordering::SeqCst);
+        let client = server.client();
+        let sender = Sender::new(client.clone(), "t".to_owned());
+        send(&sender, &client).await.expect("the second signature is on time");
+        let sent = if ahead_s.abs() > 240 { 2 } else { 1 };
+        assert_eq!(server.take().len(), sent, "{ahead_s}");
+        send(&sender, &client).await.expect("it is signed for the service's time");
+        let [arrived] = &server.take()[..] else { panic!("one request") };
+        let now = shifted(UNIX_EPOCH + Duration::from_secs(NOW_S), ahead_s * 1_000);
+        let date = format!("x-amz-date: {}", signature::timestamp(ms(now) / 1_000));
+        assert!(arrived.headers.contains(&date), "{arrived:?}");
+
+        server.will(Does::Answer(400, coded("AccessDeniedException")));
+        send(&sender, &client).await.expect_err("it is refused for another reason than its time");
+        assert_eq!(server.take().len(), 1, "a refusal on time is not repeated");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_failed_is_not_used_again() {
+    for (does, again) in [
+        (Does::Answer(200, "{}".to_owned()), true),
+        (Does::Answer(400, coded("ValidationException")), true),
+        (Does::Answer(500, coded("InternalServerError")), false),
+        (Does::Answer(503, String::new()), false),
+        (Does::Tear, false),
+    ] {
+        let server = Server::start().await;
+        let client = server.client();
+        let sender = Sender::new(client.clone(), "t".to_owned());
+        server.will(does.clone());
+        let theirs = get(&client).send().await.is_ok();
+        server.will(Does::Answer(200, "{}".to_owned()));
+        get(&client).send().await.expect("the server is well again");
+        let sdks = server.take();
+        server.will(does.clone());
+        assert_eq!(send(&sender, &client).await.is_ok(), theirs);
+        server.will(Does::Answer(200, "{}".to_owned()));
+        send(&sender, &client).await.expect("the server is well again");
+        for arrived in [sdks, server.take()] {
+            let used_again = arrived[0].connection == arrived[1].connection;
+            assert_eq!(used_again, again, "{does:?}: {arrived:?}");
+        }
+    }
+}
+
+/// Credentials that end ten minutes after they were given, by the clock that it is asked with.
+#[derive(Clone, Debug)]
+struct Renewed(Time, Arc<AtomicUsize>);
+
+impl ProvideCredentials for Renewed {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let given = self.1.fetch_add(1, Ordering::SeqCst);
+        if given >= 2 {
+            return future::ProvideCredentials::ready(Err(CredentialsError::not_loaded(
+                "no more of them",
+            )));
+        }
+        let end = self.0.now() + Duration::from_secs(600);
+        let token = Some(format!("token-{given}"));
+        future::ProvideCredentials::ready(Ok(Credentials::new(
+            "AKID",
+            "secret",
+            token,
+            Some(end),
+            "test",
+        )))
+    }
+}
+
+#[tokio::test]
+async fn credentials_are_renewed_once_and_before_they_end() {
+    let server = Server::start().await;
+    let (time, given) = (Time::at(NOW_S), Arc::new(AtomicUsize::new(0)));
+    let client =
+        server.client_with(&time, Renewed(time.clone(), given.clone()), Duration::from_secs(60));
+    let sender = Sender::new(client.clone(), "t".to_owned());
+    // The SDK's cache renews them a little before their end.
+    for (at, times) in [(0, 1), (500, 1), (598, 2), (1_000, 2)] {
+        time.0.store(NOW_S + at, Ordering::SeqCst);
+        server.ahead_s.store(i64::try_from(at).expect("small"), Ordering::SeqCst);
+        let sends = (0..8).map(|_| send(&sender, &client));
+        for answer in join_all(sends).await {
+            answer.expect("it has credentials");
+        }
+        assert_eq!(given.load(Ordering::SeqCst), times, "after {at} seconds");
+        let token = format!("x-amz-security-token: token-{}", times - 1);
+        for arrived in server.take() {
+            assert!(arrived.headers.contains(&token), "{arrived:?}");
+        }
+    }
+    time.0.store(NOW_S + 2_000, Ordering::SeqCst);
+    let error = learned(send(&sender, &client).await);
+    assert!(error.contains("no more of them"), "{error}");
+    assert_eq!(server.take(), [], "nothing is sent without credentials");
+}
+
+/// An HTTP client that keeps the requests, and answers each with nothing.
+#[derive(Clone, Debug, Default)]
+struct Kept(Arc<Mutex<Vec<HttpRequest>>>);
+
+impl HttpConnector for Kept {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        self.0.lock().expect("no panic").push(request);
+        let status = 200.try_into().expect("a status");
+        HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from("{}"))))
+    }
+}
+
+#[tokio::test]
+async fn requests_go_where_the_sdk_sends_them() {
+    let plain = || Credentials::new("AKID", "secret", None, None, "test");
+    let of_account = || {
+        let credentials = Credentials::builder().access_key_id("AKID").secret_access_key("secret");
+        credentials.account_id("123456789012").provider_name("test").build()
+    };
+    let arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/t";
+    type With = fn(Builder) -> Builder;
+    let rows: [(With, Credentials, &str, &str); 9] = [
+        (|it| it, plain(), "t", "https://dynamodb.eu-west-1.amazonaws.com/"),
+        (|it| it, of_account(), "t", "https://123456789012.ddb.eu-west-1.amazonaws.com/"),
+        (|it| it, plain(), arn, "https://123456789012.ddb.eu-west-1.amazonaws.com/"),
+        (
+            |it| it.account_id_endpoint_mode(AccountIdEndpointMode::Disabled),
+            of_account(),
+            "t",
+            "https://dynamodb.eu-west-1.amazonaws.com/",
+        ),
+        (|it| it.use_fips(true), plain(), "t", "https://dynamodb-fips.eu-west-1.amazonaws.com/"),
+        (|it| it.use_dual_stack(true), plain(), "t", "https://dynamodb.eu-west-1.api.aws/"),
+        (
+            |it| it.region(Region::from_static("cn-north-1")),
+            plain(),
+            "t",
+            "https://dynamodb.cn-north-1.amazonaws.com.cn/",
+        ),
+        (
+            |it| it.endpoint_url("http://localhost:80/a/%7e"),
+            plain(),
+            "t",
+            "http://localhost:80/a/%7e/",
+        ),
+        (
+            |it| it.endpoint_url("https://host.example:8443"),
+            plain(),
+            "t",
+            "https://host.example:8443/",
+        ),
+    ];
+    for (with, credentials, table, url) in rows {
+        let kept = Kept::default();
+        let connector = SharedHttpConnector::new(kept.clone());
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("eu-west-1"))
+            .credentials_provider(credentials)
+            .time_source(Time::at(NOW_S))
+            .app_name(AppName::new("shop").expect("a name"))
+            .http_client(http_client_fn(move |_, _| connector.clone()));
+        let client = Client::from_conf(with(config).build());
+        let sender = Sender::new(client.clone(), table.to_owned());
+        let request = client.get_item().table_name(table).set_key(Some(item()));
+        let input = request.as_input().clone().build();
+        let theirs = learned(request.send().await);
+        assert_eq!(learned(sender.send(input).await), theirs);
+        let sent = std::mem::take(&mut *kept.0.lock().expect("no panic"));
+        let [theirs, ours] = [0, 1].map(|index| {
+            let mut request = sent[index].try_clone().expect("it is in memory");
+            request.headers_mut().remove("amz-sdk-invocation-id");
+            let headers = request.headers().iter().map(|(name, value)| format!("{name}: {value}"));
+            let mut headers: Vec<_> = headers.collect();
+            headers.sort();
+            (request.method().to_owned(), request.uri().to_owned(), headers)
+        });
+        assert_eq!(ours, theirs);
+        assert_eq!(ours.1, url);
+    }
+}
