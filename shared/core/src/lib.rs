@@ -158,7 +158,7 @@ pub use slice::{
 pub use snapshot::Snapshots;
 pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
-pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed};
+pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed, own_ms};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use visible::{visible, visible_lines};
 

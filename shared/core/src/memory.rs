@@ -13,9 +13,9 @@ use futures::{
 };
 
 use crate::{
-    AHEAD_MAX_MS, Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict,
-    Consistency, Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused,
-    LogError, NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits,
+    Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused, LogError,
+    NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, own_ms,
     storable,
 };
 
@@ -34,6 +34,7 @@ struct State {
     /// By the id of its item, a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
     snapshots: BTreeMap<String, String>,
+    /// The time of this writer's own last event.
     last_ms: u64,
 }
 
@@ -73,8 +74,6 @@ impl MemoryLog {
             }
             state.put(event, &filing);
         }
-        // They are of other writers.
-        state.last_ms = 0;
         Ok(Self { catalog, state: Mutex::new(state) })
     }
 
@@ -133,6 +132,9 @@ impl MemoryLog {
         keep(&events)?;
         for (event, (_, filing)) in events.iter().zip(&effect.events) {
             state.put(event.clone(), filing);
+        }
+        if let Some(last) = events.last() {
+            state.last_ms = own_ms(state.last_ms, last.at, envelope.context.now_ms);
         }
         if let Some((id, record)) = record {
             let events = events.iter().map(EventRef::from).collect();
@@ -227,10 +229,10 @@ impl State {
         };
         let advanced = effect.fences.iter().filter(|(_, fence)| !fence.adds.is_empty());
         let heads = advanced.filter_map(|(boundary, _)| Some(self.fences.get(boundary)?.head));
-        let own = self.last_ms.min(now_ms.saturating_add(AHEAD_MAX_MS));
-        let lasts = effect.targets.keys().filter_map(last).chain(heads).chain([own]);
+        let lasts = effect.targets.keys().filter_map(last).chain(heads);
         let after = lasts.max().map_or(0, |last| last.saturating_add(1));
-        earliest_ms(now_ms, cause_ms, seen, &effect.targets, &effect.fences).max(after)
+        let (targets, fences) = (&effect.targets, &effect.fences);
+        earliest_ms(now_ms, self.last_ms, cause_ms, seen, targets, fences).max(after)
     }
 
     /// The events of the effect, as they are once they are put.
@@ -274,7 +276,6 @@ impl State {
             *fence.counts.entry(event.event_type.clone().into()).or_default() += 1;
             fence.head = event.at;
         }
-        self.last_ms = event.at;
         self.partitions.entry(event.partition.clone()).or_default().push(self.events.len());
         self.events.push(event);
     }

@@ -15,12 +15,21 @@ pub fn is_followed(at_ms: u64, now_ms: u64) -> bool {
     at_ms <= now_ms.saturating_add(AHEAD_MAX_MS)
 }
 
-/// The earliest time of an append's first event, by the writer's clock, by what was seen and by the cause. It is later
-/// than the last event seen of each boundary that the append writes to, and than those of all other boundaries and the
-/// cause, if these are followed. In milliseconds since 1970.
+/// The time of a writer's own last event, after one at this time: a time that is not followed is not remembered, or its
+/// events elsewhere would be ahead as well. In milliseconds since 1970.
+#[must_use]
+pub fn own_ms(last_ms: u64, at_ms: u64, now_ms: u64) -> u64 {
+    if is_followed(at_ms, now_ms) { last_ms.max(at_ms) } else { last_ms }
+}
+
+/// The earliest time of an append's first event, by the writer's clock, by what was seen, by the cause and by the
+/// writer's own last event ([`own_ms`]). It is later than the last event seen of each boundary that the append writes
+/// to, and than those of all other boundaries, the cause and the own one, if these are followed. In milliseconds since
+/// 1970.
 #[must_use]
 pub fn earliest_ms(
     now_ms: u64,
+    own_ms: u64,
     cause_ms: Option<u64>,
     seen: Option<&Seen>,
     targets: &BTreeMap<BoundaryId, Target>,
@@ -32,7 +41,8 @@ pub fn earliest_ms(
     };
     let lasts = seen.into_iter().flat_map(Seen::lasts);
     let lasts = lasts.filter(|(id, at)| is_followed(*at, now_ms) || is_written(id));
-    let cause = cause_ms.filter(|at| is_followed(*at, now_ms));
-    let after = lasts.map(|(_, at)| at).chain(cause).max().map_or(0, |at| at.saturating_add(1));
+    let led = cause_ms.into_iter().chain([own_ms]);
+    let led = led.filter(|at| is_followed(*at, now_ms));
+    let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
     now_ms.max(after)
 }

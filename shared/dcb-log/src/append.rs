@@ -84,11 +84,11 @@ pub(crate) async fn commit(
         loop {
             let sent = attempts.run(|| send(log, draft, &mint, &mut transaction)).await;
             let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
-                return Ok(End::Committed);
+                return Ok(committed(log, draft));
             };
             lost = unknown.or(lost);
             match classify(&transaction, failure, lost.is_some())? {
-                Verdict::Committed => return Ok(End::Committed),
+                Verdict::Committed => return Ok(committed(log, draft)),
                 Verdict::Imported => return Ok(End::Imported),
                 Verdict::Recorded(item) => return Ok(End::Recorded(item)),
                 Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
@@ -108,6 +108,13 @@ pub(crate) async fn commit(
             }
         }
     }
+}
+
+fn committed(log: &DcbLog, draft: &Draft<'_>) -> End {
+    if let Some((last, _)) = draft.events.last() {
+        log.note(last.at);
+    }
+    End::Committed
 }
 
 /// One event and nothing else is a put, at half the price of a transaction and without its conflicts. A request
@@ -187,11 +194,8 @@ impl Place {
         if let Some(cause_ms) = cause_ms.filter(|cause_ms| !is_followed(*cause_ms, now_ms)) {
             tracing::warn!(cause_ms, now_ms, "the cause lies too far ahead of the clock");
         }
-        let earliest = earliest_ms(now_ms, cause_ms, draft.seen, &draft.targets, &draft.fences);
-        Mint {
-            ms: log.next_ms(now_ms, earliest.max(self.raise), draft.events.len()),
-            append_id: log.clock.uuid(),
-            ends: &self.ends,
-        }
+        let (targets, fences) = (&draft.targets, &draft.fences);
+        let earliest = earliest_ms(now_ms, log.last_ms(), cause_ms, draft.seen, targets, fences);
+        Mint { ms: earliest.max(self.raise), append_id: log.clock.uuid(), ends: &self.ends }
     }
 }

@@ -307,6 +307,6 @@ async fn one_fence_far_ahead_does_not_carry_the_others_with_it() {
         assert!(behind[0].at > NOW_MS);
         let other = ProductNameChanged { product_id: id("p2"), name: "Desk".to_owned() };
         let other = committed(append(&slow, events![other], &envelope()).await);
-        assert!(other[0].at <= early_ms + 60_002, "{:?}", other[0].at);
+        assert!(other[0].at <= early_ms + 1, "{:?}", other[0].at);
     }
 }
