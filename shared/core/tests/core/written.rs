@@ -1,10 +1,12 @@
 //! What a decision knows, and what it may write and refuse.
 
+use std::{cell::RefCell, collections::BTreeSet};
+
 use futures::executor::block_on;
 use ringfence::{
     AHEAD_MAX_MS, Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError,
     LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Tag, handle,
-    kit::{BEGIN_MS, check_in_memory},
+    kit::{BEGIN_MS, InMemory, check_in_memory},
     prelude::*,
 };
 use serde::Serialize;
@@ -16,6 +18,11 @@ struct Measured {
     #[tag(partition)]
     room_id: RoomId,
     mean_age_ms: f64,
+}
+
+thread_local! {
+    /// The times at which it was measured.
+    static TIMES: RefCell<BTreeSet<u64>> = const { RefCell::new(BTreeSet::new()) };
 }
 
 /// How long ago a room was booked, on average; NaN if there are no bookings.
@@ -70,6 +77,7 @@ impl Slice for Measure {
         state: &Self::State,
         context: &CommandContext,
     ) -> Result<Vec<Measured>, Refusal> {
+        TIMES.with_borrow_mut(|times| times.insert(context.now_ms));
         let ages: Option<Vec<u64>> =
             state.iter().map(|at_ms| context.now_ms.checked_sub(*at_ms)).collect();
         let ages = ages.ok_or(Refusal::Future { code: "Future" })?;
@@ -152,6 +160,19 @@ fn an_event_far_ahead_of_the_clock_does_not_move_the_time_of_a_decision() {
     };
     assert_eq!(age(BEGIN_MS - 1), "booked in the future");
     assert_eq!(age(BEGIN_MS), "not in the future");
+}
+
+/// Of each boundary the last event counts, in the log and where the kit decides the case again.
+#[test]
+fn an_event_far_ahead_hides_the_time_of_a_nearer_one_in_its_boundary() {
+    TIMES.take();
+    let facts = given(events![booked("r1", "g1")]).wait(AHEAD_MAX_MS + 1);
+    let facts = facts.and(events![booked("r1", "g2")]);
+    let case = facts.when(measure()).at(BEGIN_MS - 1_000);
+    let case = case.then_rejected(Refusal::Future { code: "Future" });
+    block_on(<Dcb as InMemory<Measure>>::check(&case));
+    let before_all = BEGIN_MS - AHEAD_MAX_MS - 1;
+    assert_eq!(TIMES.take(), [before_all, BEGIN_MS - 1_000].into());
 }
 
 /// How long a room was closed, wrongly reckoned.

@@ -15,9 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Came, Case, CaseResult, written};
 use crate::{
-    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, SequencedEvent,
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, Seen,
+    SequencedEvent,
     dcb::plan,
-    is_followed,
     kit::{Fact, same::difference},
 };
 
@@ -36,10 +36,15 @@ struct Folded {
 pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
     let (_, plan) = plan::<S>(case.command.shape(), case.command.tags(), catalog)
         .expect("the command was planned when the case ran");
-    let facts = case.given.iter().zip(events).filter(|(_, event)| plan.matches(event));
-    let facts: Vec<_> = facts.map(|(fact, event)| folded(catalog, fact, event)).collect();
+    let facts = case.given.iter().zip(events).map(|(fact, event)| folded(catalog, fact, event));
+    let mut facts: Vec<_> = facts.collect();
+    let mut seen = Seen::nothing(&plan);
+    for fact in &facts {
+        seen.observe(&plan, &fact.event);
+    }
+    facts.retain(|fact| plan.matches(&fact.event));
     let orders = orders(&facts);
-    let now_ms = case.context.now_ms;
+    let now_ms = seen.newest_ms(case.context.now_ms);
     let first = decide(case, &facts, &orders[0], now_ms, |state| state);
     for order in &orders[1..] {
         let other = decide(case, &facts, order, now_ms, |state| state);
@@ -56,7 +61,7 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     }
     let earliest = facts.iter().map(|fact| fact.event.at).min().unwrap_or(now_ms);
     let before = earliest.saturating_sub(AHEAD_MAX_MS + 1);
-    let early = || decide(case, &facts, &orders[0], before, |state| state);
+    let early = || decide(case, &facts, &orders[0], seen.newest_ms(before), |state| state);
     assert!(
         catch_unwind(AssertUnwindSafe(early)).is_ok(),
         "case at {}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
@@ -85,7 +90,7 @@ fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Fo
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// What is decided on the facts in this order, by a clock that says `now_ms`. `kept` is done to the state before and
+/// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
 /// after each fact.
 fn decide<S: DcbSlice>(
     case: &Case<S>,
@@ -98,8 +103,7 @@ fn decide<S: DcbSlice>(
         let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
         kept(S::evolve(state, read))
     });
-    let times = facts.iter().map(|fact| fact.event.at).filter(|at| is_followed(*at, now_ms));
-    let context = CommandContext { now_ms: times.fold(now_ms, u64::max), ..case.context.clone() };
+    let context = CommandContext { now_ms, ..case.context.clone() };
     let wrote = |events: CaseResult<_>| events.unwrap_or_else(|e| case.fail("a new event", e));
     match case.command.decide(&state, &context) {
         Ok(events) => Came::accepted(wrote(written(&events))),
