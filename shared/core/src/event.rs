@@ -134,8 +134,7 @@ impl SequencedEvent {
         format!("{}/{}", self.partition, self.slot)
     }
 
-    /// What a read of its partition shows of it if its type is not asked for: it takes its slot, and tells the marks of
-    /// its command.
+    /// What a read shows of it if its type is not asked for: it takes its slot, and tells the marks of its command.
     #[must_use]
     pub fn place_only(self) -> Self {
         let mut metadata = Metadata::default();

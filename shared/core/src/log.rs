@@ -90,10 +90,11 @@ impl Refusal {
 /// A log with dynamic consistency boundaries.
 pub trait EventLog: Send + Sync {
     /// The events of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
-    /// of a partition that the plan reads come from that read alone, before its first gap. There an event of a type
-    /// that the plan does not read is [without its content](SequencedEvent::place_only); of other boundaries it may be
-    /// left out. What only an index returns comes [as an index has it](SequencedEvent::of_index). All reads run in
-    /// parallel; a read that fails, or can't be repeated before the deadline, fails the stream.
+    /// of a partition that the plan reads come from that read alone, before its first gap. An event of a type that the
+    /// plan does not read is [without its content](SequencedEvent::place_only), but for the tag by which it was read; if
+    /// an index returns it, it is left out ([`Read::shows_unread`](crate::Read::shows_unread)).
+    /// What only an index returns comes [as an index has it](SequencedEvent::of_index). All reads run in parallel; a
+    /// read that fails, or can't be repeated before the deadline, fails the stream.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,

@@ -146,18 +146,24 @@ impl MemoryLog {
 
 /// What the reads of the plan show of an event, if they show it.
 fn shown(plan: &Plan, event: &SequencedEvent) -> Option<SequencedEvent> {
+    let is_partition = plan.reads_partition(&event.partition);
     let is_asked_for = plan.reads_type(&event.event_type);
-    if plan.reads_partition(&event.partition) {
-        let of_partition = |read: &&Read| read.access == Access::Partition && read.holds(event);
-        let read = plan.reads.iter().find(of_partition)?;
-        let event = (event.slot > read.after).then(|| event.clone())?;
-        return Some(if is_asked_for { event } else { event.place_only() });
-    }
-    let held = plan.reads.iter().filter(|read| event.at > read.after && read.holds(event));
-    let held: Vec<&Read> = held.filter(|_| is_asked_for).collect();
-    let of_table = held.iter().any(|read| read.access.is_of_table());
-    let event = (!held.is_empty()).then(|| event.clone())?;
-    Some(if of_table { event } else { event.of_index() })
+    let shows = |read: &&Read| {
+        let at = if is_partition { event.slot } else { event.at };
+        let is_its_own = !is_partition || read.access == Access::Partition;
+        let is_shown = is_asked_for || read.shows_unread(event.partition.as_str());
+        is_its_own && is_shown && at > read.after && read.holds(event)
+    };
+    // The table has everything of an event.
+    let by = plan.reads.iter().filter(shows).min_by_key(|read| !read.access.is_of_table())?;
+    let event = match &by.access {
+        _ if is_asked_for => event.clone(),
+        Access::TagIndex(tag) | Access::TagItems(tag) => {
+            SequencedEvent { tags: vec![tag.clone()], ..event.clone().place_only() }
+        }
+        _ => event.clone().place_only(),
+    };
+    Some(if by.access.is_of_table() { event } else { event.of_index() })
 }
 
 fn in_fold_order(events: impl Iterator<Item = SequencedEvent>) -> Vec<SequencedEvent> {

@@ -229,6 +229,15 @@ impl Plan {
 }
 
 impl Read {
+    /// Whether it shows a decision an event of the boundary whose type the plan does not read, by the event's partition.
+    /// A read of the table does: the event may take a slot, or be of a type that nobody knows (rule 11). An index need
+    /// not have what tells that. It shows the events of the partition of the boundary's name, where a put begins after
+    /// the last slot (rule 8).
+    #[must_use]
+    pub fn shows_unread(&self, partition: &str) -> bool {
+        self.access.is_of_table() || partition == self.boundary.as_str()
+    }
+
     /// Whether `event` is in the boundary.
     pub fn holds(&self, event: &SequencedEvent) -> bool {
         match &self.access {

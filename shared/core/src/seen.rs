@@ -16,7 +16,7 @@ pub type Counts = BTreeMap<Name, u64>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,
-    /// By context, the types of the events of partitions that were seen and not asked for.
+    /// By context, the types of the events that were seen and not asked for.
     unasked: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -82,12 +82,12 @@ impl Seen {
             if let Some(counts) = &mut prefix.fenced {
                 count(counts, event);
             }
-            if !plan.reads_type(&event.event_type) {
-                let types = self.unasked.get(&event.context);
-                if !types.is_some_and(|types| types.contains(&event.event_type)) {
-                    let types = self.unasked.entry(event.context.clone()).or_default();
-                    types.insert(event.event_type.clone());
-                }
+        }
+        if !plan.reads_type(&event.event_type) {
+            let types = self.unasked.get(&event.context);
+            if !types.is_some_and(|types| types.contains(&event.event_type)) {
+                let types = self.unasked.entry(event.context.clone()).or_default();
+                types.insert(event.event_type.clone());
             }
         }
         for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
@@ -125,7 +125,7 @@ impl Seen {
         self.iter().map(last).filter(|(_, at)| *at > 0).collect()
     }
 
-    /// The contexts and types of the events that only took their slots in a partition.
+    /// The contexts and types of the events that were seen and not asked for.
     pub(crate) fn unasked(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.unasked.iter();
         all.flat_map(|(context, types)| types.iter().map(move |name| (&**context, &**name)))

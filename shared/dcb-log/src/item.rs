@@ -163,8 +163,13 @@ pub(crate) fn partition(item: &Item) -> Option<&str> {
     Some(item.get(partition)?.as_s().ok()?)
 }
 
-/// The event of an item, its own or an index item. An index that does not project metadata leaves it
-/// empty; the context then comes from the catalog.
+/// The context of an event. If an index does not project it, it comes from the catalog.
+fn context(catalog: &Catalog, item: &mut Item, event_type: &str) -> String {
+    let of_catalog = |_| catalog.context(event_type).unwrap_or_default().to_owned();
+    take_text(item, CONTEXT).unwrap_or_else(of_catalog)
+}
+
+/// The event of an item, its own or an index item. An index that does not project metadata leaves it empty.
 pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let [partition, slot, event_type] = place_names(&item);
     let partition = BoundaryId::stored(take_text(&mut item, partition)?);
@@ -177,8 +182,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
         Some(AttributeValue::L(tags)) => tags.into_iter().map(tag).collect::<Result<_, _>>()?,
         _ => return Err(DecodeError::Attribute(TAGS)),
     };
-    let context = take_text(&mut item, CONTEXT)
-        .unwrap_or_else(|_| catalog.context(&event_type).unwrap_or_default().to_owned());
+    let context = context(catalog, &mut item, &event_type);
     let mut metadata = Metadata::default();
     for (name, value) in item.into_iter().filter(|(name, _)| !Metadata::is_reserved(name)) {
         let value = from_attribute(&name, value)?;
@@ -189,7 +193,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
 }
 
 /// [`SequencedEvent::place_only`] of an item: the rest is not decoded.
-pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> {
+pub(crate) fn place_only(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let mut metadata = Metadata::default();
     for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
         if let Ok(text) = take_text(&mut item, mark) {
@@ -197,13 +201,14 @@ pub(crate) fn place_only(mut item: Item) -> Result<SequencedEvent, DecodeError> 
         }
     }
     let [partition, slot, event_type] = place_names(&item);
+    let event_type = take_text(&mut item, event_type)?;
     Ok(SequencedEvent {
         partition: BoundaryId::stored(take_text(&mut item, partition)?),
         slot: whole(&item, slot).ok_or(DecodeError::Attribute(slot))?,
         at: whole(&item, AT).unwrap_or(0),
         rest: whole(&item, REST).unwrap_or(0),
-        event_type: take_text(&mut item, event_type)?,
-        context: take_text(&mut item, CONTEXT).unwrap_or_default(),
+        context: context(catalog, &mut item, &event_type),
+        event_type,
         tags: Vec::new(),
         data: serde_json::Value::Null,
         metadata,
@@ -337,6 +342,7 @@ mod tests {
         for (name, value) in metadata.iter() {
             item.insert(name.to_owned(), to_attribute(name, value).expect("a text"));
         }
-        assert_eq!(place_only(item).expect("an event").metadata, marked);
+        let catalog = Catalog::new("parcels", [Moved::SCHEMA]).expect("free of contradictions");
+        assert_eq!(place_only(&catalog, item).expect("an event").metadata, marked);
     }
 }

@@ -232,23 +232,19 @@ impl Source<'_> {
         self.accept(items)
     }
 
-    /// Whether an item that the decision does not consume takes a slot that the decision has to know: in the
-    /// partition that is read, or in the one of the tag's name, where a put begins after the last slot (rule 8).
-    fn takes_slot(&self, item: &Item) -> bool {
-        self.dense && partition(item) == Some(self.read.boundary.as_str())
-    }
-
     /// Decodes items. What can't be decoded fails the read if the decision consumes its type. What the
-    /// decision does not consume only takes its slot.
+    /// decision does not consume is shown without its content, or not at all.
     fn accept(&mut self, items: Vec<Item>) -> Result<(), LogError> {
         for item in items {
-            let consumed = read_type(&item).is_none_or(|t| self.plan.reads_type(t));
-            let event = match consumed {
-                true if self.read.access.is_of_table() => decode_named(&self.log.catalog, item)?,
-                true => decode_named(&self.log.catalog, item)?.of_index(),
-                false if self.takes_slot(&item) => slot_only(item, &self.read.access)?,
+            let partition = || partition(&item).unwrap_or_default();
+            let event = match read_type(&item).is_none_or(|name| self.plan.reads_type(name)) {
+                true => decode_named(&self.log.catalog, item)?,
+                false if self.dense && self.read.shows_unread(partition()) => {
+                    place_named(&self.log.catalog, item, &self.read.access)?
+                }
                 false => continue,
             };
+            let event = if self.read.access.is_of_table() { event } else { event.of_index() };
             // An index may project less than an event has, such as the key of its command. So the events of a
             // partition that is read come from that read alone.
             let is_copy = self.read.access != Access::Partition;
@@ -280,9 +276,9 @@ pub(crate) fn decode_named(catalog: &Catalog, item: Item) -> Result<SequencedEve
 }
 
 /// An event that is not decoded. Of its tags only the one is known by which it was read.
-fn slot_only(item: Item, access: &Access) -> Result<SequencedEvent, LogError> {
+fn place_named(catalog: &Catalog, item: Item, access: &Access) -> Result<SequencedEvent, LogError> {
     let event = name(&item);
-    let found = place_only(item);
+    let found = place_only(catalog, item);
     let found = found.map_err(|source| LogError::Undecodable { event, source: source.into() })?;
     let tags = match access {
         Access::TagIndex(tag) | Access::TagItems(tag) => vec![tag.clone()],

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use futures::executor::block_on;
 use ringfence::{
-    Access, Append, Appended, Catalog, CatalogError, Consistency, Envelope, Event, EventLog,
-    LogError, MemoryLog, NewEvent, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen,
-    Tag, events,
+    Access, Append, Appended, Consistency, Decisions, Envelope, Event, EventLog, LogError,
+    MemoryLog, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen, SequencedEvent, Tag,
+    handle, prelude::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -208,6 +208,79 @@ fn what_an_index_item_shows_is_conditioned_on() {
     let found = conflict(item(&[], &["Numbered"]), events![Numbered { number: 1 }]);
     assert_eq!(found.as_deref(), Some("$type:Numbered holds 1 Numbered, seen 0"));
     assert_eq!(conflict(item(&[], &["Numbered"]), events![moved("y", "x", &["d"])]), None);
+}
+
+struct Parcels;
+
+impl Context for Parcels {
+    const NAME: &'static str = "parcels";
+    type Log = Dcb;
+    type Event = NewEvent;
+}
+
+impl DcbContext for Parcels {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Ok(catalog())
+    }
+}
+
+/// Notes how many parcels came to a depot or left it.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Count {
+    #[tag(key = "depot", cross_partition)]
+    depot: String,
+}
+
+#[derive(Reads)]
+enum Journeys {
+    Moved {},
+}
+
+impl Slice for Count {
+    const NAME: &'static str = "count";
+    type Context = Parcels;
+    type State = u32;
+    type Writes = Noted;
+    type Rejection = Never;
+
+    fn decide(&self, _: &u32, _: &CommandContext) -> Result<Vec<Noted>, Never> {
+        Ok(vec![])
+    }
+}
+
+impl DcbSlice for Count {
+    type Reads = Journeys;
+
+    fn evolve(journeys: u32, _: Journeys) -> u32 {
+        journeys + 1
+    }
+}
+
+/// An older version does not have the type of an event that index items show.
+#[test]
+fn a_decision_fails_at_an_index_item_of_its_own_context_of_an_unknown_type() {
+    let old = Catalog::new("parcels", [Moved::SCHEMA, Noted::SCHEMA]).unwrap();
+    let count = |log: &MemoryLog, catalog: &Catalog| {
+        let (decisions, envelope) = (Decisions::new(0), Envelope::default());
+        let count = Count { depot: "x".to_owned() };
+        let handled = block_on(handle(log, catalog, &decisions, &count, &envelope));
+        handled.map(drop).map_err(|error| error.to_string())
+    };
+    let log = MemoryLog::new(catalog());
+    append(&log, events![moved("x", "y", &[]), Arrived { depot: "y".to_owned() }], None).unwrap();
+    assert_eq!(count(&log, &old), Ok(()));
+    append(&log, events![Arrived { depot: "x".to_owned() }], None).unwrap();
+    let unknown =
+        "event depot:x/1 is of the type Arrived, which the catalog of parcels does not have";
+    assert_eq!(count(&log, &old), Err(unknown.to_owned()));
+    assert_eq!(count(&log, &catalog()), Ok(()));
+    // One of another context does not concern it.
+    let of = |mut event: SequencedEvent| {
+        event.context = if event.event_type == "Arrived" { "doors" } else { "parcels" }.to_owned();
+        event
+    };
+    let shared = MemoryLog::of(catalog(), log.events().into_iter().map(of)).unwrap();
+    assert_eq!(count(&shared, &old), Ok(()));
 }
 
 #[test]
