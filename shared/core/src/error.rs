@@ -5,6 +5,13 @@ use std::fmt;
 
 use crate::{BoundaryId, FilingError, KeyReused, Name};
 
+/// An error with its causes, as one text.
+#[must_use]
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// What was added to the boundaries that a decision read: at least one change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::{CommandContext, Context, EventOf, LogOf, Refusal, Rejection, Slice};
 
 pub use dcb::{OnEvents, catalog};
-pub use same::{assert_same, chain, fail};
+pub use same::{assert_same, fail};
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.
 #[macro_export]

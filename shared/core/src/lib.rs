@@ -136,7 +136,7 @@ pub use command::{
 pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
-pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError};
+pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError, chain};
 pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, SNAPSHOT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX,

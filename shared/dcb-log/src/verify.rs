@@ -71,13 +71,13 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
-use std::error::Error;
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
 use ringfence::{
-    ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, is_followed,
+    ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, chain,
+    is_followed,
 };
 use ringfence_dynamo::Item;
 
@@ -350,14 +350,8 @@ fn count(
 
 /// What an error and its sources say, without the item, which is named beside it.
 fn causes(error: &LogError) -> String {
-    let mut cause: Option<&dyn Error> = match error {
-        LogError::Undecodable { source, .. } => Some(&**source),
-        error => Some(error),
-    };
-    let mut texts = Vec::new();
-    while let Some(error) = cause {
-        texts.push(error.to_string());
-        cause = error.source();
+    match error {
+        LogError::Undecodable { source, .. } => chain(&**source),
+        error => chain(error),
     }
-    texts.join(": ")
 }

@@ -11,11 +11,10 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
-use std::error::Error;
 use std::hash::{Hash, Hasher};
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Envelope, LogError};
+use ringfence::{Envelope, LogError, chain};
 use ringfence_aggregate_log::AggregateError;
 use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
@@ -260,16 +259,6 @@ impl Indexer {
         }
         Ok((report, outcomes))
     }
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 impl Report {

@@ -1,6 +1,6 @@
 //! Logs and metrics: one JSON object a line.
 
-use std::{error::Error, fmt::Write as _};
+use std::error::Error;
 
 use ringfence::{BoundaryId, rfc3339};
 use ringfence_dynamo::Usage;
@@ -49,15 +49,9 @@ fn is_dependency(line: &Metadata<'_>) -> bool {
     fetched.iter().any(|place| file.contains(place)) && !line.target().starts_with("ringfence")
 }
 
-/// An error with its causes, as one text for the log.
+/// An error with its causes, as one text that is short enough for the log.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        write!(text, ": {cause}").expect("writing to a String does not fail");
-        source = cause.source();
-    }
-    bounded(&text, LOGGED_BYTES_MAX)
+    bounded(&ringfence::chain(error), LOGGED_BYTES_MAX)
 }
 
 /// The report of one invocation: a line of the log and, in CloudWatch's embedded metric format, its

@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures::{StreamExt, stream, stream::BoxStream};
+use ringfence::chain;
 use serde_json::Value;
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -71,7 +72,7 @@ impl Notices {
     }
 
     pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {
-        let text: Arc<str> = with_causes(error).into();
+        let text: Arc<str> = chain(error).into();
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY_MAX {
             history.pop_front();
@@ -84,17 +85,6 @@ impl Notices {
         // An error means that nobody watches.
         let _ = self.sender.send(notice);
     }
-}
-
-/// An error's text and that of its causes.
-pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -10,12 +10,10 @@ use axum::{
     routing::get,
 };
 use chrono::SecondsFormat;
+use ringfence::chain;
 use serde::Deserialize;
 
-use crate::{
-    buckets::{BucketError, Buckets},
-    notices::with_causes,
-};
+use crate::buckets::{BucketError, Buckets};
 
 /// The most keys of one answer, as for S3.
 const KEYS_MAX: usize = 1_000;
@@ -110,7 +108,7 @@ fn refused(failed: &BucketError) -> Response {
         BucketError::NoKey { .. } => (StatusCode::NOT_FOUND, "NoSuchKey"),
         BucketError::Folder { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
     };
-    error(status, code, &with_causes(failed))
+    error(status, code, &chain(failed))
 }
 
 fn error(status: StatusCode, code: &str, message: &str) -> Response {

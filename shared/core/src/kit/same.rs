@@ -1,4 +1,4 @@
-//! What a check says if it fails: an error with its causes, or two values as JSON with what differs.
+//! What a check says if it fails: an error, or two values as JSON with what differs.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -7,11 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// An error with its causes, as one text.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
+use crate::chain;
 
 /// Panics with what was done, and the error with its causes.
 #[track_caller]

@@ -160,12 +160,7 @@ fn check_refused(from: &str, to: &str, message: &str) {
     assert!(SHOP.contains(from), "{from}");
     let template = Template::parse(&SHOP.replace(from, to)).expect("a template");
     let error = template.model(QUEUES).err().expect("a refusal");
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = ringfence::chain(&error);
     assert!(text.contains(message), "{text}");
 }
 
