@@ -162,6 +162,7 @@ mod tests {
         for (problem, logged) in answers {
             assert_eq!((problem.status, problem.kind), (503, "unknown-type"));
             let told = problem.document().to_string();
+            assert!(["deploy", "roll-back"].iter().all(|when| told.contains(when)), "{told}");
             assert!(!told.contains("RoomBooked") && !told.contains("r1"), "{told}");
             assert!(logged.contains("RoomBooked") && logged.contains("r1"), "{logged}");
         }

@@ -116,7 +116,11 @@ impl Problem {
     /// 503: the log has an event of a type that this version of the program does not know. During a deploy a newer
     /// function has written it, and the next attempt may reach that one.
     pub(crate) fn unknown_type() -> Self {
-        Self::new(503, "unknown-type", "The command can't be decided yet", AGAIN.to_owned())
+        let detail = format!(
+            "{AGAIN}. The log has an event of a type that this version does not know, as during a deploy or after a \
+             roll-back"
+        );
+        Self::new(503, "unknown-type", "The command can't be decided yet", detail)
     }
 
     /// 409: other writers were faster each time.
