@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures::stream::{StreamExt, iter};
 use ringfence::BOUNDARY_BYTES_MAX;
-use ringfence_dynamo::{Failure, Item, Retry};
+use ringfence_dynamo::{Failure, Item, Retry, item_bytes};
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::append_id_of;
@@ -25,9 +25,10 @@ use crate::settle::settle;
 
 /// How often a page is tried when others move the index at the same time.
 const COMMITS_MAX: u32 = 16;
-/// The most pages of others that are read after a refused one; to read the progress of a hundred partitions costs as
-/// much as four pages of a hundred events of 1 KB.
+/// The most pages of others that are read after a refused one.
 const PAGES_MAX: i32 = 4;
+/// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
+const UNIT_BYTES: usize = 4 * 1_024;
 /// How often to look whether the last page is settled, before it is settled here: the indexer that has put it needs
 /// some ten milliseconds, unless it has crashed.
 const LOOKS_MAX: u32 = 6;
@@ -153,7 +154,7 @@ impl<'a> Round<'a> {
     /// indexed. `first` is the page in the place where this round's attempt was to put one.
     async fn find_end(&mut self, first: Option<Page>, attempt: u32) -> Result<(), FeedError> {
         let from = first.as_ref().map_or(Ok(self.end.at), Page::end)?;
-        let pages_max = if first.is_some() { PAGES_MAX } else { 1 };
+        let pages_max = first.as_ref().map_or(1, |page| self.pages_max(page));
         let mut pages = self.indexer.index.last_pages(from, pages_max, self.retry).await?;
         // Then these are all pages since the progress was read, and tell how it has moved.
         let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
@@ -175,6 +176,13 @@ impl<'a> Round<'a> {
         }
         self.indexer.remember(self.end);
         Ok(())
+    }
+
+    /// How many pages to read after a refused one. If they are as large as that, they cost at most as much as the
+    /// progress that they tell, except for the last one, which is read in any case.
+    fn pages_max(&self, page: &Page) -> i32 {
+        let pages = self.undone().count() * UNIT_BYTES / item_bytes(&page.item());
+        i32::try_from(pages).unwrap_or(PAGES_MAX).clamp(1, PAGES_MAX)
     }
 
     /// Waits until the last page is settled by the indexer that has put it. If that takes too long, settles it. Reads the

@@ -127,6 +127,31 @@ fn what_is_indexed_already_costs_its_progress() {
     });
 }
 
+/// Another indexer has put three pages, two of them with more than 300 events.
+#[test]
+fn a_lost_race_for_one_event_costs_no_more_than_the_last_page_and_two_progresses() {
+    run(7, async {
+        let world = World::new();
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let first = world.append(vec![event(0)]).await.remove(0);
+        indexer.index([first.partition], Retry::default()).await;
+        for _ in 0..18 {
+            world.append(vec![event(1); 40]).await;
+        }
+        world.index_all(INDEX).await;
+        let next = world.append(vec![event(0)]).await.remove(0);
+        let bell = record(&world, &next).await;
+        let before = indexer.meter().snapshot();
+        let outcomes = indexer.index([bell], Retry::default()).await;
+        assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
+        let index = indexer.meter().snapshot().since(&before);
+        // Before the put the event's progress: 1. After it the last page: 8, that progress and the page's: 2. The page
+        // before it would be 88.
+        assert_eq!((index.reads, index.total().read), (3, 1.0 + 8.0 + 2.0));
+        assert_eq!(world.check(INDEX).await.len(), 722);
+    });
+}
+
 #[test]
 fn a_replayed_event() {
     run(6, async {
