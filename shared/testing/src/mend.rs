@@ -127,13 +127,14 @@ pub(crate) fn with_indexes(text: &str, needed: &BTreeSet<String>) -> Option<Stri
 }
 
 /// A statement of a role.
+#[derive(Clone, PartialEq)]
 struct Statement {
     actions: Vec<String>,
     /// As the template writes them.
     resources: Vec<String>,
 }
 
-/// The role with the permission that it lacks; `None` if a person has to decide how.
+/// The role with the permission that it lacks; `None` if a person has to write it.
 pub(crate) fn with_access(text: &str, refused: &Refused) -> Option<String> {
     let Refused { role, access, fix } = refused;
     match fix {
@@ -149,7 +150,7 @@ pub(crate) fn with_access(text: &str, refused: &Refused) -> Option<String> {
 }
 
 /// The role without what nothing needs, of one statement. What only some actions of a statement need of only some
-/// resources stays: a person has to divide the statement.
+/// resources stays: a person has to divide the statement. `None` if nothing else can go.
 pub(crate) fn without_excess(text: &str, excess: &[&Excess]) -> Option<String> {
     let Excess { role, sid, .. } = excess.first()?;
     let unused: BTreeSet<_> = excess.iter().filter_map(|one| unused(one)).collect();
@@ -193,7 +194,11 @@ fn with_statement(
         actions: each(yaml.get("Action")?).into_iter().map(of_template).collect::<Option<_>>()?,
         resources: resources.collect::<Option<_>>()?,
     };
+    let before = statement.clone();
     edit(&mut statement);
+    if statement == before {
+        return None;
+    }
     let is_flow = own[0].starts_with(&heads[1]);
     if is_flow && yaml.get("Condition").is_some() {
         return None;
@@ -204,7 +209,12 @@ fn with_statement(
         if is_of_next || line.starts_with(DASH) {
             replaced = ["Action:", "Resource:"].iter().any(|name| line[16..].starts_with(name));
         }
-        if !replaced && !is_flow {
+        let is_replaced = replaced || is_flow;
+        // A comment says why something is allowed, so a person has to see the change.
+        if is_replaced && line.contains('#') {
+            return None;
+        }
+        if !is_replaced {
             kept.push(*line);
         }
     }

@@ -120,6 +120,37 @@ fn a_role_gets_what_requests_need_and_loses_what_none_needs() {
 }
 
 #[test]
+fn a_statement_with_comments_is_left_to_a_person() {
+    let query = "                Action: dynamodb:Query\n";
+    let list = "                Action:\n                  - dynamodb:Query # by room\n";
+    let excess = |sid: &str| {
+        let of_role = excess(&[(role(BARE), BTreeSet::new())]);
+        of_role.into_iter().filter(|one| one.sid == sid).collect::<Vec<_>>()
+    };
+    let mended = |text: &str, sid: &str| {
+        let excess = excess(sid);
+        without_excess(text, &excess.iter().collect::<Vec<_>>())
+    };
+    assert!(mended(BARE, "Read").is_some());
+    assert_eq!(mended(&BARE.replace(query, list), "Read"), None);
+    let resource = "                  - !GetAtt EventTable.Arn\n";
+    let why = format!("                  # The rooms.\n{resource}");
+    assert_eq!(mended(&BARE.replace(resource, &why), "Read"), None);
+    let one_line = "Resource: !GetAtt EventTable.Arn }";
+    assert_eq!(
+        mended(&BARE.replace(one_line, "# it\n Resource: !GetAtt EventTable.Arn }"), "Append"),
+        None
+    );
+}
+
+#[test]
+fn a_statement_from_which_nothing_can_go_is_as_it_was() {
+    let part = Part::LeadingKey("rooms-*".to_owned());
+    let one = Excess { role: "DcbLogRole".to_owned(), sid: "Read".to_owned(), part };
+    assert_eq!(without_excess(BARE, &[&one]), None);
+}
+
+#[test]
 fn a_template_that_has_all_its_indexes_is_as_it_was() {
     let text = fs::read_to_string(workspace_root().join("template.yaml")).expect("a template");
     let table = Template::parse(&text).expect("YAML").table("EventTable").expect("a table");
