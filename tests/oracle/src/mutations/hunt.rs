@@ -1,15 +1,18 @@
 //! Runs tests with one mutation on after the other, until one of them notices it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::copy::{Program, Programs, SWITCH, variables};
 use super::list::{Mutation, Run};
@@ -40,6 +43,7 @@ pub(super) fn all<'m>(
     let mut runs: Vec<&Run> = mutations.iter().flat_map(|mutation| &mutation.tests).collect();
     runs.sort();
     runs.dedup();
+    end_with_ctrl_c().map_err(|error| format!("Ctrl-C: {error}"))?;
     let unchanged = in_parallel(&runs, |run| {
         let begun = Instant::now();
         match tests(programs, tree, run, None, UNCHANGED_MAX)? {
@@ -113,8 +117,8 @@ fn tests(
     // What tests would write into the repository, they compare.
     command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
     let ended = File::create(&output).and_then(|to| {
-        command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to).process_group(0);
-        wait(command.spawn()?, at_most, || {
+        command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
+        self::run(&mut command, at_most, || {
             fs::read_to_string(&output).is_ok_and(|said| failed(&said).is_some())
         })
     });
@@ -138,10 +142,49 @@ fn failed(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
 }
 
-/// Waits until a program ends. If it takes longer than it may, or if nothing more matters, it is ended, with all that
-/// it has started.
+/// The process groups of the programs that run. Ctrl-C in the terminal does not reach them.
+static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn groups() -> MutexGuard<'static, BTreeSet<u32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on Ctrl-C ends the programs that run, and then this one.
+pub(super) fn end_with_ctrl_c() -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
+    thread::spawn(move || {
+        runtime.block_on(interrupt.recv());
+        // As long as they are locked, no program starts.
+        let groups = groups();
+        for group in groups.iter() {
+            let _ = kill(*group);
+        }
+        process::exit(130);
+    });
+    Ok(())
+}
+
+/// Runs a program until it ends. If it takes longer than it may, or if nothing more matters, it is ended, with all
+/// that it has started.
+pub(super) fn run(
+    command: &mut Command,
+    at_most: Duration,
+    is_enough: impl Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
+    let mut child = {
+        let mut groups = groups();
+        let child = command.process_group(0).spawn()?;
+        groups.insert(child.id());
+        child
+    };
+    let ended = wait(&mut child, at_most, is_enough);
+    groups().remove(&child.id());
+    ended
+}
+
 fn wait(
-    mut child: Child,
+    child: &mut Child,
     at_most: Duration,
     is_enough: impl Fn() -> bool,
 ) -> io::Result<Option<ExitStatus>> {
@@ -152,8 +195,11 @@ fn wait(
         }
         thread::sleep(LOOK);
     }
-    let group = format!("-{}", child.id());
-    Command::new("kill").args(["-KILL", "--", &group]).status()?;
+    kill(child.id())?;
     child.wait()?;
     Ok(None)
+}
+
+fn kill(group: u32) -> io::Result<()> {
+    Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status().map(drop)
 }

@@ -1,3 +1,9 @@
+use std::env;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::hunt;
 use super::list::read;
 use super::place::{Text, mutated};
 use super::root;
@@ -22,4 +28,26 @@ fn a_place_is_found_across_lines_and_only_if_it_is_the_only_one() {
     assert_eq!(found("if b { «d;»"), Ok("d;"));
     assert!(found("if").unwrap_err().contains("more than once"));
     assert!(found("if «c»").unwrap_err().contains("does not have"));
+}
+
+/// This program is started once more, with this test alone, and runs another one until it is interrupted.
+#[test]
+fn ctrl_c_ends_the_tests_that_run() {
+    const AGAIN: &str = "RINGFENCE_INTERRUPTED";
+    let sleeps = "echo; echo running; sleep 20; echo survived";
+    if env::var_os(AGAIN).is_some() {
+        hunt::end_with_ctrl_c().unwrap();
+        let ended = hunt::run(Command::new("sh").args(["-c", sleeps]), Duration::MAX, || false);
+        panic!("it is not interrupted: {ended:?}");
+    }
+    let mut again = Command::new(env::current_exe().unwrap());
+    let name = "mutations::tests::ctrl_c_ends_the_tests_that_run";
+    again.args([name, "--exact", "--nocapture"]).env(AGAIN, "1").stdout(Stdio::piped());
+    let mut again = again.spawn().unwrap();
+    let mut lines = BufReader::new(again.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "running"), "nothing runs");
+    Command::new("kill").args(["-INT", &again.id().to_string()]).status().unwrap();
+    assert_eq!(again.wait().unwrap().code(), Some(130));
+    // As long as a program has the pipe, there may come more.
+    assert_eq!(lines.collect::<Vec<_>>(), [""; 0]);
 }
