@@ -6,8 +6,8 @@
 //! is done here, in the orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection
 //! that failed is given up, and a wrong clock is corrected. docs/decisions.md has the reasons, and what this relies on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_dynamodb::Client;
@@ -20,6 +20,7 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::date_time::Format;
 use http_body_util::BodyExt as _;
+use tokio::sync::Mutex;
 
 mod operation;
 mod resolved;
@@ -92,17 +93,17 @@ impl Sender {
 
     /// What holds for all requests of the table, as long as the credentials are the same, and the time.
     async fn resolved<E>(&self) -> Result<(Arc<Resolved>, SystemTime), SdkError<E, HttpResponse>> {
-        let lock = || self.0.resolved.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().clone();
-        if let Some(known) = known {
+        // The requests that begin together wait for the one that asks.
+        let mut known = self.0.resolved.lock().await;
+        if let Some(known) = &*known {
             let now = known.now();
             if known.is_current(now).await {
-                return Ok((known, now));
+                return Ok((Arc::clone(known), now));
             }
         }
         let resolved = Arc::new(Resolved::ask(&self.0.client, &self.0.table).await?);
-        *lock() = Some(Arc::clone(&resolved));
         let now = resolved.now();
+        *known = Some(Arc::clone(&resolved));
         Ok((resolved, now))
     }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::time::UNIX_EPOCH;
 
