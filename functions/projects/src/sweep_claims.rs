@@ -63,7 +63,7 @@ async fn serve() -> Result<(), Error> {
     let (events, index, views) = Variables::from_env(config)?;
     let catalog = &Projects::catalog()?;
     let clock = &Clock::system();
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let log = &DcbLog::new(client.clone(), events, catalog.clone(), clock.clone());
     let index = Index::new(client.clone(), index);

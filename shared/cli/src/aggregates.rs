@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     Layout::Aggregates.check(&client, &arguments.aggregate_table).await?;
     let table = Table::new(client, &arguments.aggregate_table, Clock::system());
     let report = table.verify(&show).await?;

@@ -8,15 +8,14 @@ use aws_credential_types::provider::ProvideCredentials;
 use aws_sdk_s3::primitives::{ByteStream, SdkBody};
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4::SigningParams;
-use aws_smithy_http_client::default_connector;
-use aws_smithy_runtime_api::client::http::{
-    HttpConnector, HttpConnectorSettings, SharedHttpConnector,
-};
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use ringfence_dynamo::{Clock, sdk_config};
+use ringfence_dynamo::Clock;
 use serde_json::Value;
 use tokio::time::timeout;
+
+use crate::machine::{sdk_config, trust};
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -80,8 +79,7 @@ impl Api {
     /// # Errors
     /// The URL is of AWS, and the environment has no Region or no credentials.
     pub async fn at(url: &str) -> Result<Self> {
-        let connector = default_connector(&HttpConnectorSettings::default(), None);
-        let connector = connector.context("the HTTP client is built without TLS")?;
+        let connector = SharedHttpConnector::new(trust()?.connector());
         let signer = match url.starts_with("https://") {
             true => Some(Signer::of_environment().await?),
             false => None,
@@ -139,7 +137,7 @@ pub fn was_not_sent(error: &anyhow::Error) -> bool {
 
 impl Signer {
     async fn of_environment() -> Result<Self> {
-        let config = sdk_config().await;
+        let config = sdk_config().await?;
         let region = config.region().context("no Region: set AWS_REGION")?.to_string();
         let provider =
             config.credentials_provider().context("the environment has no credentials")?;

@@ -252,7 +252,7 @@ async fn conflicts(
 
 pub(crate) async fn boundary(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { names, limit, tables, commands, dynamo, json } = arguments;
-    let logs = StackLogs { client: dynamo.client().await, tables: tables.clone() };
+    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
     let look = look(&logs, commands, names, *limit).await?;
     match json {
         true => say!("{}", serde_json::to_string(&look)?),

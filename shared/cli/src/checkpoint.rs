@@ -59,7 +59,7 @@ struct Tables {
 
 pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
     let Tables { index, views, dynamo } = &arguments.tables;
-    let client = dynamo.client().await;
+    let client = dynamo.client().await?;
     let checkpoints = Checkpoints::new(client.clone(), &views.view_table);
     let mut readers = match &arguments.reader {
         None => checkpoints.readers().await?,
@@ -111,7 +111,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
              to fold it anew: ringfence replay view {view}"
         );
     }
-    let client = tables.dynamo.client().await;
+    let client = tables.dynamo.client().await?;
     let checkpoints = Checkpoints::new(client.clone(), &tables.views.view_table);
     let to = checkpoint.checkpoint(&tables.index.index(client)).await?;
     let from = checkpoints.load(reader).await?;

@@ -7,9 +7,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use aws_sdk_cloudwatchlogs::Client;
 use clap::Args;
-use ringfence_dynamo::{ms_of_rfc3339, sdk_config};
+use ringfence_dynamo::ms_of_rfc3339;
 use serde::Deserialize;
 
+use crate::machine::sdk_config;
 use crate::stack::name;
 
 /// Most lines that are read at once.
@@ -105,7 +106,7 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
 }
 
 async fn of_group(group: &str, since_ms: u64) -> Result<Vec<CommandLine>> {
-    let client = Client::new(&sdk_config().await);
+    let client = Client::new(&sdk_config().await?);
     let request = client
         .filter_log_events()
         .log_group_name(group)

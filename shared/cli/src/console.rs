@@ -33,7 +33,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::{get, post};
 use clap::Args;
-use ringfence_dynamo::{Clock, sdk_config, sdk_config_of};
+use ringfence_dynamo::{Clock, sdk_config_of};
 use ringfence_stack::Members;
 use tokio::net::TcpListener;
 
@@ -41,6 +41,7 @@ use crate::Own;
 use crate::console::guard::Guard;
 use crate::console::site::{Flags, Site};
 use crate::console::trouble::Trouble;
+use crate::machine::sdk_config;
 use crate::say;
 
 pub use own::{Asked, Page};
@@ -69,7 +70,7 @@ pub(crate) async fn serve(arguments: &Arguments, own: &'static [Page]) -> Result
     let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
     let listener = TcpListener::bind(address).await.with_context(listening)?;
     let address = listener.local_addr()?;
-    let mut site = Site::new(crate::members(), flags, sdk_config().await, *write);
+    let mut site = Site::new(crate::members(), flags, sdk_config().await?, *write);
     site.own = own;
     let token = Clock::system().uuid().simple().to_string();
     say!("http://{address}/?token={token}");
@@ -93,7 +94,7 @@ pub fn console<M: Members, O: Own>(
     troubles: Troubles,
 ) -> Result<Router> {
     let flags = Flags::of_stack(&variables, outputs)?;
-    let mut site = Site::new(crate::know::<M>()?, &flags, sdk_config_of(variables), true);
+    let mut site = Site::new(crate::know::<M>()?, &flags, sdk_config_of(variables)?, true);
     site.trouble = Some(Trouble { routes, troubles });
     site.own = O::PAGES;
     Ok(router(site, Guard::new(address.port(), None, true)))

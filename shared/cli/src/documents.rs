@@ -59,7 +59,7 @@ struct Report {
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     Layout::Documents.check(&client, &arguments.document_table).await?;
     let store = DynamoStore::new(client, &arguments.document_table);
     let log = DocumentLog::new(store, Clock::system());

@@ -67,7 +67,7 @@ impl Arguments {
     }
 
     async fn log(&self) -> Result<DcbLog> {
-        let client = self.dynamo.client().await;
+        let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
         self.table.log(client)
     }
@@ -78,7 +78,7 @@ pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
     let log = arguments.log().await?;
     let index = match (decode, index_table) {
         (false, _) => None,
-        (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await, table)),
+        (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await?, table)),
         (true, None) => {
             bail!("--decode reads the index: name its table with --index-table or --stack")
         }

@@ -104,7 +104,7 @@ pub struct Imports {
 }
 
 pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
     let layout = match arguments.from {
         Origin::Reventless => Layout::Reventless,

@@ -43,7 +43,7 @@ type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
     async fn indexer(&self) -> Result<Indexer> {
-        let client = self.dynamo.client().await;
+        let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
         let logs = self.streams.logs(client.clone(), self.table.log(client.clone())?);

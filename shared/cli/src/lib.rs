@@ -19,6 +19,7 @@ mod index;
 mod kept;
 mod layout;
 mod letter;
+mod machine;
 mod new;
 #[doc(hidden)]
 pub mod out;

@@ -39,10 +39,10 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    async fn projector(&self) -> Projector {
-        let client = self.dynamo.client().await;
+    async fn projector(&self) -> Result<Projector> {
+        let client = self.dynamo.client().await?;
         let index = self.index.index(client.clone());
-        Projector::new(client, index, &self.views.view_table, Clock::system())
+        Ok(Projector::new(client, index, &self.views.view_table, Clock::system()))
     }
 
     fn definitions(&self) -> Vec<Definition> {
@@ -51,7 +51,7 @@ impl Arguments {
 }
 
 pub(crate) async fn show(arguments: &Arguments) -> Result<ExitCode> {
-    let projector = arguments.projector().await;
+    let projector = arguments.projector().await?;
     let mut parked = Vec::new();
     for view in arguments.definitions() {
         let rows = projector.parked(&view).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn show(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 pub(crate) async fn retry(arguments: &Arguments) -> Result<ExitCode> {
-    let projector = arguments.projector().await;
+    let projector = arguments.projector().await?;
     let (mut shown, mut parked) = (0, Vec::new());
     for view in arguments.definitions() {
         let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));

@@ -11,13 +11,14 @@ use clap::Args;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{Direction, Recorded, StreamName};
-use ringfence_dynamo::{Item, Retry, Table, sdk_config};
+use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Log, Partition};
 use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Receive, Store};
 use crate::letter::{History, Letter, Stored, To, Whose, Work};
+use crate::machine::sdk_config;
 use crate::progress;
 use crate::stack;
 use crate::tables::{self, Dynamo, LogTables};
@@ -154,7 +155,7 @@ pub(crate) async fn each(
 pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, json } =
         arguments;
-    let config = sdk_config().await;
+    let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
         (Some(url), _) => Store::queue(&config, url, Receive::Work),
         (None, Some(bucket)) => Store::bucket(&config, bucket, *to),

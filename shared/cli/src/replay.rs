@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
-use ringfence_dynamo::sdk_config;
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
 use ringfence_topic::{Entry, Topic};
 use serde_json::{Value, json};
 
+use crate::machine::sdk_config;
 use crate::place::{Place, Wanted};
 use crate::progress;
 use crate::stack;
@@ -95,7 +95,7 @@ struct Done {
 }
 
 pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
     let reader = format!("replay.{}", arguments.name);
@@ -112,7 +112,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     arguments.wanted.warn()?;
     let mut replay = Replay {
         arguments,
-        topic: topic(&sdk_config().await, &arguments.bus),
+        topic: topic(&sdk_config().await?, &arguments.bus),
         filter: arguments.wanted.filter(),
         done: Done::default(),
     };

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use clap::builder::Resettable;
 use clap::{Arg, Command};
-use ringfence_dynamo::sdk_config;
+
+use crate::machine::sdk_config;
 
 /// The variables of flags, and the outputs that have their values.
 const OUTPUTS: [(&str, &str); 8] = [
@@ -49,7 +50,7 @@ pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<Strin
 
 impl Outputs {
     pub(crate) async fn of(stack: String) -> Result<Self> {
-        let client = aws_sdk_cloudformation::Client::new(&sdk_config().await);
+        let client = aws_sdk_cloudformation::Client::new(&sdk_config().await?);
         let described = client.describe_stacks().stack_name(&stack).send().await;
         let reading = || format!("reading the outputs of --stack {stack}");
         let stacks = described.with_context(reading)?.stacks.unwrap_or_default();

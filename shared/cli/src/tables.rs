@@ -8,10 +8,11 @@ use ringfence::Catalog;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_dynamo::{Clock, client_at, client_of};
+use ringfence_dynamo::{Clock, client_of};
 use ringfence_feed::{Index, Log, Logs};
 
 use crate::layout::Layout;
+use crate::machine::sdk_config;
 use crate::stack::name;
 
 /// Where DynamoDB is.
@@ -24,8 +25,11 @@ pub struct Dynamo {
 
 impl Dynamo {
     /// A client for it, with the Region and the credentials of the environment.
-    pub async fn client(&self) -> Client {
-        client_at(self.endpoint_url.as_deref()).await
+    ///
+    /// # Errors
+    /// The certificates that it should trust can't be used.
+    pub async fn client(&self) -> Result<Client> {
+        Ok(self.client_of(&sdk_config().await?))
     }
 
     /// A client for it, with the Region and the credentials of a configuration.

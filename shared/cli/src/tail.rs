@@ -84,7 +84,7 @@ impl Display for Done {
 }
 
 pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let mut reader = match (&arguments.reader, &arguments.view_table) {
         (Some(name), Some(table)) => {

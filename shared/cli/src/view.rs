@@ -116,7 +116,7 @@ pub(crate) async fn run(
 
 pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { index, views, dynamo, view, anew, json } = arguments;
-    let client = dynamo.client().await;
+    let client = dynamo.client().await?;
     let index = index.index(client.clone());
     let end = index.end().await?;
     let projector = Projector::new(client, index, &views.view_table, Clock::system());

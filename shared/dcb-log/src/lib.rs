@@ -10,12 +10,12 @@
 //! A program makes the table from the catalog of its events:
 //!
 //! ```no_run
-//! use ringfence::{Catalog, StoreError};
+//! use ringfence::Catalog;
 //! use ringfence_dcb_log::{DcbLog, table_layout};
 //! use ringfence_dynamo::{Clock, client_from_env};
 //!
-//! async fn make(catalog: Catalog) -> Result<DcbLog, StoreError> {
-//!     let client = client_from_env().await;
+//! async fn make(catalog: Catalog) -> Result<DcbLog, Box<dyn std::error::Error>> {
+//!     let client = client_from_env()?;
 //!     table_layout(&catalog).create(&client, "events").await?;
 //!     Ok(DcbLog::new(client, "events", catalog, Clock::system()))
 //! }

@@ -1,14 +1,17 @@
-//! SDK clients, configured by the environment alone. DynamoDB's leaves retries to [`crate::Retry`].
+//! SDK clients, configured by variables alone. DynamoDB's leaves retries to [`crate::Retry`].
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{Credentials, Region, SharedCredentialsProvider};
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
+use aws_types::SdkConfig;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+
+use crate::trust::{BundleError, CA_BUNDLE, Trust};
 
 /// A connection within one Region is up in a few milliseconds; if it takes longer, the path is broken.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -18,67 +21,65 @@ const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// One attempt as a whole, a page of 1 MB included.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the environment says for the clients of all services: Region, credentials, endpoints.
-pub async fn sdk_config() -> SdkConfig {
-    #[expect(clippy::disallowed_methods, reason = "the one place that loads it")]
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-    without_empty_endpoints(config)
+/// What the variables of this process say for the clients of all services, as Lambda sets them for a function. No file
+/// is read but that of [`AWS_CA_BUNDLE`](crate::CA_BUNDLE).
+///
+/// # Errors
+/// The certificates of that file can't be used.
+pub fn sdk_config() -> Result<SdkConfig, BundleError> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    sdk_config_of(std::env::vars_os().filter_map(text).collect())
 }
 
-/// What these variables say for the clients of all services, in place of those of the environment: Region,
-/// credentials, and the endpoint of each service (`AWS_ENDPOINT_URL_DYNAMODB`).
-#[must_use]
-pub fn sdk_config_of(variables: BTreeMap<String, String>) -> SdkConfig {
-    let text = |name: &str| variables.get(name).cloned().unwrap_or_default();
-    let (id, secret) = (text("AWS_ACCESS_KEY_ID"), text("AWS_SECRET_ACCESS_KEY"));
-    let credentials = Credentials::new(id, secret, None, None, "variables");
-    SdkConfig::builder()
+/// The same of these variables. An empty one counts as absent: a template leaves it so where nothing is to be set, and
+/// the SDK would take an empty text for a URL and panic at the first request.
+///
+/// # Errors
+/// As of [`sdk_config`].
+pub fn sdk_config_of(mut variables: BTreeMap<String, String>) -> Result<SdkConfig, BundleError> {
+    variables.retain(|_, value| !value.is_empty());
+    let text = |name: &str| variables.get(name).cloned();
+    let is_on = |name: &str| variables.get(name).map(|value| value.eq_ignore_ascii_case("true"));
+    let credentials = text("AWS_ACCESS_KEY_ID").zip(text("AWS_SECRET_ACCESS_KEY"));
+    let credentials = credentials.map(|(id, secret)| {
+        let token = text("AWS_SESSION_TOKEN");
+        SharedCredentialsProvider::new(Credentials::new(id, secret, token, None, "variables"))
+    });
+    let trust = Trust::of_amazon().or_bundle(variables.get(CA_BUNDLE))?;
+    let mut config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .region(Region::new(text("AWS_REGION")))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .service_config(Variables(variables))
-        .build()
+        .http_client(trust.http_client());
+    config.set_region(text("AWS_REGION").map(Region::new));
+    config.set_credentials_provider(credentials);
+    config.set_use_fips(is_on("AWS_USE_FIPS_ENDPOINT"));
+    config.set_use_dual_stack(is_on("AWS_USE_DUALSTACK_ENDPOINT"));
+    Ok(config.service_config(Variables(variables)).build())
 }
 
-/// Variables by name, each for one service.
+/// Variables by name: a service has its own (`AWS_ENDPOINT_URL_DYNAMODB`), or that of all (`AWS_ENDPOINT_URL`).
 #[derive(Debug)]
 struct Variables(BTreeMap<String, String>);
 
 impl LoadServiceConfig for Variables {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let service = key.service_id().to_uppercase().replace(' ', "_");
-        self.0.get(&format!("{}_{service}", key.env())).cloned()
+        let own = self.0.get(&format!("{}_{service}", key.env()));
+        own.or_else(|| self.0.get(key.env())).cloned()
     }
 }
 
-/// An endpoint's variable that is empty counts as absent; a template leaves it so where nothing is to be
-/// set. The SDK would take the empty text for a URL, and panic at the first request.
-fn without_empty_endpoints(config: SdkConfig) -> SdkConfig {
-    config.clone().into_builder().service_config(NotEmpty(config)).build()
+/// A client from the variables of this process ([`sdk_config`]). The SDK's own retries are off, so that every attempt
+/// is counted once.
+///
+/// # Errors
+/// As of [`sdk_config`].
+pub fn client_from_env() -> Result<Client, BundleError> {
+    Ok(client_of(&sdk_config()?, None))
 }
 
-/// The variables of one service that are not empty.
-#[derive(Debug)]
-struct NotEmpty(SdkConfig);
-
-impl LoadServiceConfig for NotEmpty {
-    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
-        self.0.service_config()?.load_config(key).filter(|value| !value.is_empty())
-    }
-}
-
-/// A client from the environment: Region, credentials, and `AWS_ENDPOINT_URL_DYNAMODB` if it is
-/// set. The SDK's own retries are off, so that every attempt is counted once.
-pub async fn client_from_env() -> Client {
-    client_at(None).await
-}
-
-/// The same for the DynamoDB at `endpoint`, if one is given.
-pub async fn client_at(endpoint: Option<&str>) -> Client {
-    client_of(&sdk_config().await, endpoint)
-}
-
-/// The same of a configuration that was loaded before.
+/// The same of another configuration, for the DynamoDB at `endpoint`, if one is given.
 #[must_use]
 pub fn client_of(config: &SdkConfig, endpoint: Option<&str>) -> Client {
     let timeouts = TimeoutConfig::builder()
@@ -107,42 +108,54 @@ pub async fn open(client: &Client) {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_dynamodb::config::ProvideCredentials;
+
     use super::*;
 
-    /// Variables that are the same for every service.
-    #[derive(Debug)]
-    struct Set(&'static str);
-
-    impl LoadServiceConfig for Set {
-        fn load_config(&self, _: ServiceConfigKey<'_>) -> Option<String> {
-            Some(self.0.to_owned())
-        }
+    fn config(variables: &[(&str, &str)]) -> SdkConfig {
+        let own = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        sdk_config_of(variables.iter().map(own).collect()).expect("a configuration")
     }
 
     #[test]
-    fn the_endpoint_of_a_service_comes_from_its_variable() {
-        let name = "AWS_ENDPOINT_URL_DYNAMODB".to_owned();
-        let config = sdk_config_of([(name, "http://127.0.0.1:1".to_owned())].into());
-        for (service, expected) in [("DynamoDB", Some("http://127.0.0.1:1")), ("SQS", None)] {
-            let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL");
-            let key = key.profile("endpoint_url").build().expect("a key");
-            let found = config.service_config().and_then(|set| set.load_config(key));
-            assert_eq!(found.as_deref(), expected, "{service}");
+    fn a_service_has_its_own_endpoint_or_that_of_all_and_an_empty_one_is_none() {
+        let (own, all) = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL");
+        let (one, two) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
+        for (variables, dynamo, sqs) in [
+            (vec![(own, one)], Some(one), None),
+            (vec![(own, one), (all, two)], Some(one), Some(two)),
+            (vec![(own, ""), (all, two)], Some(two), Some(two)),
+            (vec![(own, ""), (all, "")], None, None),
+        ] {
+            let config = config(&variables);
+            for (service, expected) in [("DynamoDB", dynamo), ("SQS", sqs)] {
+                let key = ServiceConfigKey::builder().service_id(service).env(all);
+                let key = key.profile("endpoint_url").build().expect("a key");
+                let found = config.service_config().and_then(|set| set.load_config(key));
+                assert_eq!(found.as_deref(), expected, "{variables:?}: {service}");
+            }
         }
     }
 
-    #[test]
-    fn an_empty_endpoint_counts_as_absent() {
-        for (set, expected) in [("", None), ("http://127.0.0.1:1", Some("http://127.0.0.1:1"))] {
-            let config = SdkConfig::builder().service_config(Set(set)).build();
-            let key = ServiceConfigKey::builder()
-                .service_id("SQS")
-                .env("AWS_ENDPOINT_URL")
-                .profile("endpoint_url");
-            let key = key.build().expect("a key");
-            let config = without_empty_endpoints(config);
-            let found = config.service_config().and_then(|set| set.load_config(key));
-            assert_eq!(found.as_deref(), expected);
-        }
+    #[tokio::test]
+    async fn region_credentials_and_kinds_of_endpoints_come_from_their_variables() {
+        let none = config(&[("AWS_REGION", ""), ("AWS_ACCESS_KEY_ID", "id")]);
+        assert!(none.region().is_none() && none.credentials_provider().is_none());
+        assert_eq!((none.use_fips(), none.use_dual_stack()), (None, None));
+
+        let config = config(&[
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("AWS_SESSION_TOKEN", "token"),
+            ("AWS_USE_FIPS_ENDPOINT", "true"),
+            ("AWS_USE_DUALSTACK_ENDPOINT", "FALSE"),
+        ]);
+        assert_eq!(config.region().map(AsRef::as_ref), Some("eu-west-1"));
+        let provider = config.credentials_provider().expect("credentials");
+        let found = provider.provide_credentials().await.expect("credentials");
+        let found = (found.access_key_id(), found.secret_access_key(), found.session_token());
+        assert_eq!(found, ("id", "secret", Some("token")));
+        assert_eq!((config.use_fips(), config.use_dual_stack()), (Some(true), Some(false)));
     }
 }

@@ -15,10 +15,11 @@ mod retry;
 mod send;
 mod size;
 mod table;
+mod trust;
 #[cfg(feature = "test-util")]
 pub mod wire;
 
-pub use client::{client_at, client_from_env, client_of, open, sdk_config, sdk_config_of};
+pub use client::{client_from_env, client_of, open, sdk_config, sdk_config_of};
 #[cfg(feature = "test-util")]
 pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339};
@@ -34,6 +35,7 @@ pub use size::{
     Consistency, attribute_bytes, item_bytes, read_units, transact_write_units, write_units,
 };
 pub use table::{BATCH_KEYS_MAX, Table};
+pub use trust::{BundleError, CA_BUNDLE, Trust};
 
 /// One item as the SDK has it: attribute names and values.
 pub type Item = std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>;

@@ -40,7 +40,7 @@ fn config(variables: &mut Variables) -> String {
 async fn open<S: AggregateSlice>() -> Result<Function<OnAggregates<S>>, BoxError> {
     let table = Variables::from_env(config)?;
     let clock = Clock::system();
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     Ok(function(Table::new(client, table, clock.clone()), clock))
 }

@@ -47,7 +47,7 @@ async fn open<S: DcbSlice>() -> Result<Function<OnEvents<S, DcbLog>>, BoxError> 
     let catalog = S::Context::catalog()?;
     S::check(&catalog)?;
     let clock = Clock::system();
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let log = DcbLog::new(client, table, catalog.clone(), clock.clone());
     let meter = log.meter().clone();

@@ -40,7 +40,7 @@ fn config(variables: &mut Variables) -> (String, usize) {
 
 async fn open<S: DocumentSlice>() -> Result<Function<OnDocuments<S, DynamoStore>>, BoxError> {
     let (table, entries) = Variables::from_env(config)?;
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let store = DynamoStore::new(client, table);
     let meter = store.meter().clone();

@@ -94,21 +94,15 @@ async fn messages_stay_readable() {
 
 /// Real clients of this endpoint.
 fn clients(url: &str) -> (aws_sdk_sqs::Client, aws_sdk_s3::Client) {
-    let sqs = aws_sdk_sqs::Config::builder()
-        .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
-        .region(aws_sdk_sqs::config::Region::new("us-east-1"))
-        .credentials_provider(aws_sdk_sqs::config::Credentials::new(
-            "local", "local", None, None, "test",
-        ))
-        .endpoint_url(url);
-    let s3 = aws_sdk_s3::Config::builder()
-        .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
-        .region(aws_sdk_s3::config::Region::new("us-east-1"))
-        .credentials_provider(aws_sdk_s3::config::Credentials::new(
-            "local", "local", None, None, "test",
-        ))
-        .endpoint_url(url);
-    (aws_sdk_sqs::Client::from_conf(sqs.build()), aws_sdk_s3::Client::from_conf(s3.build()))
+    let variables = [
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_ENDPOINT_URL", url),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = ringfence_dynamo::sdk_config_of(variables.into()).expect("a configuration");
+    (aws_sdk_sqs::Client::new(&config), aws_sdk_s3::Client::new(&config))
 }
 
 #[tokio::test]

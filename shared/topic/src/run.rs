@@ -36,7 +36,7 @@ fn config(variables: &mut Variables) -> (String, String) {
 async fn serve(catalog: Catalog) -> Result<(), Error> {
     let (bus, queue) = Variables::from_env(config)?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
-    let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
+    let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
     let topic = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
     topic.open().await;
     let publisher = &Publisher {

@@ -42,7 +42,7 @@ fn config(variables: &mut Variables) -> (String, String) {
 
 async fn serve(views: Vec<Definition>) -> Result<(), Error> {
     let (index, table) = Variables::from_env(config)?;
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let clock = &Clock::system();
     let index = Index::new(client.clone(), index);

@@ -41,7 +41,7 @@ fn config(variables: &mut Variables) -> (String, String) {
 
 async fn serve(views: Vec<Definition>) -> Result<(), Error> {
     let (index, table) = Variables::from_env(config)?;
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let index = Index::new(client.clone(), index);
     let reader = &ViewReader::new(client, index, table, &views);

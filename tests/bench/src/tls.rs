@@ -36,7 +36,7 @@ pub(crate) fn serve(store: Store) -> (String, SharedHttpClient) {
     });
     let trusted = TrustStore::empty().with_pem_certificate(cert.pem());
     let context = TlsContext::builder().with_trust_store(trusted).build().expect("a certificate");
-    let client = Builder::new().tls_provider(Provider::Rustls(CryptoMode::AwsLc));
+    let client = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
     (format!("https://{host}:{port}"), client.tls_context(context).build_https())
 }
 

@@ -206,7 +206,7 @@ impl Caller {
         if let Some(table) = &self.index_table
             && !folder.read()?.is_local()?
         {
-            let index = Index::new(self.dynamo.client().await, table);
+            let index = Index::new(self.dynamo.client().await?, table);
             pull(&index, &folder.write()?).await?;
             return Ok(true);
         }

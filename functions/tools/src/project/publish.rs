@@ -53,7 +53,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
     })?;
     // At the end the file is replaced. What an append before has left torn is kept beside it.
     drop(folder.behind(&end)?);
-    let client = arguments.dynamo.client().await;
+    let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
     let clock = Clock::fixed(0);
     let log = arguments.table.log_at(client.clone(), clock.clone());

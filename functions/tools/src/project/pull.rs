@@ -31,8 +31,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) async fn index(&self) -> Index {
-        self.index.index(self.dynamo.client().await)
+    pub(crate) async fn index(&self) -> Result<Index> {
+        Ok(self.index.index(self.dynamo.client().await?))
     }
 }
 
@@ -81,13 +81,13 @@ fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
 }
 
 pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = pull(&source.index().await, &of_stack(folder)?).await?;
+    let lines = pull(&source.index().await?, &of_stack(folder)?).await?;
     say!("{lines} events added to {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = reconstruct(&source.index().await, &of_stack(folder)?).await?;
+    let lines = reconstruct(&source.index().await?, &of_stack(folder)?).await?;
     say!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }

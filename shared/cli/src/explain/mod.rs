@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { slice, data, tables, dynamo, json } = arguments;
     check(slice)?;
-    let logs = StackLogs { client: dynamo.client().await, tables: tables.clone() };
+    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
     let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
         match json {

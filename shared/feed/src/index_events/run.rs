@@ -58,10 +58,10 @@ async fn serve(catalog: Catalog) -> Result<(), Error> {
     let Config { events, aggregates, documents, index, queue, epoch_entries } =
         Variables::from_env(config)?;
     let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
-    let config = sdk_config().await.into_builder().timeout_config(timeouts).build();
+    let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
     let letters = &LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
     let clock = &Clock::system();
-    let client = ringfence_dynamo::client_from_env().await;
+    let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
     let logs = Logs {
         dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),

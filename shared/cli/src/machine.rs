@@ -1,0 +1,71 @@
+//! The SDK's configuration on the machine of a person: variables, the files of the AWS CLI, and the machine's roots.
+
+use anyhow::Result;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+use ringfence_dynamo::{CA_BUNDLE, Trust};
+
+/// What the environment says for the clients of all services: Region, credentials, endpoints.
+///
+/// # Errors
+/// As of [`trust`].
+pub(crate) async fn sdk_config() -> Result<SdkConfig> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that loads it")]
+    let loader = aws_config::defaults(BehaviorVersion::latest());
+    Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
+}
+
+/// The roots that the machine trusts, among them that of a proxy, or those of `AWS_CA_BUNDLE`.
+///
+/// # Errors
+/// The certificates of that file can't be used.
+pub(crate) fn trust() -> Result<Trust> {
+    let bundle = std::env::var_os(CA_BUNDLE).filter(|path| !path.is_empty());
+    Ok(Trust::of_machine().or_bundle(bundle)?)
+}
+
+/// An endpoint's variable that is empty counts as absent. The SDK would take the empty text for a URL, and panic at the
+/// first request.
+fn without_empty_endpoints(config: SdkConfig) -> SdkConfig {
+    config.clone().into_builder().service_config(NotEmpty(config)).build()
+}
+
+/// The variables of one service that are not empty.
+#[derive(Debug)]
+struct NotEmpty(SdkConfig);
+
+impl LoadServiceConfig for NotEmpty {
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        self.0.service_config()?.load_config(key).filter(|value| !value.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Variables that are the same for every service.
+    #[derive(Debug)]
+    struct Set(&'static str);
+
+    impl LoadServiceConfig for Set {
+        fn load_config(&self, _: ServiceConfigKey<'_>) -> Option<String> {
+            Some(self.0.to_owned())
+        }
+    }
+
+    #[test]
+    fn an_empty_endpoint_counts_as_absent() {
+        for (set, expected) in [("", None), ("http://127.0.0.1:1", Some("http://127.0.0.1:1"))] {
+            let config = SdkConfig::builder().service_config(Set(set)).build();
+            let key = ServiceConfigKey::builder()
+                .service_id("SQS")
+                .env("AWS_ENDPOINT_URL")
+                .profile("endpoint_url");
+            let key = key.build().expect("a key");
+            let config = without_empty_endpoints(config);
+            let found = config.service_config().and_then(|set| set.load_config(key));
+            assert_eq!(found.as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Clients against a server of this machine, which shows a certificate of a private root.
+//!
+//! `openssl ca` has made the certificates: `server.pem` is valid until 2120, `expired.pem` was valid on 2020-01-01.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, Stream};
+use sha2::{Digest, Sha256};
+
+use super::*;
+use crate::{client_of, sdk_config_of};
+
+const SERVER: &[u8] = include_bytes!("server.pem");
+const EXPIRED: &[u8] = include_bytes!("expired.pem");
+const KEY: &[u8] = include_bytes!("server.key");
+
+/// The path of a file beside this one.
+fn file(name: &str) -> String {
+    format!("{}/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Refuses the one request that it gets. Returns its URL.
+fn server(certificate: &[u8]) -> String {
+    let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("the key of the certificate");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        let mut tls = ServerConnection::new(Arc::new(config)).expect("a session");
+        let mut stream = Stream::new(&mut tls, &mut socket);
+        // A client that does not trust the server closes the connection.
+        if stream.read(&mut [0; 4_096]).is_ok() {
+            let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}";
+            stream.write_all(answer).expect("the client reads");
+        }
+    });
+    url
+}
+
+/// What a function's client gets from the server: an HTTP status, or why there is none.
+async fn ask(server: &[u8], bundle: Option<&str>) -> Result<u16, String> {
+    let variables = [
+        ("AWS_REGION", "eu-west-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "local".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", self::server(server)),
+        (CA_BUNDLE, bundle.map(file).unwrap_or_default()),
+    ];
+    let variables: BTreeMap<_, _> = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    let client = client_of(&sdk_config_of(variables).expect("a configuration"), None);
+    let error = client.describe_endpoints().send().await.expect_err("a refusal");
+    match error.raw_response() {
+        Some(answer) => Ok(answer.status().as_u16()),
+        None => Err(format!("{error:?}")),
+    }
+}
+
+#[tokio::test]
+async fn only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others() {
+    assert_eq!(ask(SERVER, Some("private-root.pem")).await, Ok(400));
+    for (server, bundle, cause) in [
+        (SERVER, None, "UnknownIssuer"),
+        (SERVER, Some("other-root.pem"), "UnknownIssuer"),
+        (EXPIRED, Some("private-root.pem"), "Expired"),
+    ] {
+        let error = ask(server, bundle).await.expect_err("a server that is not trusted");
+        assert!(error.contains(cause), "{bundle:?}: {error}");
+    }
+}
+
+/// Runs the test above where the machine trusts the private root.
+#[test]
+fn what_the_machine_trusts_is_not_trusted() {
+    let program = std::env::current_exe().expect("the test");
+    let test = "trust::tests::only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others";
+    let status = std::process::Command::new(program)
+        .args([test, "--exact"])
+        .env("SSL_CERT_FILE", file("private-root.pem"))
+        .status();
+    assert!(status.expect("a program").success());
+}
+
+#[test]
+fn a_bundle_that_is_no_file_of_certificates_is_an_error_that_says_so() {
+    for (name, cause) in
+        [("absent.pem", "No such file"), ("server.key", "there is none"), ("", "directory")]
+    {
+        let error = Trust::of_amazon().or_bundle(Some(file(name))).expect_err("an error");
+        let cause_found = error.source().expect("a cause").to_string();
+        assert!(cause_found.contains(cause), "{name}: {cause_found}");
+        assert!(error.to_string().contains(&file(name)), "{error}");
+    }
+}
+
+/// The hashes are those that Amazon Trust Services publishes, of the roots' public keys.
+#[test]
+fn the_roots_of_amazon_are_the_five_that_it_publishes() {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(AMAZON) {
+        roots.add(certificate.expect("PEM")).expect("a root certificate");
+    }
+    let hash = |root: &rustls::pki_types::TrustAnchor<'_>| {
+        let key = &root.subject_public_key_info;
+        let header = match u8::try_from(key.len()) {
+            Ok(short @ ..0x80) => vec![0x30, short],
+            Ok(length) => vec![0x30, 0x81, length],
+            Err(_) => [&[0x30, 0x82], &key.len().to_be_bytes()[6..]].concat(),
+        };
+        let hash = Sha256::new().chain_update(header).chain_update(key).finalize();
+        hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let hashes: Vec<_> = roots.roots.iter().map(hash).collect();
+    let published = [
+        "fbe3018031f9586bcbf41727e417b7d1c45c2f47f93be372a17b96b50757d5a2",
+        "7f4296fc5b6a4e3b35d3c369623e364ab1af381d8fa7121533c9d6c633ea2461",
+        "36abc32656acfc645c61b71613c4bf21c787f5cabbee48348d58597803d7abc9",
+        "f7ecded5c66047d28ed6466b543c40e0743abe81d109254dcf845d4c2c7853c5",
+        "2b071c59a0a0ae76b0eadb2bad23bad4580b69c3601b630c2eaf0613afa83f92",
+    ];
+    assert_eq!(hashes, published);
+}
