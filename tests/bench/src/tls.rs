@@ -1,7 +1,8 @@
 //! A store behind TLS on this machine's loopback, so that a command's time has the encryption and the system calls of
-//! its requests. The server runs on a thread of its own, whose time does not count.
+//! its requests. Each connection has a thread of its own, whose time does not count.
 
-use std::net::{Ipv4Addr, TcpListener as Listener};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
@@ -9,73 +10,71 @@ use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use rcgen::CertifiedKey;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::store::Store;
 
+const ROOT: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/private-root.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.pem");
+const KEY: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.key");
+
 /// Serves the store with TLS. Returns its URL, and an HTTP client that trusts it.
 pub(crate) fn serve(store: Store) -> (String, SharedHttpClient) {
-    let host = "localhost";
-    let certified = rcgen::generate_simple_self_signed([host.to_owned()]).expect("a certificate");
-    let CertifiedKey { cert, signing_key } = certified;
-    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
-    let config = ServerConfig::builder().with_no_client_auth();
-    let config =
-        config.with_single_cert(vec![cert.der().clone()], key).expect("they belong together");
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let port = listener.local_addr().expect("an address").port();
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key);
+    let config = Arc::new(config.expect("the key of the certificate"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
     thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(accept(listener, acceptor, store));
+        for socket in listener.incoming() {
+            let (socket, config) = (socket.expect("a connection"), Arc::clone(&config));
+            let store = store.clone();
+            thread::spawn(move || answer(socket, config, &store));
+        }
     });
-    let trusted = TrustStore::empty().with_pem_certificate(cert.pem());
+    let trusted = TrustStore::empty().with_pem_certificate(ROOT);
     let context = TlsContext::builder().with_trust_store(trusted).build().expect("a certificate");
     let client = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
-    (format!("https://{host}:{port}"), client.tls_context(context).build_https())
-}
-
-async fn accept(listener: Listener, acceptor: TlsAcceptor, store: Store) {
-    listener.set_nonblocking(true).expect("it can be");
-    let listener = TcpListener::from_std(listener).expect("a listener");
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(answer(stream, acceptor.clone(), store.clone()));
-    }
+    (url, client.tls_context(context).build_https())
 }
 
 /// Answers the requests of a connection until it ends.
-async fn answer(stream: TcpStream, acceptor: TlsAcceptor, store: Store) {
-    stream.set_nodelay(true).expect("it can be");
-    let mut stream = acceptor.accept(stream).await.expect("the client trusts the server");
-    let mut bytes = Vec::new();
+fn answer(socket: TcpStream, config: Arc<ServerConfig>, store: &Store) {
+    socket.set_nodelay(true).expect("it can be");
+    let session = ServerConnection::new(config).expect("a session");
+    let mut stream = StreamOwned::new(session, socket);
+    let (mut bytes, mut page) = (Vec::new(), vec![0; 64 * 1_024]);
     loop {
-        let head = loop {
-            match bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                Some(end) => break end + 4,
-                None => match stream.read_buf(&mut bytes).await {
-                    Ok(1..) => {}
-                    _ => return,
-                },
-            }
-        };
-        let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
-        let header = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-        let length = header("content-length: ").expect("a length").parse().expect("a number");
-        let target = header("x-amz-target: ").expect("an operation");
-        while bytes.len() - head < length {
-            stream.read_buf(&mut bytes).await.expect("the rest of the body");
+        while let Some((operation, body)) = request(&bytes) {
+            let answer = store.answer(operation, body);
+            let body = answer.bytes().expect("it is in memory");
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all(&[head.as_bytes(), body].concat()).expect("it is read");
+            stream.flush().expect("it is read");
+            // A client sends its next request after the answer.
+            bytes.clear();
         }
-        let operation = target.rsplit('.').next().unwrap_or_default();
-        let body = store.answer(operation, &bytes[head..head + length]);
-        let body = body.bytes().expect("it is in memory");
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        stream.write_all(&[head.as_bytes(), body].concat()).await.expect("it is read");
-        stream.flush().await.expect("it is read");
-        bytes.clear();
+        match stream.read(&mut page) {
+            Ok(read @ 1..) => bytes.extend_from_slice(&page[..read]),
+            _ => return,
+        }
     }
+}
+
+/// Operation and body of a request, once it is there as a whole.
+fn request(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = str::from_utf8(&bytes[..end]).expect("a head is a text");
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    let length: usize = header("content-length: ")?.parse().expect("a number");
+    let operation = header("x-amz-target: ")?.rsplit('.').next()?;
+    Some((operation, bytes.get(end + 4..end + 4 + length)?))
 }
