@@ -41,6 +41,18 @@ fn dependencies_of_tests_add_no_features_to_other_builds() {
 }
 
 #[test]
+fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    for target in targets.filter(|target| target["kind"][0] == "bin") {
+        let (name, path) = (&target["name"], &target["src_path"]);
+        assert_eq!(target["test"], false, "{path}: write [[bin]], name = {name}, test = false");
+    }
+}
+
+#[test]
 fn every_test_target_has_a_name_of_its_own() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();

@@ -96,6 +96,14 @@ pub(super) fn add_dependency(text: &str, line: &str) -> Result<String> {
     Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
 }
 
+/// Adds a program of `src/bin` to a crate's manifest. Without tests of its own it is not linked for them a second time.
+pub(super) fn add_binary(text: &str, name: &str) -> String {
+    match text.contains(&format!("[[bin]]\nname = \"{name}\"\n")) {
+        true => text.to_owned(),
+        false => format!("{}\n\n[[bin]]\nname = \"{name}\"\ntest = false\n", text.trim_end()),
+    }
+}
+
 /// Adds a variant to an enum, or a field to a struct: `of` is `enum OrderEvent` or the like.
 pub(super) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
     let missing = || format!("finds no `pub {of}`: write `{entry}` into it");

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::context::{self, Found, Log};
-use super::edit::{add_arm, add_entry, add_member, add_module, add_to_list};
+use super::edit::{add_arm, add_binary, add_entry, add_member, add_module, add_to_list};
 use super::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use super::plan::{Plan, fill};
 use super::template;
@@ -71,6 +71,7 @@ pub(super) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
     let lib = format!("{}/src/lib.rs", found.folder);
     let binary = format!("{}/src/bin/{slice}.rs", found.folder);
     plan.create(&binary, &fill(include_str!("files/binary.rs"), &values));
+    plan.edit(&format!("{}/Cargo.toml", found.folder), |text| Ok(add_binary(text, slice)))?;
     plan.edit(&lib, |text| add_module(text, &module))?;
     plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
     write_function(plan, &found, context, slice, &values, cause.as_ref())?;

@@ -101,6 +101,9 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
             // The second slice of a stream is also decided after the first one's event.
             let follows = slice == "close" && context != "rooms";
             assert_eq!(source.contains("given([other()])"), follows, "{source}");
+            let manifest = written(format!("functions/{context}/Cargo.toml"));
+            let program = format!("[[bin]]\nname = \"{slice}-{context}\"\ntest = false\n");
+            assert!(manifest.contains(&program), "{manifest}");
         }
     }
     for context in ["parcels", "wishes"] {
