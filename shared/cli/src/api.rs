@@ -1,21 +1,14 @@
 //! The HTTP API of a stack, as those use it who give commands.
 
 use std::process::ExitCode;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use aws_credential_types::provider::ProvideCredentials;
-use aws_sdk_s3::primitives::{ByteStream, SdkBody};
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4::SigningParams;
-use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
-use aws_smithy_runtime_api::client::identity::Identity;
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use ringfence_dynamo::Clock;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::machine::{sdk_config, trust};
+use crate::http::{Http, Signer};
+use crate::machine::sdk_config;
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -34,8 +27,7 @@ const PROBLEM: &str = "urn:ringfence:problem:";
 /// not: that is a stack on this machine, which checks nothing.
 pub struct Api {
     url: String,
-    connector: SharedHttpConnector,
-    signer: Option<Signer>,
+    http: Http,
 }
 
 /// An answer of an API.
@@ -68,23 +60,18 @@ impl Answer {
     }
 }
 
-struct Signer {
-    identity: Identity,
-    region: String,
-}
-
 impl Api {
     /// The API at a URL, with the Region and the credentials of the environment.
     ///
     /// # Errors
     /// The URL is of AWS, and the environment has no Region or no credentials.
     pub async fn at(url: &str) -> Result<Self> {
-        let connector = SharedHttpConnector::new(trust()?.connector());
         let signer = match url.starts_with("https://") {
-            true => Some(Signer::of_environment().await?),
+            true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
             false => None,
         };
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), connector, signer })
+        let http = Http::new(signer, ANSWER_BYTES_MAX)?;
+        Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
     }
 
     /// Posts a JSON body, with these headers, whose names are in lower case.
@@ -94,36 +81,13 @@ impl Api {
     /// If the request [was not sent](was_not_sent), it has not.
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
-        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        headers.extend(with.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        if let Some(signer) = &self.signer {
-            let signed = signer.sign(&url, &headers, body, Clock::system().now_ms());
-            headers.extend(signed.with_context(|| format!("signing the request to {url}"))?);
-        }
-        let mut request = HttpRequest::new(SdkBody::from(body));
-        request.set_method("POST")?;
-        request.set_uri(url.as_str()).with_context(|| format!("{url} is not a URL"))?;
-        for (name, value) in headers {
-            request.headers_mut().try_insert(name, value)?;
-        }
-        let answer = timeout(ANSWER_TIME, self.exchange(request)).await;
+        let headers = [&[("content-type", "application/json")], with].concat();
+        let answer = timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body)).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
         let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
         let document = serde_json::from_slice(&body);
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
         Ok(Answer { status, document })
-    }
-
-    /// Sends a request, and reads the whole answer.
-    async fn exchange(&self, request: HttpRequest) -> Result<(u16, Vec<u8>)> {
-        let answer = self.connector.call(request).await?;
-        let status = answer.status().as_u16();
-        let (mut parts, mut body) = (ByteStream::new(answer.into_body()), Vec::new());
-        while let Some(part) = parts.try_next().await? {
-            body.extend_from_slice(&part);
-            ensure!(body.len() <= ANSWER_BYTES_MAX, "it has more than {ANSWER_BYTES_MAX} bytes");
-        }
-        Ok((status, body))
     }
 }
 
@@ -133,42 +97,6 @@ pub fn was_not_sent(error: &anyhow::Error) -> bool {
     use hyper_util::client::legacy::Error;
 
     error.chain().any(|cause| cause.downcast_ref().is_some_and(Error::is_connect))
-}
-
-impl Signer {
-    async fn of_environment() -> Result<Self> {
-        let config = sdk_config().await?;
-        let region = config.region().context("no Region: set AWS_REGION")?.to_string();
-        let provider =
-            config.credentials_provider().context("the environment has no credentials")?;
-        let credentials =
-            provider.provide_credentials().await.context("reading the credentials")?;
-        Ok(Self { identity: credentials.into(), region })
-    }
-
-    /// The headers that sign a POST at this time, in milliseconds since 1970.
-    fn sign(
-        &self,
-        url: &str,
-        headers: &[(String, String)],
-        body: &str,
-        now_ms: u64,
-    ) -> Result<Vec<(String, String)>> {
-        let parameters = SigningParams::builder()
-            .identity(&self.identity)
-            .region(&self.region)
-            .name(SERVICE)
-            .time(UNIX_EPOCH + Duration::from_millis(now_ms))
-            .settings(SigningSettings::default())
-            .build()?
-            .into();
-        let headers = headers.iter().map(|(name, value)| (&**name, &**value));
-        let body = SignableBody::Bytes(body.as_bytes());
-        let request = SignableRequest::new("POST", url, headers, body)?;
-        let (signed, _) = sign(request, &parameters)?.into_parts();
-        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        Ok(signed.headers().map(owned).collect())
-    }
 }
 
 /// The URL of an API, as a flag has it.
@@ -184,11 +112,9 @@ pub fn url(text: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    use aws_credential_types::Credentials;
     use serde_json::json;
 
     use super::*;
@@ -289,26 +215,5 @@ mod tests {
         for status in [200, 400, 422, 500] {
             assert_eq!(code(status, json!({ "message": "sign in first" })), failed, "{status}");
         }
-    }
-
-    /// The signature was computed by hand, as the documentation of AWS says.
-    #[test]
-    fn a_request_to_aws_is_signed_with_all_its_headers() {
-        let credentials =
-            Credentials::new("AKIDEXAMPLE", "secret", Some("token".to_owned()), None, "test");
-        let signer = Signer { identity: credentials.into(), region: "eu-central-1".to_owned() };
-        let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
-        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
-        let signed = signer.sign(url, &headers, "{}", 1_719_100_800_000).unwrap();
-        let signed: BTreeMap<_, _> = signed.into_iter().collect();
-        assert_eq!(signed["x-amz-date"], "20240623T000000Z");
-        assert_eq!(signed["x-amz-security-token"], "token");
-        assert_eq!(
-            signed["authorization"],
-            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20240623/eu-central-1/execute-api/aws4_request, \
-             SignedHeaders=content-type;host;idempotency-key;x-amz-date;x-amz-security-token, \
-             Signature=0e2ca4a0a235813ea3461161ecf7711d553b2bd561733d199397aff02b232e01"
-        );
     }
 }

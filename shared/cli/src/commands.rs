@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use aws_sdk_cloudwatchlogs::Client;
 use clap::Args;
 use ringfence_dynamo::ms_of_rfc3339;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::machine::sdk_config;
+use crate::service::{Answer, LOGS, Service};
 use crate::stack::name;
 
 /// Most lines that are read at once.
@@ -106,21 +107,39 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
 }
 
 async fn of_group(group: &str, since_ms: u64) -> Result<Vec<CommandLine>> {
-    let client = Client::new(&sdk_config().await?);
-    let request = client
-        .filter_log_events()
-        .log_group_name(group)
-        .start_time(i64::try_from(since_ms).unwrap_or(i64::MAX))
-        .filter_pattern(PATTERN);
-    let mut pages = request.into_paginator().send();
+    let reading = || format!("reading the log group {group}");
+    let logs = Service::of(&sdk_config().await?, LOGS).await.with_context(reading)?;
+    let headers = [
+        ("content-type", "application/x-amz-json-1.1"),
+        ("x-amz-target", "Logs_20140328.FilterLogEvents"),
+    ];
+    let mut request = json!({
+        "logGroupName": group, "startTime": since_ms, "filterPattern": PATTERN,
+    });
     let mut lines = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.with_context(|| format!("reading the log group {group}"))?;
-        let messages = page.events().iter().filter_map(|event| event.message());
-        lines.extend(messages.filter_map(CommandLine::of));
-        if lines.len() >= LINES_MAX {
-            break;
+    loop {
+        let answer = logs.call("POST", "/", &headers, &request.to_string()).await;
+        let text = answer.and_then(Answer::accepted).with_context(reading)?;
+        let page: Page = serde_json::from_str(&text).with_context(reading)?;
+        lines.extend(page.events.iter().filter_map(|event| CommandLine::of(&event.message)));
+        match page.next_token {
+            Some(next) if lines.len() < LINES_MAX => request["nextToken"] = next.into(),
+            _ => return Ok(lines),
         }
     }
-    Ok(lines)
+}
+
+/// A page of FilterLogEvents.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    events: Vec<LogEvent>,
+    next_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LogEvent {
+    #[serde(default)]
+    message: String,
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use aws_config::SdkConfig;
-use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_sqs::types::Message;
 use futures::{StreamExt, stream};
 
 use crate::letter::{Letter, To, Work};
+use crate::service::{Answer, S3, Service, encoded, texts};
 
 /// Most messages of one call: the limit of SQS.
 const MESSAGES_MAX: i32 = 10;
@@ -73,7 +73,7 @@ pub(crate) enum Store {
         seen: BTreeMap<String, String>,
     },
     Bucket {
-        client: aws_sdk_s3::Client,
+        s3: Service,
         name: String,
         to: Option<To>,
         keys: VecDeque<String>,
@@ -98,9 +98,10 @@ impl Store {
 
     /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
     /// no work.
-    pub(crate) fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Self {
-        let client = aws_sdk_s3::Client::new(config);
-        Self::Bucket { client, name: name.to_owned(), to, keys: VecDeque::new(), more: More::All }
+    pub(crate) async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
+        let s3 = Service::of(config, S3).await?;
+        let (name, keys) = (name.to_owned(), VecDeque::new());
+        Ok(Self::Bucket { s3, name, to, keys, more: More::All })
     }
 
     /// Some that it has not returned yet; empty when it has returned all.
@@ -109,9 +110,9 @@ impl Store {
             Self::Queue { client, url, receive, seen } => {
                 messages(client, url, *receive, seen).await
             }
-            Self::Bucket { client, name, to, keys, more } => {
-                while let Some(key) = next_key(client, name, keys, more).await? {
-                    if let Some(kept) = object(client, name, *to, key).await {
+            Self::Bucket { s3, name, to, keys, more } => {
+                while let Some(key) = next_key(s3, name, keys, more).await? {
+                    if let Some(kept) = object(s3, name, *to, key).await {
                         return Ok(vec![kept]);
                     }
                 }
@@ -158,32 +159,41 @@ impl Store {
                     .await
                     .context("the work is done, but the message can't be deleted")?;
             }
-            Self::Bucket { client, name, .. } => {
-                let delete = client.delete_object().bucket(name).key(handle);
-                delete.send().await.context("the work is done, but the object can't be deleted")?;
+            Self::Bucket { s3, name, .. } => {
+                let deleted = s3.call("DELETE", &path(name, handle), &[], "").await;
+                let deleted = deleted.and_then(Answer::accepted);
+                deleted.context("the work is done, but the object can't be deleted")?;
             }
         }
         Ok(())
     }
 }
 
+/// The path of an object in the form of S3 that has the bucket in the path.
+fn path(bucket: &str, key: &str) -> String {
+    format!("/{}/{}", encoded(bucket), encoded(key))
+}
+
 /// The next key of a bucket, if it has one more.
 async fn next_key(
-    client: &aws_sdk_s3::Client,
+    s3: &Service,
     name: &str,
     keys: &mut VecDeque<String>,
     more: &mut More,
 ) -> Result<Option<String>> {
     while keys.is_empty() {
-        let request = client.list_objects_v2().bucket(name);
-        let request = match std::mem::replace(more, More::None) {
+        let from = match std::mem::replace(more, More::None) {
             More::None => break,
-            More::All => request,
-            More::From(token) => request.continuation_token(token),
+            More::All => String::new(),
+            More::From(token) => {
+                format!("&continuation-token={}", encoded(&token).replace('/', "%2F"))
+            }
         };
-        let page = request.send().await.with_context(|| format!("listing bucket {name}"))?;
-        keys.extend(page.contents.unwrap_or_default().into_iter().filter_map(|object| object.key));
-        *more = page.next_continuation_token.map_or(More::None, More::From);
+        let list = format!("/{}?list-type=2{from}", encoded(name));
+        let page = s3.call("GET", &list, &[], "").await.and_then(Answer::accepted);
+        let page = page.with_context(|| format!("listing bucket {name}"))?;
+        keys.extend(texts(&page, "Key"));
+        *more = texts(&page, "NextContinuationToken").pop().map_or(More::None, More::From);
     }
     Ok(keys.pop_front())
 }
@@ -235,21 +245,13 @@ async fn receive_messages(
 }
 
 /// Reads one object; `None` if it is gone by now. Objects are read one at a time, because a batch can have megabytes.
-async fn object(
-    client: &aws_sdk_s3::Client,
-    bucket: &str,
-    to: Option<To>,
-    key: String,
-) -> Option<Kept> {
-    let object = client.get_object().bucket(bucket).key(&key).send().await;
-    let body = match object {
-        Ok(object) => object.body.collect().await.map_err(Error::new),
-        Err(error) if error.as_service_error().is_some_and(GetObjectError::is_no_such_key) => {
+async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Option<Kept> {
+    let text = match s3.call("GET", &path(bucket, &key), &[], "").await {
+        Ok(gone) if gone.status == 404 && texts(&gone.text, "Code") == ["NoSuchKey"] => {
             return None;
         }
-        Err(error) => Err(Error::new(error)),
+        answer => answer.and_then(Answer::accepted),
     };
-    let text = body.map(|body| String::from_utf8_lossy(&body.into_bytes()).into_owned());
     let (body, letter) = match (text, to) {
         (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
         (Ok(body), Some(to)) => {

@@ -158,7 +158,7 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
         (Some(url), _) => Store::queue(&config, url, Receive::Work),
-        (None, Some(bucket)) => Store::bucket(&config, bucket, *to),
+        (None, Some(bucket)) => Store::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
     let client = dynamo.client_of(&config);

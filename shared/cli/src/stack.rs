@@ -11,6 +11,8 @@ use clap::{Arg, Command};
 
 use crate::machine::sdk_config;
 
+use crate::service::{Answer, CLOUDFORMATION, Service, encoded, texts};
+
 /// The variables of flags, and the outputs that have their values.
 const OUTPUTS: [(&str, &str); 8] = [
     ("API_URL", "ApiUrl"),
@@ -32,6 +34,16 @@ pub(crate) struct Outputs {
     values: BTreeMap<String, String>,
 }
 
+/// The outputs in an answer of DescribeStacks.
+fn outputs(described: &str) -> impl Iterator<Item = (String, String)> {
+    let first = |text: &str, name| texts(text, name).into_iter().next();
+    // Each text begins with an output's name, so the next value is its own, if it has one.
+    described.split("<OutputKey>").skip(1).filter_map(move |text| {
+        let name = first(&format!("<OutputKey>{text}"), "OutputKey")?;
+        Some((name, first(text, "OutputValue")?))
+    })
+}
+
 /// The stack that the command line names. It is looked for first, because the rest of the command line can only be
 /// understood with the stack's outputs.
 pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
@@ -50,13 +62,15 @@ pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<Strin
 
 impl Outputs {
     pub(crate) async fn of(stack: String) -> Result<Self> {
-        let client = aws_sdk_cloudformation::Client::new(&sdk_config().await?);
-        let described = client.describe_stacks().stack_name(&stack).send().await;
         let reading = || format!("reading the outputs of --stack {stack}");
-        let stacks = described.with_context(reading)?.stacks.unwrap_or_default();
-        let outputs = stacks.into_iter().flat_map(|stack| stack.outputs.unwrap_or_default());
-        let values: BTreeMap<_, _> =
-            outputs.filter_map(|output| output.output_key.zip(output.output_value)).collect();
+        let service =
+            Service::of(&sdk_config().await?, CLOUDFORMATION).await.with_context(reading)?;
+        let form = [("content-type", "application/x-www-form-urlencoded")];
+        let name = encoded(&stack);
+        let body = format!("Action=DescribeStacks&Version=2010-05-15&StackName={name}");
+        let described = service.call("POST", "/", &form, &body).await;
+        let described = described.and_then(Answer::accepted).with_context(reading)?;
+        let values: BTreeMap<_, _> = outputs(&described).collect();
         let is_one = OUTPUTS.iter().any(|(_, output)| values.contains_key(*output));
         ensure!(
             is_one,
@@ -178,6 +192,15 @@ mod tests {
             let words = line.split(' ').map(str::to_owned);
             assert_eq!(named(words).as_deref(), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn outputs_are_those_that_have_a_value() {
+        let described = "<Outputs><member><OutputKey>A</OutputKey><OutputValue>1&amp;2</OutputValue></member>\
+                         <member><OutputKey>B</OutputKey><OutputValue/></member>\
+                         <member><OutputKey>C</OutputKey><OutputValue>3</OutputValue></member></Outputs>";
+        let expected = [("A", "1&2"), ("C", "3")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(outputs(described).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -92,8 +92,8 @@ async fn messages_stay_readable() {
     assert_eq!(json!(queues.messages()), expected);
 }
 
-/// Real clients of this endpoint.
-fn clients(url: &str) -> (aws_sdk_sqs::Client, aws_sdk_s3::Client) {
+/// The real client of SQS at this endpoint.
+fn sqs(url: &str) -> aws_sdk_sqs::Client {
     let variables = [
         ("AWS_REGION", "us-east-1"),
         ("AWS_ACCESS_KEY_ID", "local"),
@@ -102,14 +102,14 @@ fn clients(url: &str) -> (aws_sdk_sqs::Client, aws_sdk_s3::Client) {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let config = ringfence_dynamo::sdk_config_of(variables.into()).expect("a configuration");
-    (aws_sdk_sqs::Client::new(&config), aws_sdk_s3::Client::new(&config))
+    aws_sdk_sqs::Client::new(&config)
 }
 
 #[tokio::test]
 async fn the_sdk_receives_and_deletes_messages() {
     let queues = queues();
     let url = start_with(Buckets::new("nowhere".into(), Vec::new()), queues.clone()).await;
-    let (sqs, _) = clients(&url);
+    let sqs = sqs(&url);
     let queue = format!("{url}/000000000000/dead");
     for body in ["{\"cause\":\"x\"}", "b"] {
         sqs.send_message().queue_url(&queue).message_body(body).send().await.expect("sent");
@@ -129,40 +129,44 @@ async fn the_sdk_receives_and_deletes_messages() {
 }
 
 #[tokio::test]
-async fn the_sdk_lists_gets_and_deletes_objects() {
+async fn clients_of_s3_list_get_and_delete_objects() {
     let folder = tempfile::tempdir().expect("a folder");
     let buckets = Buckets::new(folder.path().to_owned(), vec!["lost".to_owned()]);
-    let (_, s3) = clients(&start_with(buckets.clone(), queues()).await);
-    let empty = s3.list_objects_v2().bucket("lost").send().await.expect("an empty bucket");
-    assert!(empty.contents().is_empty());
+    let url = start_with(buckets.clone(), queues()).await;
+    let client = reqwest::Client::new();
+    let send = async |method: reqwest::Method, path: &str| {
+        let answer =
+            client.request(method, format!("{url}{path}")).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
+    };
+    let get = async |path: &str| send(reqwest::Method::GET, path).await;
+    let (status, empty) = get("/lost?list-type=2").await;
+    assert!(status == 200 && empty.contains("<KeyCount>0</KeyCount>"), "{empty}");
     let keys = ["aws/lambda/a&b/<1>", "aws/lambda/f/2026/11/21/10.00.00-x y", "other"];
     for key in keys {
         buckets.put("lost", key, key.as_bytes()).expect("written");
     }
-    let mut listed = Vec::new();
-    let mut pages = s3.list_objects_v2().bucket("lost").max_keys(2).into_paginator().send();
-    while let Some(page) = pages.next().await {
-        let page = page.expect("a page");
-        listed.extend(page.contents().iter().filter_map(|o| o.key().map(str::to_owned)));
-    }
-    assert_eq!(listed, keys);
-    let some = s3.list_objects_v2().bucket("lost").prefix("aws/").send().await.expect("an answer");
-    assert_eq!(some.contents().len(), 2);
-    assert_eq!(some.contents()[0].size(), Some(18));
+    let (_, first) = get("/lost?list-type=2&max-keys=2").await;
+    let token = first.split("<NextContinuationToken>").nth(1).expect("more");
+    assert!(first.contains("<Key>aws/lambda/a&amp;b/&lt;1&gt;</Key><Size>18</Size>"), "{first}");
+    assert!(token.starts_with(keys[1]) && !first.contains("<Key>other</Key>"), "{first}");
+    let from = "aws/lambda/f/2026/11/21/10.00.00-x%20y";
+    let (_, last) = get(&format!("/lost?list-type=2&max-keys=2&continuation-token={from}")).await;
+    assert!(last.contains("<KeyCount>1</KeyCount>") && last.contains("<Key>other</Key>"), "{last}");
+    let (_, some) = get("/lost?list-type=2&prefix=aws/").await;
+    assert!(some.contains("<KeyCount>2</KeyCount>"), "{some}");
 
-    for key in keys {
-        let object = s3.get_object().bucket("lost").key(key).send().await.expect("an object");
-        let body = object.body.collect().await.expect("a body").into_bytes();
-        assert_eq!(body, key.as_bytes());
-        s3.delete_object().bucket("lost").key(key).send().await.expect("deleted");
+    for (key, path) in keys.into_iter().zip(["aws/lambda/a%26b/%3C1%3E", from, "other"]) {
+        let path = format!("/lost/{path}");
+        assert_eq!(get(&path).await, (200, key.to_owned()));
+        assert_eq!(send(reqwest::Method::DELETE, &path).await.0, 204);
     }
     assert!(buckets.list("lost").expect("a bucket").is_empty());
-    let gone = s3.get_object().bucket("lost").key("other").send().await;
-    assert!(gone.expect_err("no object").into_service_error().is_no_such_key());
-    let unknown = s3.list_objects_v2().bucket("found").send().await;
-    assert!(unknown.expect_err("no bucket").into_service_error().is_no_such_bucket());
-    let outside = s3.get_object().bucket("lost").key("../secret").send().await;
-    assert!(outside.is_err(), "a key is not a path");
+    for (path, code) in [("/lost/other", "NoSuchKey"), ("/found?list-type=2", "NoSuchBucket")] {
+        let (status, gone) = get(path).await;
+        assert!(status == 404 && gone.contains(&format!("<Code>{code}</Code>")), "{gone}");
+    }
+    assert!(get("/lost/%2E%2E%2Fsecret").await.0 >= 400, "a key is not a path");
 }
 
 #[tokio::test]

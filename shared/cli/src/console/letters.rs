@@ -83,16 +83,16 @@ impl Place {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
 
-    fn open(&self, site: &Site, receive: Receive) -> Store {
+    async fn open(&self, site: &Site, receive: Receive) -> Result<Store> {
         let Named { name, at } = &self.named;
         match self.kind {
-            Kind::Queue => Store::queue(&site.config, at, receive),
-            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)),
+            Kind::Queue => Ok(Store::queue(&site.config, at, receive)),
+            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)).await,
         }
     }
 
     async fn look(&self, site: &Site) -> Result<Look> {
-        let mut store = self.open(site, Receive::Look);
+        let mut store = self.open(site, Receive::Look).await?;
         let mut letters = Vec::new();
         while letters.len() <= LETTERS_MAX {
             let some = store.next().await?;
@@ -201,7 +201,7 @@ pub(crate) async fn whole(
     let place = Place::find(&site, &kind, &store)?;
     let missing = || Problem::bad("name: write the name of a letter.");
     let name = given(&parameters, "name").ok_or_else(missing)?;
-    let kept = place.open(&site, Receive::Look).find(name).await?;
+    let kept = place.open(&site, Receive::Look).await?.find(name).await?;
     let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
     let body = visible_lines(&kept.body).into_owned();
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], body))
@@ -236,12 +236,12 @@ pub(crate) async fn redrive(
         match name {
             Some(name) => {
                 // It stays visible, so that a redrive of one hides no other.
-                let mut store = place.open(&of_job, Receive::Look);
+                let mut store = place.open(&of_job, Receive::Look).await?;
                 let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
                 tried.push(does.redrive(&store, kept).await);
             }
             None => {
-                let mut store = place.open(&of_job, Receive::Work);
+                let mut store = place.open(&of_job, Receive::Work).await?;
                 let told = |letter| {
                     tried.push(letter);
                     job.say(format!("{} tried.", tried.len()));
