@@ -1,74 +1,66 @@
-//! Runs the real function binaries as processes, under the runtime API of `cargo lambda watch`.
+//! Runs the real function binaries as processes, under the runtime API.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    net::TcpStream,
-    process::{Child, Command},
-    sync::Semaphore,
+    process::Command,
+    sync::{Semaphore, watch},
     task::JoinSet,
-    time::{Instant, sleep},
+    time::sleep,
 };
 
 use crate::{
     invoke::{Invoke, InvokeError, PAYLOAD_BYTES_MAX},
+    port,
+    runtime::{self, ByName, Invocations, Outcome},
     template::Function,
 };
 
-/// The most processes of one function; further invocations wait. This is far below the 100 requests that
-/// `cargo lambda watch` can hold for each function.
+/// The most processes of one function; further invocations wait.
 const CONCURRENCY_MAX: usize = 8;
 
 /// Processes of one function from the start, so that two invocations can run at the same time.
 const CONCURRENCY_MIN: usize = 2;
-
-/// Longest wait for `cargo lambda watch` to listen.
-const RUNTIME_START_MAX: Duration = Duration::from_secs(30);
-
-/// Added to a function's timeout: the start of its process is not part of it.
-const COLD_START_MAX: Duration = Duration::from_secs(10);
 
 /// Pause before a process that ended is started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs functions; its processes end when it is dropped.
 pub struct Functions {
-    client: reqwest::Client,
-    runtime: String,
-    functions: BTreeMap<String, Running>,
-    processes: Mutex<JoinSet<()>>,
-    _watch: Child,
+    endpoint: String,
+    functions: Arc<ByName>,
+    _tasks: JoinSet<()>,
     _kept: TempDir,
 }
 
-struct Running {
-    timeout: Duration,
-    program: Program,
+/// A function with its processes.
+pub(crate) struct Running {
+    pub(crate) timeout: Duration,
+    pub(crate) invocations: Arc<Invocations>,
+    binary: PathBuf,
     /// The most invocations at once; further ones wait, where AWS refuses them.
     most: usize,
     free: Semaphore,
-    processes: AtomicUsize,
+    /// How many processes it has.
+    processes: watch::Sender<usize>,
 }
 
-#[derive(Clone)]
 struct Program {
     binary: PathBuf,
     environment: BTreeMap<String, String>,
     log: PathBuf,
+    /// Where its processes find the runtime API; the number of the process follows.
+    runtime: String,
 }
 
 impl Functions {
@@ -76,10 +68,8 @@ impl Functions {
     /// the file of each function's binary, by its name.
     ///
     /// # Errors
-    /// `cargo lambda watch` does not start or a log file can't be made.
+    /// The runtime API can't listen or a log file can't be made.
     pub async fn start(
-        root: &Path,
-        cargo_lambda: &Path,
         definitions: &[Function],
         programs: &BTreeMap<String, PathBuf>,
         common: &BTreeMap<String, String>,
@@ -87,8 +77,10 @@ impl Functions {
     ) -> Result<Self> {
         fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
         let kept = tempfile::tempdir_in(logs).context("cannot make a folder for the binaries")?;
-        let (watch, runtime) = start_runtime(root, cargo_lambda, logs).await?;
-        let mut functions = BTreeMap::new();
+        let listener = port::listen("Lambda's", 0).await?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        let mut functions = ByName::new();
+        let mut tasks = JoinSet::new();
         for definition in definitions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
@@ -96,105 +88,84 @@ impl Functions {
             let built = programs.get(name).with_context(|| format!("cargo built no {name}"))?;
             let program = Program {
                 binary: keep(built, kept.path().join(name))?,
-                environment: environment(definition, common, &runtime),
+                environment: environment(definition, common),
                 log,
+                runtime: format!("{endpoint}{}", runtime::path_of(name)),
             };
             let most = definition.concurrency_max.unwrap_or(CONCURRENCY_MAX).min(CONCURRENCY_MAX);
             let running = Running {
                 timeout: definition.timeout,
-                program,
+                invocations: Arc::default(),
+                binary: program.binary.clone(),
                 most,
                 free: Semaphore::new(most),
-                processes: AtomicUsize::new(0),
+                processes: watch::Sender::new(CONCURRENCY_MIN),
             };
+            let wanted = running.processes.subscribe();
+            tasks.spawn(keep_processes(program.into(), running.invocations.clone(), wanted));
             functions.insert(name.clone(), running);
         }
-        let started = Self {
-            // A proxy of the environment is not for the loopback address.
-            client: reqwest::Client::builder().no_proxy().build()?,
-            runtime,
-            functions,
-            processes: Mutex::default(),
-            _watch: watch,
-            _kept: kept,
-        };
-        for running in started.functions.values() {
-            (0..CONCURRENCY_MIN).for_each(|_| started.add_process(running));
-        }
-        Ok(started)
+        let functions = Arc::new(functions);
+        port::serve(&mut tasks, listener, runtime::router(functions.clone()));
+        Ok(Self { endpoint, functions, _tasks: tasks, _kept: kept })
     }
 
     /// The URL of the Lambda invoke API.
     #[must_use]
     pub fn endpoint(&self) -> &str {
-        &self.runtime
+        &self.endpoint
     }
 
     /// The file that the processes of a function run.
     pub(crate) fn binary(&self, name: &str) -> Option<&Path> {
-        self.functions.get(name).map(|running| running.program.binary.as_path())
-    }
-
-    fn add_process(&self, running: &Running) {
-        running.processes.fetch_add(1, Ordering::Relaxed);
-        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        processes.spawn(keep_running(running.program.clone()));
+        self.functions.get(name).map(|running| running.binary.as_path())
     }
 }
 
 impl Invoke for Functions {
     async fn invoke(&self, name: &str, payload: &Value) -> Result<Value, InvokeError> {
+        match self.functions.get(name) {
+            Some(running) => running.invoke(name, payload.to_string()).await,
+            None => Err(InvokeError::Unknown { function: name.to_owned() }),
+        }
+    }
+}
+
+impl Running {
+    /// Runs the function of this name with a payload.
+    pub(crate) async fn invoke(&self, name: &str, payload: String) -> Result<Value, InvokeError> {
         let function = || name.to_owned();
-        let running = self
-            .functions
-            .get(name)
-            .ok_or_else(|| InvokeError::Unknown { function: function() })?;
-        let body = payload.to_string();
-        if body.len() > PAYLOAD_BYTES_MAX {
-            return Err(InvokeError::TooLarge { bytes: body.len() });
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return Err(InvokeError::TooLarge { bytes: payload.len() });
         }
         // The semaphore is never closed. If it were, there would be no limit.
-        let _place = running.free.acquire().await.ok();
-        let busy = running.most - running.free.available_permits();
-        if busy > running.processes.load(Ordering::Relaxed) {
-            self.add_process(running);
-        }
-        let url = format!("{}/2015-03-31/functions/{name}/invocations", self.runtime);
-        let failed = |source: reqwest::Error| match source.is_timeout() {
-            true => InvokeError::TimedOut { function: function(), timeout: running.timeout },
-            false => InvokeError::Unreachable { function: function(), source },
-        };
-        let answer = self
-            .client
-            .post(url)
-            .timeout(running.timeout + COLD_START_MAX)
-            .body(body)
-            .send()
-            .await
-            .map_err(failed)?;
-        let status = answer.status();
-        let text = answer.text().await.map_err(failed)?;
-        let value = serde_json::from_str(&text);
-        match (status.as_u16(), value) {
-            (200, Ok(value)) => Ok(value),
-            // This is the runtime API's answer for a function that failed; AWS has a header instead.
-            (_, Ok(error)) => Err(InvokeError::Function { function: function(), error }),
-            (_, Err(_)) => Err(InvokeError::Function { function: function(), error: json!(text) }),
+        let _place = self.free.acquire().await.ok();
+        let busy = self.most - self.free.available_permits();
+        self.processes.send_if_modified(|processes| {
+            let more = busy > *processes;
+            *processes = busy.max(*processes);
+            more
+        });
+        match self.invocations.invoke(payload, self.timeout).await {
+            Outcome::Answered(Ok(answer)) => serde_json::from_slice(&answer).map_err(|_| {
+                let error = json!(String::from_utf8_lossy(&answer));
+                InvokeError::Function { function: function(), error }
+            }),
+            Outcome::Answered(Err(error)) => {
+                Err(InvokeError::Function { function: function(), error })
+            }
+            Outcome::TimedOut => {
+                Err(InvokeError::TimedOut { function: function(), timeout: self.timeout })
+            }
         }
     }
 }
 
 /// The environment that Lambda gives a function, without this process's own variables. So a variable that
 /// the template does not set is missing here too.
-fn environment(
-    function: &Function,
-    common: &BTreeMap<String, String>,
-    runtime: &str,
-) -> BTreeMap<String, String> {
+fn environment(function: &Function, common: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let name = &function.binary;
-    let host = runtime.trim_start_matches("http://");
     let lambda = [
-        ("AWS_LAMBDA_RUNTIME_API", format!("http://{host}/.rt/{name}")),
         ("AWS_LAMBDA_FUNCTION_NAME", name.clone()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory_mb.to_string()),
@@ -221,10 +192,28 @@ pub(crate) fn keep(binary: &Path, kept: PathBuf) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Runs a process, again whenever it ends, until this task is dropped.
-async fn keep_running(program: Program) {
+/// Keeps as many processes running as are wanted, until this task is dropped.
+async fn keep_processes(
+    program: Arc<Program>,
+    invocations: Arc<Invocations>,
+    mut wanted: watch::Receiver<usize>,
+) {
+    let mut processes = JoinSet::new();
     loop {
-        if let Err(error) = run(&program).await {
+        let wanted_now = *wanted.borrow_and_update();
+        while processes.len() < wanted_now {
+            processes.spawn(keep_running(program.clone(), invocations.clone()));
+        }
+        if wanted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs a process, again whenever it ends, until this task is dropped.
+async fn keep_running(program: Arc<Program>, invocations: Arc<Invocations>) {
+    loop {
+        if let Err(error) = run(&program, &invocations).await {
             // A person looks into the log when a function does not answer.
             let _ = fs::write(&program.log, format!("{error:#}\n"));
         }
@@ -232,45 +221,28 @@ async fn keep_running(program: Program) {
     }
 }
 
-async fn run(program: &Program) -> Result<()> {
+async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
     let log = File::options().append(true).open(&program.log)?;
-    let mut child = Command::new(&program.binary)
+    let (number, end) = invocations.add_process();
+    let child = Command::new(&program.binary)
         .env_clear()
         .envs(&program.environment)
+        .env("AWS_LAMBDA_RUNTIME_API", format!("{}/{number}", program.runtime))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("cannot start {}", program.binary.display()))?;
-    child.wait().await?;
-    Ok(())
-}
-
-/// Starts the runtime API on a free loopback port. It watches and compiles nothing.
-async fn start_runtime(root: &Path, cargo_lambda: &Path, logs: &Path) -> Result<(Child, String)> {
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let path = logs.join("cargo-lambda.log");
-    let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut child = Command::new(cargo_lambda)
-        .args(["lambda", "watch", "--only-lambda-apis", "--ignore-changes"])
-        .args(["--invoke-address", "127.0.0.1", "--invoke-port", &port.to_string()])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("cannot start {}", cargo_lambda.display()))?;
-    let deadline = Instant::now() + RUNTIME_START_MAX;
-    while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        if let Some(status) = child.try_wait()? {
-            bail!("cargo lambda watch ended with {status}: see {}", path.display());
+        .spawn();
+    let ended = async {
+        let mut child =
+            child.with_context(|| format!("cannot start {}", program.binary.display()))?;
+        tokio::select! {
+            ended = child.wait() => drop(ended?),
+            _ = end => child.kill().await?,
         }
-        if Instant::now() > deadline {
-            bail!("cargo lambda watch does not listen: see {}", path.display());
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    Ok((child, format!("http://127.0.0.1:{port}")))
+        Ok(())
+    };
+    let ended = ended.await;
+    invocations.remove_process(number);
+    ended
 }

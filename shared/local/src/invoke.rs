@@ -38,15 +38,6 @@ pub enum InvokeError {
         /// Its timeout.
         timeout: Duration,
     },
-    /// The runtime could not be reached.
-    #[error("function {function} cannot be reached")]
-    Unreachable {
-        /// Its name.
-        function: String,
-        /// Why not.
-        #[source]
-        source: reqwest::Error,
-    },
 }
 
 impl InvokeError {

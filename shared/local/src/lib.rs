@@ -29,8 +29,10 @@ pub mod node;
 pub mod notices;
 pub mod pattern;
 mod port;
+pub mod programs;
 pub mod queues;
 mod run;
+mod runtime;
 pub mod s3;
 mod sam;
 pub mod schedule;
@@ -38,7 +40,6 @@ pub mod services;
 pub mod stack;
 pub mod stream;
 pub mod template;
-pub mod tools;
 
 pub use run::{Console, run};
 

@@ -17,7 +17,9 @@ use axum::{
 };
 use reqwest::redirect::Policy;
 use socket2::{Domain, Socket, Type};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
+
+use crate::guard::guarded;
 
 /// What a stack's `server` header begins with.
 const NAME: &str = "ringfence-local";
@@ -78,6 +80,15 @@ pub(crate) fn listen_for_containers(address: Ipv4Addr) -> Result<TcpListener> {
     };
     listen()
         .with_context(|| format!("cannot listen on {address}, where containers reach this stack"))
+}
+
+/// Serves routes at a port of this stack. All of them are under the guard.
+pub(crate) fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
+    let service = guarded(router).into_make_service_with_connect_info::<SocketAddr>();
+    tasks.spawn(async move {
+        // axum's server retries every error of its listener; it ends with the task.
+        let _ = axum::serve(listener, service).await;
+    });
 }
 
 /// The API with a header in each answer that names this process and its workspace.

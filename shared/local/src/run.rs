@@ -162,13 +162,14 @@ fn describe(stack: &Stack, console: &str, files: &Files, kept: Option<&Path>) {
     println!("\nFor `ringfence` and AWS clients, in another shell:");
     println!("  set -a; . {}; set +a", files.shell.display());
     println!("  cargo ringfence verify");
-    let cargo_lambda = stack.cargo_lambda().display();
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
-    println!("start) and on its data; then invoke one:");
+    println!(
+        "start) and on its data, if you have cargo-lambda (pip install cargo-lambda==1.9.2); then invoke one:"
+    );
     let watch = files.watch.display();
-    println!("  {cargo_lambda} lambda watch -A 127.0.0.1 --config {watch}");
+    println!("  cargo lambda watch -A 127.0.0.1 --config {watch}");
     if let Some((_, Function { binary, .. })) = stack.example() {
-        println!("  {cargo_lambda} lambda invoke -A 127.0.0.1 {binary} \\");
+        println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
         println!("    --data-file events/{binary}/direct.json");
     }
 }

@@ -3,8 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    net::Ipv4Addr,
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
@@ -27,18 +27,16 @@ use crate::{
     environment::{self, Files, Variables},
     forward,
     functions::Functions,
-    guard::guarded,
     invoke::{Invoke, InvokeError},
     kept::Kept,
     notices::{Notice, Notices},
-    port,
+    port, programs,
     queues::{Message, Queues},
     run::Console,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
     template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
-    tools,
 };
 
 /// How a stack is started.
@@ -65,7 +63,6 @@ pub struct Stack {
     console: Arc<OnceLock<String>>,
     console_listener: Option<TcpListener>,
     root: PathBuf,
-    cargo_lambda: PathBuf,
     dynamo: Embedded,
     model: Model,
     functions: Arc<Functions>,
@@ -97,18 +94,15 @@ impl Stack {
         let notices = Notices::default();
         let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
-        let cargo_lambda = tools::cargo_lambda(&options.root).await?;
         let definitions = &model.functions;
         let binaries = definitions.iter().map(|function| function.binary.as_str());
-        let programs = tools::build(&options.root, binaries).await?;
+        let programs = programs::build(&options.root, binaries).await?;
 
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = common_environment(&data, &services);
         let logs = folder.join(environment::LOGS);
-        let root = &options.root;
-        let functions =
-            Functions::start(root, &cargo_lambda, definitions, &programs, &common, &logs);
-        let functions = Arc::new(functions.await?);
+        let functions = Functions::start(definitions, &programs, &common, &logs).await?;
+        let functions = Arc::new(functions);
 
         let queues = Queues::of(model.queues.iter().cloned(), kept.clone());
         let buckets = match &kept {
@@ -118,13 +112,13 @@ impl Stack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
+        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
         let console = Arc::<OnceLock<String>>::default();
         let mut routes = api::router(&model.routes, &functions, &notices)?;
         if model.routes.iter().all(|route| route.path != "/") {
             routes = routes.merge(to_console(console.clone()));
         }
-        serve(&mut tasks, api_listener, port::named(routes, &options.root));
+        port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
             tasks.spawn(schedule::run(schedule.clone(), bus.delivery()));
@@ -136,7 +130,7 @@ impl Stack {
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
-        serve(&mut tasks, services_listener, router.clone());
+        port::serve(&mut tasks, services_listener, router.clone());
         for mapping in &model.mappings {
             let poller = Poller {
                 mapping: mapping.clone(),
@@ -163,7 +157,6 @@ impl Stack {
             console,
             console_listener: Some(console_listener),
             root: options.root.clone(),
-            cargo_lambda,
             dynamo,
             model,
             functions,
@@ -198,12 +191,6 @@ impl Stack {
     #[must_use]
     pub fn lambda(&self) -> &str {
         self.functions.endpoint()
-    }
-
-    /// The path of cargo-lambda.
-    #[must_use]
-    pub fn cargo_lambda(&self) -> &Path {
-        &self.cargo_lambda
     }
 
     /// The tables.
@@ -289,7 +276,7 @@ impl Stack {
             environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
         let outputs = self.model.outputs.clone();
         let console = make(variables, outputs, address, routes, self.notices.troubles())?;
-        serve(&mut self.tasks, listener, port::named(console, &self.root));
+        port::serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
     }
 
@@ -312,10 +299,10 @@ impl Stack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint())?);
+        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint())?);
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
-        serve(&mut self.tasks, listener, self.router.clone());
+        port::serve(&mut self.tasks, listener, self.router.clone());
         // At this address queues have other URLs.
         let model = template.model(&services)?;
         let common = common_environment(&data, &services);
@@ -373,13 +360,4 @@ async fn database(kept: Option<&Kept>, tables: &[Table]) -> Result<Embedded> {
         dynamo.create_table(&table.properties, &table.name)?;
     }
     Ok(dynamo)
-}
-
-/// Serves routes at a port of this stack. All of them are under the guard.
-fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
-    let service = guarded(router).into_make_service_with_connect_info::<SocketAddr>();
-    tasks.spawn(async move {
-        // axum's server retries every error of its listener; it ends with the task.
-        let _ = axum::serve(listener, service).await;
-    });
 }

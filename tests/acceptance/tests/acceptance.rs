@@ -1,7 +1,7 @@
 //! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{fs, path::Path, process::Output};
+use std::fs;
 
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::{
@@ -11,7 +11,6 @@ use ringfence_local::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::process::Command;
 
 /// A stack of the template with a folder of its own.
 async fn start() -> (Stack, TempDir) {
@@ -219,18 +218,6 @@ async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
     assert_eq!(tip["n"]["N"], "3", "{tip}");
 }
 
-/// `cargo lambda invoke` as docs/local.md has it.
-async fn invoke(stack: &Stack, function: &str, payload: &Path) -> Output {
-    let (address, port) = stack.lambda().trim_start_matches("http://").rsplit_once(':').unwrap();
-    Command::new(stack.cargo_lambda())
-        .args(["lambda", "invoke", "--invoke-address", address, "--invoke-port", port, function])
-        .arg("--data-file")
-        .arg(payload)
-        .output()
-        .await
-        .unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sample_payload_gets_an_answer() {
     let (stack, _folder) = start().await;
@@ -244,12 +231,10 @@ async fn every_sample_payload_gets_an_answer() {
         let function = folder.file_name().unwrap().to_str().unwrap();
         for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             samples += 1;
-            let output = invoke(&stack, function, &sample).await;
-            let text = String::from_utf8_lossy(&output.stdout);
+            let payload = serde_json::from_slice(&fs::read(&sample).unwrap()).unwrap();
             let shown = sample.display();
-            assert!(output.status.success(), "{shown}: {output:?}");
-            let answer: Value =
-                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {e}: {text}"));
+            let answer = stack.invoke(function, &payload).await;
+            let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
             let understood = match function {
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
                 "project-views" | "sweep-claims" => answer.is_null(),

@@ -1,4 +1,4 @@
-//! Real processes under the real runtime API.
+//! Real processes under the runtime API.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -6,21 +6,14 @@ use ringfence_local::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     template::{Function, Retries},
-    tools, workspace_root,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A workspace whose one binary is `echo`, and its running function.
+/// A function whose binary is `echo`.
 async fn start(timeout: Duration) -> (TempDir, Functions) {
     let folder = TempDir::new().expect("a folder");
-    let root = folder.path();
-    let manifest = "[package]\nname = \"echo\"\nedition = \"2024\"\n[workspace]\n";
-    fs::create_dir_all(root.join("src")).expect("a folder");
-    fs::write(root.join("Cargo.toml"), manifest).expect("a manifest");
-    fs::write(root.join("src/main.rs"), "fn main() {}").expect("a source");
     let programs = BTreeMap::from([("echo".to_owned(), env!("CARGO_BIN_EXE_echo").into())]);
-
     let definition = Function {
         id: "Echo".to_owned(),
         binary: "echo".to_owned(),
@@ -33,10 +26,9 @@ async fn start(timeout: Duration) -> (TempDir, Functions) {
         on_failure: None,
     };
     let common = BTreeMap::from([("AWS_ACCESS_KEY_ID".to_owned(), "local".to_owned())]);
-    let cargo_lambda = tools::cargo_lambda(&workspace_root()).await.expect("cargo-lambda");
-    let logs = root.join("logs");
+    let logs = folder.path().join("logs");
     let definitions = [definition];
-    let functions = Functions::start(root, &cargo_lambda, &definitions, &programs, &common, &logs);
+    let functions = Functions::start(&definitions, &programs, &common, &logs);
     let functions = functions.await.expect("functions");
     (folder, functions)
 }
@@ -73,24 +65,79 @@ async fn overlapping_invocations_run_in_processes_of_their_own() {
     }
 }
 
-#[tokio::test]
-async fn failures_are_told_apart() {
-    let (_folder, functions) = start(Duration::ZERO).await;
-    match functions.invoke("echo", &json!({ "do": "fail" })).await {
-        Err(InvokeError::Function { error, .. }) => assert_eq!(error["errorMessage"], "to fail"),
+/// What a function's failed invocation says.
+fn message(failed: Result<Value, InvokeError>) -> String {
+    match failed {
+        Err(InvokeError::Function { error, .. }) => error["errorMessage"].to_string(),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let (_folder, functions) = start(Duration::from_secs(20)).await;
+    let failed = functions.invoke("echo", &json!({ "do": "fail" })).await;
+    assert_eq!(message(failed), "\"to fail\"");
     let unknown = functions.invoke("nobody", &json!({})).await;
     assert!(matches!(unknown, Err(InvokeError::Unknown { .. })), "{unknown:?}");
     let large = functions.invoke("echo", &json!("x".repeat(7_000_000))).await;
     assert!(matches!(large, Err(InvokeError::TooLarge { .. })), "{large:?}");
+    let large = functions.invoke("echo", &json!({ "do": "answer", "bytes": 7_000_000 })).await;
+    assert!(message(large).contains("7000002 bytes"));
 
     // Both processes end; the process that answers then was started again.
     let end = json!({ "do": "end" });
     let ended = tokio::join!(functions.invoke("echo", &end), functions.invoke("echo", &end));
     for ended in [ended.0, ended.1] {
-        assert!(matches!(ended, Err(InvokeError::TimedOut { .. })), "{ended:?}");
+        assert_eq!(message(ended), "\"its process ended before it answered\"");
     }
     let answer = functions.invoke("echo", &json!(1)).await.expect("a new process");
     assert_eq!(answer["payload"], 1);
+}
+
+#[tokio::test]
+async fn a_process_that_is_late_is_killed_and_another_takes_its_place() {
+    let (folder, functions) = start(Duration::from_secs(2)).await;
+    let place = folder.path().join("place");
+    fs::create_dir(&place).expect("a folder");
+    // It waits for two others, which do not come.
+    let late = functions.invoke("echo", &json!({ "do": "meet", "at": place })).await;
+    assert!(matches!(late, Err(InvokeError::TimedOut { .. })), "{late:?}");
+    let process = fs::read_dir(&place).expect("a folder").next().expect("a process").expect("it");
+    let process = std::path::Path::new("/proc").join(process.file_name());
+    while process.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for n in 0..4 {
+        assert_eq!(functions.invoke("echo", &json!(n)).await.expect("an answer")["payload"], n);
+    }
+}
+
+#[tokio::test]
+async fn clients_of_aws_invoke_over_http_and_websites_do_not() {
+    let (_folder, functions) = start(Duration::from_secs(20)).await;
+    let client = reqwest::Client::new();
+    let post = |function: &str, payload: Value, origin: Option<&str>| {
+        let url = format!("{}/2015-03-31/functions/{function}/invocations", functions.endpoint());
+        let request = client.post(url).body(payload.to_string());
+        let request = origin.into_iter().fold(request, |it, origin| it.header("origin", origin));
+        async {
+            let answer = request.send().await.expect("an answer");
+            let failed = answer.headers().contains_key("x-amz-function-error");
+            (answer.status().as_u16(), failed, answer.text().await.expect("its text"))
+        }
+    };
+    let (status, failed, text) = post("echo", json!({ "text": "ä" }), None).await;
+    assert!(
+        (status, failed) == (200, false) && text.contains("\"payload\":{\"text\":\"ä\"}"),
+        "{text}"
+    );
+    let (status, failed, text) = post("echo", json!({ "do": "fail" }), None).await;
+    assert!((status, failed) == (200, true) && text.contains("to fail"), "{text}");
+    let (status, _, text) = post("nobody", json!(1), None).await;
+    assert!(status == 404 && text.contains("there is no function nobody"), "{status} {text}");
+    let (status, ..) = post("echo", json!("x".repeat(7_000_000)), None).await;
+    assert_eq!(status, 413);
+    let (status, ..) = post("echo", json!(1), Some("http://evil.example")).await;
+    assert_eq!(status, 403);
 }

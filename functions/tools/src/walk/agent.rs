@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
-use ringfence_local::{stack::Stack, tools, workspace_root};
+use ringfence_local::{programs, stack::Stack, workspace_root};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -23,7 +23,7 @@ impl Agent {
     /// Builds the program.
     pub(super) async fn new(stack: &Stack, name: &'static str) -> Result<Self> {
         let root = workspace_root();
-        let mut built = tools::build(&root, ["ringfence"].into_iter()).await?;
+        let mut built = programs::build(&root, ["ringfence"].into_iter()).await?;
         let index = stack.tables().iter().find(|table| table.name.ends_with("IndexTable"));
         let local = || "local".to_owned();
         let variables = vec![

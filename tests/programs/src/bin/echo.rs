@@ -1,6 +1,6 @@
 //! A function for the tests of the local stack: the runtime API's loop and nothing else. It answers
-//! with its payload and its environment. On request it fails, ends, or waits until two other
-//! invocations run at the same time.
+//! with its payload and its environment. On request it fails, ends, gives a long answer, or
+//! waits until two other invocations run at the same time.
 
 use std::{collections::BTreeMap, env, path::Path, time::Duration};
 
@@ -24,6 +24,10 @@ async fn serve() -> Result<()> {
         let (path, answer) = match payload["do"].as_str() {
             Some("fail") => ("error", json!({ "errorType": "Told", "errorMessage": "to fail" })),
             Some("end") => std::process::exit(1),
+            Some("answer") => {
+                let bytes = payload["bytes"].as_u64().context("no number of bytes")?;
+                ("response", json!("x".repeat(bytes.try_into()?)))
+            }
             Some("meet") => {
                 meet(Path::new(payload["at"].as_str().context("no place")?)).await?;
                 ("response", json!("met"))

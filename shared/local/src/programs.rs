@@ -1,0 +1,52 @@
+//! The build of the functions' binaries.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use tokio::process::Command;
+
+/// Builds the binaries, all in one call of cargo, which shows its progress. Each binary's file, by its name.
+///
+/// # Errors
+/// Cargo can't be run or the build fails.
+pub async fn build(
+    root: &Path,
+    binaries: impl Iterator<Item = &str>,
+) -> Result<BTreeMap<String, PathBuf>> {
+    let mut cargo = Command::new("cargo");
+    // Cargo says where they are: a person may have set another target folder, or another target.
+    cargo.args(["build", "--message-format", "json-render-diagnostics"]);
+    cargo.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    for binary in binaries {
+        cargo.args(["--bin", binary]);
+    }
+    // `output` would take what cargo shows as well.
+    let cargo = cargo.spawn().context("cannot run cargo")?;
+    let output = cargo.wait_with_output().await.context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("the programs do not build");
+    }
+    let messages = output.stdout.split(|byte| *byte == b'\n').map(serde_json::from_slice);
+    let built = messages.filter_map(|message: Result<Artifact, _>| {
+        let Artifact { target: Target { name }, executable } = message.ok()?;
+        Some((name, executable))
+    });
+    Ok(built.collect())
+}
+
+/// What cargo says of a program that is built. Its other messages have no `executable`.
+#[derive(Deserialize)]
+struct Artifact {
+    target: Target,
+    executable: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}

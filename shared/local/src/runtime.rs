@@ -1,0 +1,318 @@
+//! Lambda's APIs over HTTP: the runtime API, from which each process of a function takes its invocations, and the
+//! invoke API of AWS clients.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    clock,
+    functions::Running,
+    invoke::{InvokeError, PAYLOAD_BYTES_MAX},
+    template::{ACCOUNT, REGION},
+};
+
+/// Longest wait for a process that takes an invocation. It is not part of the function's timeout.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// The functions by their names.
+pub(crate) type ByName = BTreeMap<String, Running>;
+
+/// The path of the runtime API for the processes of a function; the number of the process follows.
+pub(crate) fn path_of(function: &str) -> String {
+    format!("/.rt/{function}")
+}
+
+/// The routes of both APIs.
+pub(crate) fn router(functions: Arc<ByName>) -> Router {
+    let runtime = Router::new()
+        .route("/invocation/next", get(next))
+        .route("/invocation/{id}/response", post(response))
+        .route("/invocation/{id}/error", post(error))
+        .route("/init/error", post(init_error));
+    Router::new()
+        .nest("/.rt/{function}/{process}/2018-06-01/runtime", runtime)
+        .route("/2015-03-31/functions/{function}/invocations", post(invoke))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(functions)
+}
+
+/// The answer of a function: its bytes, or the error document of its runtime.
+type Answer = Result<Bytes, Value>;
+
+/// What became of an invocation.
+pub(crate) enum Outcome {
+    Answered(Answer),
+    TimedOut,
+}
+
+/// The invocations of one function, and its processes.
+#[derive(Default)]
+pub(crate) struct Invocations {
+    queue: Mutex<Queue>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Invocation>,
+    processes: BTreeMap<u64, Process>,
+    started: u64,
+}
+
+struct Invocation {
+    id: String,
+    payload: String,
+    begin: oneshot::Sender<()>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// A process that runs. If this is dropped, it is killed, and the invocation that it carries out has no answer.
+struct Process {
+    _alive: oneshot::Sender<Infallible>,
+    /// The id of its invocation, and where the answer goes.
+    current: Option<(String, oneshot::Sender<Answer>)>,
+}
+
+impl Invocations {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a new process, and what ends when the process has to end.
+    pub(crate) fn add_process(&self) -> (u64, oneshot::Receiver<Infallible>) {
+        let mut queue = self.queue();
+        queue.started += 1;
+        let number = queue.started;
+        let (alive, end) = oneshot::channel();
+        queue.processes.insert(number, Process { _alive: alive, current: None });
+        (number, end)
+    }
+
+    /// A process has ended.
+    pub(crate) fn remove_process(&self, number: u64) {
+        self.queue().processes.remove(&number);
+    }
+
+    /// Waits for a process that takes the payload, and from then on at most `limit` for the answer. A process that
+    /// has not answered by then is killed, as on AWS.
+    pub(crate) async fn invoke(&self, payload: String, limit: Duration) -> Outcome {
+        let failed = |kind: &str, message: String| {
+            Outcome::Answered(Err(json!({ "errorType": kind, "errorMessage": message })))
+        };
+        let id = clock::id();
+        let (begin, begun) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        self.queue().waiting.push_back(Invocation { id: id.clone(), payload, begin, answer });
+        self.changed.notify_waiters();
+        // If it can't start, the answer says why.
+        if timeout(START_MAX, begun).await.is_err() {
+            let message = format!("no process took it within {START_MAX:?}: see its log");
+            return failed("Runtime.InitError", message);
+        }
+        match timeout(limit, answered).await {
+            Ok(Ok(answer)) => Outcome::Answered(answer),
+            Ok(Err(_)) => {
+                failed("Runtime.ExitError", "its process ended before it answered".to_owned())
+            }
+            Err(_) => {
+                let is_late = |process: &Process| {
+                    process.current.as_ref().is_some_and(|(current, _)| *current == id)
+                };
+                self.queue().processes.retain(|_, process| !is_late(process));
+                Outcome::TimedOut
+            }
+        }
+    }
+
+    /// The next invocation for a process: its id and payload; `None` if the process has ended.
+    async fn next(&self, number: u64) -> Option<(String, String)> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let queue = &mut *self.queue();
+                let process = queue.processes.get_mut(&number)?;
+                while let Some(Invocation { id, payload, begin, answer }) =
+                    queue.waiting.pop_front()
+                {
+                    // Nobody waits any more for an invocation that was given up.
+                    if begin.send(()).is_ok() {
+                        process.current = Some((id.clone(), answer));
+                        return Some((id, payload));
+                    }
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// The answer of a process to an invocation; whether it was still asked for.
+    fn answer(&self, number: u64, id: &str, answer: Answer) -> bool {
+        let mut queue = self.queue();
+        let process = queue.processes.get_mut(&number);
+        let current = process.and_then(|process| process.current.take_if(|(of, _)| of == id));
+        current.is_some_and(|(_, to)| to.send(answer).is_ok())
+    }
+
+    /// A process can't start: the invocation for which it would have started fails.
+    fn fail_start(&self, error: Value) {
+        if let Some(first) = self.queue().waiting.pop_front() {
+            let _ = first.answer.send(Err(error));
+        }
+    }
+}
+
+type Functions = State<Arc<ByName>>;
+
+async fn next(
+    State(functions): Functions,
+    Path((function, process)): Path<(String, u64)>,
+) -> Response {
+    let Some(running) = functions.get(&function) else { return unknown(&function) };
+    let Some((id, payload)) = running.invocations.next(process).await else {
+        return StatusCode::GONE.into_response();
+    };
+    let deadline = clock::now() + running.timeout;
+    let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
+    let headers = [
+        ("content-type", "application/json".to_owned()),
+        ("lambda-runtime-aws-request-id", id),
+        ("lambda-runtime-deadline-ms", deadline.timestamp_millis().to_string()),
+        ("lambda-runtime-invoked-function-arn", arn),
+    ];
+    (headers, payload).into_response()
+}
+
+type OfInvocation = Path<(String, u64, String)>;
+
+async fn response(state: Functions, path: OfInvocation, body: Bytes) -> Response {
+    let answer = match body.len() {
+        ..=PAYLOAD_BYTES_MAX => Ok(body),
+        bytes => Err(json!({
+            "errorType": "Function.ResponseSizeTooLarge",
+            "errorMessage": format!("the answer has {bytes} bytes, more than {PAYLOAD_BYTES_MAX}"),
+        })),
+    };
+    answered(&state, &path, answer)
+}
+
+async fn error(state: Functions, path: OfInvocation, body: Bytes) -> Response {
+    answered(&state, &path, Err(document(&body)))
+}
+
+fn answered(
+    functions: &ByName,
+    (function, process, id): &(String, u64, String),
+    answer: Answer,
+) -> Response {
+    let Some(running) = functions.get(function) else { return unknown(function) };
+    match running.invocations.answer(*process, id, answer) {
+        true => StatusCode::ACCEPTED.into_response(),
+        false => StatusCode::GONE.into_response(),
+    }
+}
+
+async fn init_error(
+    State(functions): Functions,
+    Path((function, _)): Path<(String, u64)>,
+    body: Bytes,
+) -> Response {
+    let Some(running) = functions.get(&function) else { return unknown(&function) };
+    running.invocations.fail_start(document(&body));
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// An error document, or its text if it is none.
+fn document(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)))
+}
+
+async fn invoke(
+    State(functions): Functions,
+    Path(function): Path<String>,
+    payload: String,
+) -> Response {
+    let Some(running) = functions.get(&function) else { return unknown(&function) };
+    let failed =
+        |error: Value| ([("x-amz-function-error", "Unhandled")], Json(error)).into_response();
+    match running.invoke(&function, payload).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(InvokeError::Function { error, .. }) => failed(error),
+        Err(error @ InvokeError::TimedOut { .. }) => {
+            failed(json!({ "errorType": "Sandbox.Timedout", "errorMessage": error.to_string() }))
+        }
+        Err(error) => refusal(StatusCode::PAYLOAD_TOO_LARGE, "RequestTooLargeException", &error),
+    }
+}
+
+fn unknown(function: &str) -> Response {
+    let error = InvokeError::Unknown { function: function.to_owned() };
+    refusal(StatusCode::NOT_FOUND, "ResourceNotFoundException", &error)
+}
+
+fn refusal(status: StatusCode, code: &'static str, error: &InvokeError) -> Response {
+    let body = json!({ "Type": "User", "Message": error.to_string() });
+    (status, [("x-amzn-errortype", code)], Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(3);
+
+    fn error(outcome: Outcome) -> Value {
+        match outcome {
+            Outcome::Answered(Err(error)) => error,
+            _ => panic!("it failed"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_invocation_that_no_process_takes_fails_with_the_reason_or_at_the_end_of_its_wait() {
+        let invocations = Invocations::default();
+        let reported = async { invocations.fail_start(json!("no table")) };
+        let (failed, ()) = tokio::join!(invocations.invoke("1".to_owned(), LIMIT), reported);
+        assert_eq!(error(failed), "no table");
+        let failed = error(invocations.invoke("2".to_owned(), LIMIT).await);
+        assert_eq!(failed["errorMessage"], "no process took it within 10s: see its log");
+        // It was given up, so a process that comes later takes the one after it.
+        let (number, _end) = invocations.add_process();
+        let taken = async {
+            let (id, payload) = invocations.next(number).await.expect("it runs");
+            assert_eq!(payload, "3");
+            assert!(!invocations.answer(number, "another", Ok(Bytes::new())));
+            invocations.answer(number, &id, Ok("three".into()))
+        };
+        let (answer, taken) = tokio::join!(invocations.invoke("3".to_owned(), LIMIT), taken);
+        assert!(matches!(answer, Outcome::Answered(Ok(answer)) if answer == "three") && taken);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_is_late_or_has_ended_takes_nothing_more() {
+        let invocations = Invocations::default();
+        let (number, end) = invocations.add_process();
+        let (late, _) = tokio::join!(invocations.invoke("1".to_owned(), LIMIT), async {
+            invocations.next(number).await.expect("it runs")
+        },);
+        assert!(matches!(late, Outcome::TimedOut));
+        assert!(end.await.is_err() && invocations.next(number).await.is_none());
+    }
+}
