@@ -1,0 +1,153 @@
+//! `cargo demo`: says how long a first build takes, builds all programs of the walk by one call of cargo, and starts
+//! the walk.
+//!
+//! It has no dependencies, because it says so before the first one is compiled.
+
+use std::{
+    env, fs,
+    io::{self, BufReader, IsTerminal, Read, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
+
+/// What a first build takes on one processor, in seconds.
+const PROCESSOR_SECONDS: usize = 570;
+/// What it takes at least, because libraries wait for each other.
+const SECONDS_MIN: usize = 120;
+/// The pause between two lines about the progress, where there is no terminal.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Builds and walks.
+#[must_use]
+pub fn demo() -> ExitCode {
+    match build_and_walk() {
+        Ok(true) => ExitCode::SUCCESS,
+        // What failed has said why.
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build_and_walk() -> io::Result<bool> {
+    let stack = env::current_exe()?.with_file_name("ringfence-local");
+    if !stack.exists() {
+        eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
+    let template = fs::read_to_string(root.join("template.yaml"))?;
+    let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
+    let mut build = Command::new(cargo);
+    build.current_dir(root).arg("build");
+    for program in ["ringfence-local", "ringfence"].into_iter().chain(binaries(&template)) {
+        build.args(["--bin", program]);
+    }
+    Ok(run(build)? && Command::new(stack).arg("demo").status()?.success())
+}
+
+/// How long the first build takes with so many processors.
+fn announcement(processors: usize) -> String {
+    let minutes = (PROCESSOR_SECONDS / processors).max(SECONDS_MIN).div_ceil(60);
+    format!(
+        "The first build takes about {minutes} minutes with the {processors} processors of this machine, if each has \
+         2.6 GHz and nothing else to do. Later ones take seconds."
+    )
+}
+
+/// The binaries of the functions of a template.
+fn binaries(template: &str) -> impl Iterator<Item = &str> {
+    let name = |line: &str| line.find("Binary: ").map(|at| at + "Binary: ".len());
+    let end = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '-');
+    template.lines().filter_map(move |line| {
+        let rest = &line[name(line)?..];
+        Some(&rest[..end(rest).unwrap_or(rest.len())])
+    })
+}
+
+/// Runs cargo. On a terminal it shows its own progress; elsewhere it is made to, and a line says so now and then.
+fn run(mut cargo: Command) -> io::Result<bool> {
+    if io::stderr().is_terminal() {
+        return Ok(cargo.status()?.success());
+    }
+    cargo.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
+    let mut cargo = cargo.stderr(Stdio::piped()).spawn()?;
+    if let Some(shown) = cargo.stderr.take() {
+        follow(shown, io::stderr())?;
+    }
+    Ok(cargo.wait()?.success())
+}
+
+/// Passes on what cargo says, without the name of each library; of its progress, a line after each pause.
+fn follow(shown: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut next = Instant::now();
+    let mut line = Vec::new();
+    for byte in BufReader::new(shown).bytes() {
+        match byte? {
+            // Cargo writes its progress over itself.
+            b'\r' | b'\n' => {
+                say(&String::from_utf8_lossy(&line), &mut next, &mut to)?;
+                line.clear();
+            }
+            byte => line.push(byte),
+        }
+    }
+    say(&String::from_utf8_lossy(&line), &mut next, &mut to)
+}
+
+fn say(line: &str, next: &mut Instant, to: &mut impl Write) -> io::Result<()> {
+    let line = line.trim_start_matches("\u{1b}[K");
+    match progress(line) {
+        Some(progress) if Instant::now() >= *next => {
+            *next = Instant::now() + PAUSE;
+            writeln!(to, "{progress}")
+        }
+        Some(_) => Ok(()),
+        None if line.trim().is_empty() || line.starts_with("   Compiling ") => Ok(()),
+        None => writeln!(to, "{line}"),
+    }
+}
+
+/// What cargo's bar says: how many of how many are built, and what is being built.
+fn progress(text: &str) -> Option<String> {
+    let (bar, what) = text.trim_start().strip_prefix("Building [")?.split_once(": ")?;
+    let (_, count) = bar.split_once("] ")?;
+    let (done, all) = count.split_once('/')?;
+    Some(format!("built {done} of {all}, now {}", what.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_build_is_announced_for_the_processors_of_the_machine() {
+        for (processors, minutes) in [(1, 10), (2, 5), (4, 3), (64, 2)] {
+            let announcement = announcement(processors);
+            let expected = format!("about {minutes} minutes with the {processors} processors");
+            assert!(announcement.contains(&expected), "{announcement}");
+        }
+    }
+
+    #[test]
+    fn the_functions_of_the_template_are_built() {
+        let template = "  A:\n    Metadata: { BuildMethod: x, BuildProperties: { Binary: add-product } }\n\
+                        # no\n      Binary: place-order\n";
+        assert_eq!(binaries(template).collect::<Vec<_>>(), ["add-product", "place-order"]);
+    }
+
+    #[test]
+    fn without_a_terminal_the_progress_is_lines_and_errors_stay() {
+        let shown = "    Building [==>   ] 3/361: tokio, syn(build)      \r\
+                     \u{1b}[K   Compiling serde v1.0.0\n\
+                     \u{1b}[K    Building [===>  ] 4/361: tokio\r\u{1b}[Kwarning: unused\nerror: no\n";
+        let mut said = Vec::new();
+        follow(shown.as_bytes(), &mut said).expect("text");
+        let said = String::from_utf8(said).expect("text");
+        // The second one comes before the pause is over.
+        assert_eq!(said, "built 3 of 361, now tokio, syn(build)\nwarning: unused\nerror: no\n");
+    }
+}
