@@ -55,14 +55,15 @@ pub fn sdk_config_of(mut variables: BTreeMap<String, String>) -> Result<SdkConfi
     config.set_credentials_provider(credentials);
     config.set_use_fips(is_on("AWS_USE_FIPS_ENDPOINT"));
     config.set_use_dual_stack(is_on("AWS_USE_DUALSTACK_ENDPOINT"));
-    Ok(config.service_config(Variables(variables)).build())
+    variables.retain(|name, _| name.starts_with("AWS_ENDPOINT_URL")); // what is kept has no secrets
+    Ok(config.service_config(Endpoints(variables)).build())
 }
 
-/// Variables by name: a service has its own (`AWS_ENDPOINT_URL_DYNAMODB`), or that of all (`AWS_ENDPOINT_URL`).
+/// The variables of endpoints: `AWS_ENDPOINT_URL_DYNAMODB` is that of a service, `AWS_ENDPOINT_URL` that of all others.
 #[derive(Debug)]
-struct Variables(BTreeMap<String, String>);
+struct Endpoints(BTreeMap<String, String>);
 
-impl LoadServiceConfig for Variables {
+impl LoadServiceConfig for Endpoints {
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
         let service = key.service_id().to_uppercase().replace(' ', "_");
         let own = self.0.get(&format!("{}_{service}", key.env()));
@@ -146,8 +147,8 @@ mod tests {
         let config = config(&[
             ("AWS_REGION", "eu-west-1"),
             ("AWS_ACCESS_KEY_ID", "id"),
-            ("AWS_SECRET_ACCESS_KEY", "secret"),
-            ("AWS_SESSION_TOKEN", "token"),
+            ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+            ("AWS_SESSION_TOKEN", "t0ken"),
             ("AWS_USE_FIPS_ENDPOINT", "true"),
             ("AWS_USE_DUALSTACK_ENDPOINT", "FALSE"),
         ]);
@@ -155,7 +156,9 @@ mod tests {
         let provider = config.credentials_provider().expect("credentials");
         let found = provider.provide_credentials().await.expect("credentials");
         let found = (found.access_key_id(), found.secret_access_key(), found.session_token());
-        assert_eq!(found, ("id", "secret", Some("token")));
+        assert_eq!(found, ("id", "s3cret", Some("t0ken")));
         assert_eq!((config.use_fips(), config.use_dual_stack()), (Some(true), Some(false)));
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains("t0ken"), "{shown}");
     }
 }
