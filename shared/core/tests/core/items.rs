@@ -224,7 +224,7 @@ impl DcbContext for Parcels {
     }
 }
 
-/// Notes how many parcels came to a depot or left it.
+/// Notes how often a depot was reached.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Count {
     #[tag(key = "depot", cross_partition)]
@@ -232,8 +232,8 @@ struct Count {
 }
 
 #[derive(Reads)]
-enum Journeys {
-    Moved {},
+enum Arrivals {
+    Arrived {},
 }
 
 impl Slice for Count {
@@ -249,17 +249,17 @@ impl Slice for Count {
 }
 
 impl DcbSlice for Count {
-    type Reads = Journeys;
+    type Reads = Arrivals;
 
-    fn evolve(journeys: u32, _: Journeys) -> u32 {
-        journeys + 1
+    fn evolve(arrivals: u32, _: Arrivals) -> u32 {
+        arrivals + 1
     }
 }
 
 /// An older version does not have the type of an event that index items show.
 #[test]
 fn a_decision_fails_at_an_index_item_of_its_own_context_of_an_unknown_type() {
-    let old = Catalog::new("parcels", [Moved::SCHEMA, Noted::SCHEMA]).unwrap();
+    let old = Catalog::new("parcels", [Arrived::SCHEMA, Noted::SCHEMA]).unwrap();
     let count = |log: &MemoryLog, catalog: &Catalog| {
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());
         let count = Count { depot: "x".to_owned() };
@@ -267,16 +267,16 @@ fn a_decision_fails_at_an_index_item_of_its_own_context_of_an_unknown_type() {
         handled.map(drop).map_err(|error| error.to_string())
     };
     let log = MemoryLog::new(catalog());
-    append(&log, events![moved("x", "y", &[]), Arrived { depot: "y".to_owned() }], None).unwrap();
+    append(&log, events![Arrived { depot: "x".to_owned() }, moved("y", "z", &[])], None).unwrap();
     assert_eq!(count(&log, &old), Ok(()));
-    append(&log, events![Arrived { depot: "x".to_owned() }], None).unwrap();
+    append(&log, events![moved("x", "y", &[])], None).unwrap();
     let unknown =
-        "event depot:x/1 is of the type Arrived, which the catalog of parcels does not have";
+        "event parcelId:p/2 is of the type Moved, which the catalog of parcels does not have";
     assert_eq!(count(&log, &old), Err(unknown.to_owned()));
     assert_eq!(count(&log, &catalog()), Ok(()));
     // One of another context does not concern it.
     let of = |mut event: SequencedEvent| {
-        event.context = if event.event_type == "Arrived" { "doors" } else { "parcels" }.to_owned();
+        event.context = if event.event_type == "Moved" { "doors" } else { "parcels" }.to_owned();
         event
     };
     let shared = MemoryLog::of(catalog(), log.events().into_iter().map(of)).unwrap();
