@@ -180,6 +180,3 @@ fn shrink(schedule: Schedule, mutant: Option<Mutant>) -> Difference {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
