@@ -107,7 +107,7 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
     let mut requests = planned::<S>();
     // With a key and without one, each on a table of its own.
     for (case, has_key) in S::cases().iter().flat_map(|case| [(case, false), (case, true)]) {
-        let dynamo = Dynamo::with(template, &[EVENTS]).await;
+        let dynamo = Dynamo::with(template, &[EVENTS]);
         let clock = dynamo.clock.clone();
         let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
         let on = OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) };
@@ -153,7 +153,7 @@ fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
 async fn on_aggregates<S: AggregateSlice>(template: &Template) -> Ran {
     let mut requests = Vec::new();
     for case in S::cases() {
-        let dynamo = Dynamo::with(template, &[AGGREGATES]).await;
+        let dynamo = Dynamo::with(template, &[AGGREGATES]);
         let clock = dynamo.clock.clone();
         let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         requests.extend(run(&case, &OnAggregates { log: &log, clock }, &dynamo).await);
@@ -172,7 +172,7 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     for limits in [TipLimits::default(), each] {
         for case in S::cases() {
-            let dynamo = Dynamo::with(template, &[DOCUMENTS]).await;
+            let dynamo = Dynamo::with(template, &[DOCUMENTS]);
             let clock = dynamo.clock.clone();
             let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
             let log = DocumentLog::new(store, clock.clone()).with_limits(limits);

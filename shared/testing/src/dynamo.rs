@@ -1,16 +1,22 @@
-//! An embedded DynamoDB with the tables of a template.
+//! A DynamoDB in this process with the tables of a template.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use ringfence::kit::{BEGIN_MS, fail};
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Wire;
-use ringfence_local::embedded::Embedded;
+use ringfence_dynamo::wire::{Director, Fault, Wire};
+use ringfence_dynamo::{Clock, Random, seed_thread};
+use ringfence_local::engine::Engine;
 use ringfence_local::template::Template;
+use serde_json::Value;
+
+/// The longest time that a request takes where requests take time.
+const LATENCY_MAX_MS: u64 = 8;
 
 /// An empty DynamoDB in this process, and a recorder on the way to it. The name of a table is its logical id
-/// in the template.
+/// in the template. A request is a function call, so it needs no socket and no time.
 pub struct Dynamo {
-    _embedded: Embedded,
     /// Records each request, and can make it fail.
     pub wire: Wire,
     /// Sends requests through the recorder.
@@ -21,17 +27,40 @@ pub struct Dynamo {
 
 impl Dynamo {
     /// A DynamoDB with the tables of these logical ids. Panics if the template lacks one of them.
-    pub async fn with(template: &Template, tables: &[&str]) -> Self {
-        let embedded = Embedded::start().await;
-        let embedded = embedded.unwrap_or_else(|error| fail("the embedded DynamoDB", error));
+    #[must_use]
+    pub fn with(template: &Template, tables: &[&str]) -> Self {
+        let engine = Engine::memory().unwrap_or_else(|error| fail("the DynamoDB", error));
         for table in tables {
-            let properties =
-                template.table(table).unwrap_or_else(|error| fail("the template", error));
-            let created = embedded.create_table(&properties, table);
+            let properties = template.table(table);
+            let mut properties = properties.unwrap_or_else(|error| fail("the template", error));
+            // Nothing reads its stream.
+            if let Some(properties) = properties.as_object_mut() {
+                properties.remove("StreamSpecification");
+            }
+            let created = engine.create_table(&properties, table);
             created.unwrap_or_else(|error| fail(table, error));
         }
         let wire = Wire::default();
-        let client = wire.client(embedded.endpoint());
-        Self { _embedded: embedded, wire, client, clock: Clock::fixed(BEGIN_MS) }
+        let client = wire
+            .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+        Self { wire, client, clock: Clock::fixed(BEGIN_MS) }
     }
+
+    /// From now on each request takes some milliseconds, at random from a seed. So commands that run at once
+    /// meet, and in a test whose time is paused always in the same way.
+    pub fn take_time(&self, seed: u64) {
+        seed_thread(seed);
+        self.wire.direct(Arc::new(Latency(Mutex::new(Random::new(&[seed])))));
+    }
+}
+
+struct Latency(Mutex<Random>);
+
+impl Director for Latency {
+    fn faults(&self, _operation: &str, _request: &Value) -> Vec<Fault> {
+        let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        vec![Fault::Delay(Duration::from_millis(random.below(LATENCY_MAX_MS + 1)))]
+    }
+
+    fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }

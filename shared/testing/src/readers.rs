@@ -95,8 +95,8 @@ struct World {
 }
 
 impl World {
-    async fn start() -> Self {
-        Self { dynamo: Dynamo::with(&template(), &TABLES).await, clock: Clock::system() }
+    fn start() -> Self {
+        Self { dynamo: Dynamo::with(&template(), &TABLES), clock: Clock::system() }
     }
 
     fn log(&self) -> DcbLog {
@@ -206,7 +206,7 @@ pub fn check_role(function: &str, asked: Vec<Exchange>) {
 
 /// Compares the requests of index-events with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_index_events() {
-    let world = World::start().await;
+    let world = World::start();
     let mut asked = Vec::new();
     // The partitions are new, and then are not. By then some of a document's new events are in a calf.
     for appends in [1, 3] {
@@ -225,7 +225,7 @@ pub async fn check_role_of_index_events() {
 
 /// Compares the requests of project-views with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_project_views() {
-    let world = World::start().await;
+    let world = World::start();
     let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let deleted = ["b", "unknown"].map(str::to_owned).to_vec();
@@ -247,7 +247,7 @@ pub async fn check_role_of_project_views() {
 
 /// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_query_views() {
-    let world = World::start().await;
+    let world = World::start();
     let client = world.dynamo.client.clone();
     let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
     let ask = async |question| {

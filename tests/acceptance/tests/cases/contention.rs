@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use invoices::create_invoice::CreateInvoice;
 use ordering::submit_order::SubmitOrder;
-use ringfence::kit::id;
+use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
     Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent,
     events, handle,
@@ -33,15 +33,16 @@ struct World<C> {
 }
 
 impl<C: DcbContext> World<C> {
-    async fn start() -> Self {
+    fn start() -> Self {
         let template = Template::of_workspace().unwrap();
-        let dynamo = Dynamo::with(&template, &["EventTable"]).await;
+        let dynamo = Dynamo::with(&template, &["EventTable"]);
+        dynamo.take_time(1);
         Self { dynamo, context: PhantomData }
     }
 
     fn log(&self) -> DcbLog {
         let client = self.dynamo.client.clone();
-        DcbLog::new(client, "EventTable", C::catalog().unwrap(), Clock::system())
+        DcbLog::new(client, "EventTable", C::catalog().unwrap(), Clock::running(BEGIN_MS))
     }
 
     /// Whether the command, run by a client of its own, was accepted.
@@ -78,9 +79,9 @@ impl<C: DcbContext> World<C> {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn invoices_created_at_once_have_numbers_without_gaps() {
-    let world = World::<invoices::Invoices>::start().await;
+    let world = World::<invoices::Invoices>::start();
     let create = |_| CreateInvoice { invoice_data: Value::Null };
     assert_eq!(world.race((0..CALLERS).map(create)).await, CALLERS);
     assert_eq!(world.count("InvoiceCreated").await, CALLERS);
@@ -91,17 +92,17 @@ async fn invoices_created_at_once_have_numbers_without_gaps() {
     assert_eq!(numbers, (1..=CALLERS as u64).collect::<Vec<_>>());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_username_that_many_want_goes_to_one() {
-    let world = World::<accounts::Accounts>::start().await;
+    let world = World::<accounts::Accounts>::start();
     let register = |n| RegisterAccount { account_id: id(&format!("a{n}")), username: id("u1") };
     assert_eq!(world.race((0..CALLERS).map(register)).await, 1);
     assert_eq!(world.count("AccountRegistered").await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_username_is_either_changed_to_or_registered() {
-    let world = World::<accounts::Accounts>::start().await;
+    let world = World::<accounts::Accounts>::start();
     world.seed(events![AccountRegistered { account_id: id("a1"), username: id("u1") }]).await;
     let change = ChangeUsername { account_id: id("a1"), username: id("u2") };
     let register = RegisterAccount { account_id: id("a2"), username: id("u2") };
@@ -110,9 +111,9 @@ async fn a_username_is_either_changed_to_or_registered() {
     assert_eq!(world.events().await.len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_form_sent_many_times_at_once_is_one_order() {
-    let world = World::<ordering::Ordering>::start().await;
+    let world = World::<ordering::Ordering>::start();
     let submit = |n| SubmitOrder { order_id: id(&format!("o{n}")), submission_id: id("t1") };
     assert_eq!(world.race((0..CALLERS).map(submit)).await, 1);
     assert_eq!(world.count("OrderSubmitted").await, 1);
@@ -127,17 +128,17 @@ fn define(course: usize, capacity: u32) -> DefineCourse {
     DefineCourse { course_id: id(&format!("c{course}")), capacity }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_last_seat_of_a_course_is_taken_once() {
-    let world = World::<courses::Courses>::start().await;
+    let world = World::<courses::Courses>::start();
     assert!(world.accepts(define(0, 1)).await);
     assert_eq!(world.race((0..CALLERS).map(|student| subscribe(0, student))).await, 1);
     assert_eq!(world.count("StudentSubscribed").await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_student_who_may_take_one_more_course_gets_one() {
-    let world = World::<courses::Courses>::start().await;
+    let world = World::<courses::Courses>::start();
     for course in 0..CALLERS + COURSES_MAX {
         assert!(world.accepts(define(course, 100)).await);
     }

@@ -32,9 +32,9 @@ struct World {
 }
 
 impl World {
-    async fn start() -> Self {
+    fn start() -> Self {
         let template = Template::of_workspace().unwrap();
-        let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]).await;
+        let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
         let client = dynamo.client.clone();
         let catalog = Projects::catalog().unwrap();
         let views: Vec<_> = [Definition::of::<ProjectClaims>()].into();
@@ -115,9 +115,9 @@ impl World {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_no_more() {
-    let world = World::start().await;
+    let world = World::start();
     let mut asked = Vec::new();
     // Before anything was projected, it asks how far the index goes.
     assert_eq!(world.sweep().await, Swept::default());
@@ -158,9 +158,9 @@ async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_n
     check_role("sweep-claims", asked);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_that_and_no_more() {
-    let world = World::start().await;
+    let world = World::start();
     let mut asked = Vec::new();
     let nothing = world.ready(Value::Null).await;
     assert_eq!(nothing, json!({ "status": "noProject", "items": [] }));

@@ -110,7 +110,7 @@ fn told(handled: Result<Handled, impl std::fmt::Display>) -> String {
 async fn on_events<S: DcbSlice>(template: &Template) {
     let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
     for (n, case) in S::cases().iter().enumerate() {
-        let dynamo = Dynamo::with(template, &[EVENTS]).await;
+        let dynamo = Dynamo::with(template, &[EVENTS]);
         let clock = dynamo.clock.clone();
         let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
         case.prepare(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
@@ -138,7 +138,7 @@ async fn on_aggregates<S: AggregateSlice>(template: &Template) {
     use ringfence_aggregate_log::{Rehearsal, handle};
 
     for (n, case) in S::cases().iter().enumerate() {
-        let dynamo = Dynamo::with(template, &[AGGREGATES]).await;
+        let dynamo = Dynamo::with(template, &[AGGREGATES]);
         let clock = dynamo.clock.clone();
         let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         case.prepare(&OnAggregates { log: &log, clock: clock.clone() }).await;
@@ -172,7 +172,7 @@ async fn on_documents<S: DocumentSlice>(template: &Template) {
     let both =
         cases.flat_map(|(n, case)| [TipLimits::default(), each].map(|limits| (n, case, limits)));
     for (n, case, limits) in both {
-        let dynamo = Dynamo::with(template, &[DOCUMENTS]).await;
+        let dynamo = Dynamo::with(template, &[DOCUMENTS]);
         let clock = dynamo.clock.clone();
         let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
         let category = |store| {

@@ -35,7 +35,7 @@ impl Letters for NoQueue {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_sample_of_index_events_names_partitions() {
     let sample = fs::read_to_string(workspace_root().join("events/index-events/stream.json"));
     let sample: Value = serde_json::from_str(&sample.unwrap()).unwrap();

@@ -23,12 +23,12 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Random;
 use serde::Deserialize;
 
-use crate::stack::{Came, Stack, came};
+use super::stack::{Came, Stack, came};
 
 /// Rounds of a race on one table.
 const ROUNDS: usize = 100;
 /// Tables for the race to a circle.
-const TABLES: usize = 10;
+const TABLES: u64 = 10;
 const AGENTS: usize = 20;
 
 fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
@@ -40,9 +40,9 @@ fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
-    let stack = Stack::start().await;
+    let stack = Stack::of_races(1);
     for round in 0..ROUNDS {
         let feature: FeatureRef = id(&format!("shop/REQ-F-RACE-{round:03}"));
         let edge = feature.edge(&id("requirements_design"));
@@ -68,9 +68,9 @@ async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
     assert_eq!(stack.of_type("ClaimRejected").await.len(), ROUNDS * (AGENTS - 1));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn a_project_begins_once_and_a_child_is_born_once() {
-    let stack = Stack::start().await;
+    let stack = Stack::of_races(1);
     let begin = async |lease_ms| {
         let config = Config { lease_ms, ..multi() };
         let init = InitProject { project: id("shop"), agent: id("eve"), config };
@@ -108,9 +108,9 @@ async fn a_project_begins_once_and_a_child_is_born_once() {
     assert_eq!(stack.of_type("SpawnCreated").await.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn claims_of_two_edges_of_a_feature_are_decided_once_each() {
-    let stack = Stack::start().await;
+    let stack = Stack::of_races(1);
     let edges = [edge_rule("design", &[]), edge_rule("tests", &[])];
     let rules = Rules { edges: edges.into(), ..multi().rules() };
     stack.seed(events![FeatureCreated { rules, ..created(AUTH) }]).await;
@@ -123,13 +123,13 @@ async fn claims_of_two_edges_of_a_feature_are_decided_once_each() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
-    join_all((0..TABLES).map(|_| race_to_a_circle())).await;
+    join_all((0..TABLES).map(race_to_a_circle)).await;
 }
 
-async fn race_to_a_circle() {
-    let stack = Stack::start().await;
+async fn race_to_a_circle(seed: u64) {
+    let stack = Stack::of_races(seed);
     for round in 0..ROUNDS {
         let feature = |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-RING{round}-{:03}", n % 3));
         for n in 0..3 {
@@ -269,10 +269,10 @@ async fn is<S: DcbSlice>(stack: &Stack, log: &DcbLog, command: &S, event_type: &
     assert_eq!(came(&stack.run(log, command).await), expected);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn many_workers_finish_all_features_and_none_before_what_it_waits_for() {
     let (work, given) = Work::new();
-    let stack = Stack::start().await;
+    let stack = Stack::of_races(1);
     stack.seed(given).await;
     let converged = join_all((0..WORKERS).map(|agent| work.worker(&stack, agent))).await;
     let edges = FEATURES * EDGES.len();

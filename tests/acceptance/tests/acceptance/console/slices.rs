@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::shop::Shop;
+use super::browser::Browser;
+use super::shop::Shop;
 
 /// True once the main part has this text.
 fn has_text(text: &str) -> String {

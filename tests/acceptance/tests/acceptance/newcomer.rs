@@ -1,5 +1,4 @@
 //! The steps that README.md and docs/slices.md show to a newcomer work as they are written.
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
     fs,
@@ -66,7 +65,7 @@ fn slices() -> impl Iterator<Item = String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::folder();
     let stack = start(folder.path()).await;
     let mut function = String::new();
     for named in order_of_samples() {
@@ -108,7 +107,7 @@ fn http_and_direct_are_the_same_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stacks_that_run_at_once_keep_their_files_apart_and_kept_events_outlive_theirs() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::folder();
     let kept = folder.path().join("kept");
     let one = start_with(folder.path(), Some(kept.clone())).await;
     let product = sample("add-product", "direct");
@@ -129,7 +128,7 @@ async fn stacks_that_run_at_once_keep_their_files_apart_and_kept_events_outlive_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_template_for_sam_local_uses_the_stacks_tables_and_is_deleted_with_the_stack() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::folder();
     let mut stack = start(folder.path()).await;
     let template = Template::of_workspace().unwrap();
     let path = stack.serve_containers(&template, Ipv4Addr::LOCALHOST).unwrap();

@@ -29,7 +29,7 @@ impl Shop {
     pub(crate) async fn start() -> Self {
         let root = workspace_root();
         let template = Template::of_workspace().unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::folder();
         let data = folder.path().to_owned();
         let options = Options { root, template, data, port: 0, keep: None };
         let mut stack = Stack::start(&options).await.unwrap();

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 /// If this variable is `1`, the tests fail on a machine without Chromium.
 const REQUIRED: &str = "RINGFENCE_REQUIRE_BROWSER";
 /// Longest wait for something that a page shows by itself.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The name under which WebDriver gives an element's id.

@@ -1,5 +1,4 @@
 //! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs;
 
@@ -16,7 +15,7 @@ use tempfile::TempDir;
 async fn start() -> (Stack, TempDir) {
     let root = workspace_root();
     let template = Template::load(&root.join("template.yaml")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::folder();
     let data = folder.path().to_owned();
     let stack = Stack::start(&Options { root, template, data, port: 0, keep: None }).await.unwrap();
     (stack, folder)

@@ -30,7 +30,7 @@ use projects::{
 use ringfence::kit::id;
 use ringfence::{DcbSlice, Decisions, List, NewEvent, events, handle};
 
-use crate::stack::{Stack, came, envelope};
+use super::stack::{Stack, came, envelope};
 
 /// (requests, units) that read, and those that write.
 type Cost = ((u32, f64), (u32, f64));
@@ -47,7 +47,7 @@ fn cost<S: DcbSlice>(
 ) -> impl Future<Output = Cost> {
     let at = std::panic::Location::caller();
     async move {
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         stack.seed(given).await;
         let decisions = Decisions::new(1);
         for before in &before {
@@ -130,7 +130,7 @@ fn twice(n: usize) -> f64 {
     2.0 * f64::from(u32::try_from(n).unwrap())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn work_on_an_edge_is_one_conditional_put() {
     let by_ada = || events![started("ada", "c1", 1)];
     let put = ((1, 0.5), (1, 1.0));
@@ -156,7 +156,7 @@ async fn work_on_an_edge_is_one_conditional_put() {
     assert_eq!(cold(plateau, complete(3, 2), types).await, ((1, 0.5), (1, 4.0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_claim_checks_its_feature_and_what_that_waits_for() {
     for d in [0, 1, 2, 20] {
         let others = others(d);
@@ -184,7 +184,7 @@ async fn a_claim_checks_its_feature_and_what_that_waits_for() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_feature_is_created_beside_checks_of_what_it_waits_for() {
     for d in [0, 1, 2, 20] {
         let others = others(d);
@@ -204,7 +204,7 @@ async fn a_feature_is_created_beside_checks_of_what_it_waits_for() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dependency_checks_all_that_it_leads_to() {
     for r in [1, 2, 90] {
         let others = others(r);
@@ -223,7 +223,7 @@ async fn a_dependency_checks_all_that_it_leads_to() {
     assert_eq!(cold(given, drop, &["DependencyDropped"]).await, ((1, 0.5), (1, 6.0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_end_of_an_edge_is_filed_under_its_feature() {
     let worked = || and(ready_in(multi()), events![started("ada", "c1", 1), iterated("c1", 1, 0)]);
     let converge = |agent: &str| ConvergeEdge {
@@ -258,7 +258,7 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     assert_eq!(cold(worked(), force, &["EdgeReleased"]).await, ((2, 1.0), (1, 4.0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_child_costs_a_feature_and_an_event_at_the_edge() {
     let by_ada = and(ready_in(multi()), events![started("ada", "c1", 1)]);
     let spawn = SpawnFeature {
@@ -283,7 +283,7 @@ async fn a_child_costs_a_feature_and_an_event_at_the_edge() {
     assert_eq!(cold(given, fold, &["SpawnFoldedBack"]).await, ((2, 1.0), (1, 4.0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn projects_checkpoints_gaps_and_releases_are_seldom_written() {
     let project = || id("shop");
     let init = InitProject { project: project(), agent: id("ada"), config: multi() };
@@ -334,7 +334,7 @@ async fn projects_checkpoints_gaps_and_releases_are_seldom_written() {
 }
 
 /// A feature's rules are copied into its event. A graph of some 25 edges is more than 1 KB.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_large_graph_costs_a_unit_more_for_each_copy() {
     let names: Vec<String> = (0..30).map(|n| format!("edge_{n:02}")).collect();
     let rule = |n: usize| {

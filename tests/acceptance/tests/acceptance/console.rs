@@ -1,13 +1,12 @@
 //! The console in a real browser, on the stack of the template.
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod browser;
 mod pages;
 mod shop;
 mod slices;
 
-use crate::browser::Browser;
-use crate::shop::Shop;
+use self::browser::Browser;
+use self::shop::Shop;
 
 /// One test, because a stack and a browser take long to start. Each part says in its name what holds.
 #[tokio::test(flavor = "multi_thread")]

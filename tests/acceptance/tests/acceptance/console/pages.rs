@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use crate::browser::Browser;
-use crate::shop::Shop;
+use super::browser::Browser;
+use super::shop::Shop;
 
 const PAGES: [&str; 10] = [
     "/events",

@@ -26,10 +26,17 @@ pub(crate) struct Stack {
 pub(crate) type Came = Result<Vec<String>, String>;
 
 impl Stack {
-    pub(crate) async fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let template = Template::load(&workspace_root().join("template.yaml")).unwrap();
-        let dynamo = Arc::new(Dynamo::with(&template, &[TABLE]).await);
+        let dynamo = Arc::new(Dynamo::with(&template, &[TABLE]));
         Self { dynamo, catalog: Projects::catalog().unwrap() }
+    }
+
+    /// Such a table whose requests take time, so that agents meet. The test's time is paused.
+    pub(crate) fn of_races(seed: u64) -> Self {
+        let stack = Self::start();
+        stack.dynamo.take_time(seed);
+        stack
     }
 
     /// A writer whose clock stands still.
