@@ -16,7 +16,7 @@ use tokio::{
 use ringfence_local::{notices::Notice, stack::Stack};
 
 /// Longest wait for the events that a step causes.
-pub(super) const EVENTS_WAIT_MAX: Duration = Duration::from_secs(20);
+pub(super) const EVENTS_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// Pause before the index is looked at again.
 pub(super) const INDEX_PAUSE: Duration = Duration::from_millis(20);
