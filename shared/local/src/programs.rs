@@ -10,6 +10,21 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use tokio::process::Command;
 
+/// Cargo, without the variables of the package whose program this process is. The build script of ring asks for them,
+/// so with others it would run again, and everything that depends on ring be compiled again.
+#[must_use]
+pub fn cargo() -> std::process::Command {
+    let mut cargo = std::process::Command::new("cargo");
+    let of_package =
+        |name: &str| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(of_package) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
 /// Builds the binaries, all in one call of cargo, which shows its progress. Each binary's file, by its name.
 ///
 /// # Errors
@@ -18,7 +33,7 @@ pub async fn build(
     root: &Path,
     binaries: impl Iterator<Item = &str>,
 ) -> Result<BTreeMap<String, PathBuf>> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = Command::from(cargo());
     // Cargo says where they are: a person may have set another target folder, or another target.
     cargo.args(["build", "--message-format", "json-render-diagnostics"]);
     cargo.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);

@@ -78,7 +78,7 @@ pub(super) fn with(root: &Path, mutations: &[Mutation]) -> Result<PathBuf, Strin
 /// Builds the programs of the tests. What they depend on is the repository's own: the build folder is the same, and
 /// only the members, which have no debug information here, are built.
 pub(super) fn build(root: &Path, tree: &Path, runs: &[&Run]) -> Result<Programs, String> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = ringfence_local::programs::cargo();
     cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics", "--lib"]);
     let targets: BTreeSet<&str> = runs.iter().map(|run| &*run.target).collect();
     for target in targets.iter().filter(|target| !target.contains('.')) {
