@@ -1,5 +1,5 @@
 //! The services of AWS of which commands need an operation or two: CloudFormation, CloudWatch Logs and S3. Their SDKs
-//! would take a fifth of a first build.
+//! would take a sixth of a first build.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Service {
         let own = config.service_config().and_then(|of_services| of_services.load_config(key));
         let url = match own.or_else(|| config.endpoint_url().map(str::to_owned)) {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => public(config, name)?,
+            None => public(config, name, id)?,
         };
         Ok(Self { http: Http::new(Some(signer), ANSWER_BYTES_MAX)?, url })
     }
@@ -88,7 +88,7 @@ impl Service {
             });
             let again = answer.as_ref().map_or(true, Answer::is_for_now);
             if !again || attempts == ATTEMPTS_MAX {
-                return answer.with_context(|| format!("{url}: no answer"));
+                return answer.with_context(|| format!("{method} {url}"));
             }
             sleep(pause).await;
             (attempts, pause) = (attempts + 1, pause * 2);
@@ -96,16 +96,24 @@ impl Service {
     }
 }
 
+/// The partitions of AWS whose endpoints are known here: how their Regions begin, and their domain. Others have longer
+/// names in place of these, such as `us-iso-east-1`.
+const DOMAINS: [(&str, &str); 2] = [("cn", "amazonaws.com.cn"), ("eusc", "amazonaws.eu")];
+
 /// The public endpoint of a service.
-fn public(config: &SdkConfig, name: &str) -> Result<String> {
-    if config.use_fips() == Some(true) || config.use_dual_stack() == Some(true) {
+fn public(config: &SdkConfig, name: &str, id: &str) -> Result<String> {
+    let region = config.region().context("no Region: set AWS_REGION")?;
+    let mut parts = region.as_ref().split('-');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_special = config.use_fips() == Some(true) || config.use_dual_stack() == Some(true);
+    if is_special || second.starts_with("iso") {
         bail!(
-            "name the FIPS or dual-stack endpoint of {name}: `export AWS_ENDPOINT_URL_...=https://...`"
+            "the endpoint of {id} in {region} is not known: `export AWS_ENDPOINT_URL_{}=https://...`",
+            id.to_uppercase().replace(' ', "_")
         );
     }
-    let region = config.region().context("no Region: set AWS_REGION")?;
-    let domain =
-        if region.as_ref().starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+    let domain = DOMAINS.iter().find(|(start, _)| *start == first);
+    let domain = domain.map_or("amazonaws.com", |(_, domain)| *domain);
     Ok(format!("https://{name}.{region}.{domain}"))
 }
 
@@ -177,12 +185,19 @@ mod tests {
     fn a_service_has_the_endpoint_of_its_region_and_no_guess_for_another() {
         let region =
             |name: &'static str| SdkConfig::builder().region(aws_config::Region::new(name));
-        let url = |config: &SdkConfig| public(config, "logs").map_err(|error| error.to_string());
+        let url =
+            |config: &SdkConfig| public(config, LOGS.0, LOGS.1).map_err(|error| error.to_string());
         let of = |name| url(&region(name).build()).expect("a URL");
         assert_eq!(of("eu-central-1"), "https://logs.eu-central-1.amazonaws.com");
         assert_eq!(of("cn-north-1"), "https://logs.cn-north-1.amazonaws.com.cn");
-        let refused = url(&region("us-east-1").use_fips(true).build()).expect_err("refused");
-        assert!(refused.contains("AWS_ENDPOINT_URL"), "{refused}");
+        assert_eq!(of("eusc-de-east-1"), "https://logs.eusc-de-east-1.amazonaws.eu");
+        for config in [region("us-east-1").use_fips(true), region("us-iso-east-1")] {
+            let refused = url(&config.build()).expect_err("refused");
+            assert!(
+                refused.contains("`export AWS_ENDPOINT_URL_CLOUDWATCH_LOGS=https"),
+                "{refused}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -72,6 +72,12 @@ impl Trust {
         self.connect(ProxyConfig::disabled(), None, None)
     }
 
+    /// The same through the proxy that the environment names.
+    #[must_use]
+    pub fn proxied(&self) -> Connector {
+        self.connect(ProxyConfig::from_env(), None, None)
+    }
+
     fn connect(
         &self,
         proxy: ProxyConfig,

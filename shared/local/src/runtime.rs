@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Longest wait for a process that takes an invocation. It is not part of the function's timeout.
-const START_MAX: Duration = Duration::from_secs(10);
+const START_MAX: Duration = Duration::from_secs(60);
 
 /// The functions by their names.
 pub(crate) type ByName = BTreeMap<String, Running>;
@@ -292,7 +292,7 @@ mod tests {
         let (failed, ()) = tokio::join!(invocations.invoke("1".to_owned(), LIMIT), reported);
         assert_eq!(error(failed), "no table");
         let failed = error(invocations.invoke("2".to_owned(), LIMIT).await);
-        assert_eq!(failed["errorMessage"], "no process took it within 10s: see its log");
+        assert_eq!(failed["errorMessage"], "no process took it within 60s: see its log");
         // It was given up, so a process that comes later takes the one after it.
         let (number, _end) = invocations.add_process();
         let taken = async {

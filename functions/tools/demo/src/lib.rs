@@ -39,7 +39,9 @@ fn build_and_walk() -> io::Result<bool> {
         eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
-    let template = fs::read_to_string(root.join("template.yaml"))?;
+    let template = root.join("template.yaml");
+    let named = |error: io::Error| io::Error::other(format!("{}: {error}", template.display()));
+    let template = fs::read_to_string(&template).map_err(named)?;
     let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let mut build = Command::new(cargo);
     // The build script of ring runs again if these change, and then everything that depends on it is compiled again.
@@ -82,6 +84,7 @@ fn run(mut cargo: Command) -> io::Result<bool> {
         return Ok(cargo.status()?.success());
     }
     cargo.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
+    cargo.env("CARGO_TERM_COLOR", "never");
     let mut cargo = cargo.stderr(Stdio::piped()).spawn()?;
     if let Some(shown) = cargo.stderr.take() {
         follow(shown, io::stderr())?;

@@ -26,6 +26,7 @@ pub(crate) trait Operation: Debug + Send + Sync + Sized + 'static {
     fn codec() -> &'static Codec;
 
     /// What the SDK makes of an answer whose body has arrived.
+    #[expect(clippy::result_large_err, reason = "it is what the SDK's own calls return")]
     fn answer(response: HttpResponse) -> Answer<Self> {
         let mut refused = None;
         let read = Self::codec().read(&response).map_err(|error| {

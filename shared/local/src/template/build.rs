@@ -151,6 +151,10 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
         view.function_property(id, body, "Environment.Variables")?;
     let mut environment = BTreeMap::new();
     for (name, value) in variables.unwrap_or_default() {
+        // It names a file of a layer, for connections with TLS. On one machine there are none of either.
+        if name == "AWS_CA_BUNDLE" {
+            continue;
+        }
         let text = match value {
             Value::String(text) => text,
             Value::Number(_) | Value::Bool(_) => value.to_string(),

@@ -19,7 +19,7 @@ Globals:
     MemorySize: 256
     LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: DEBUG }
     Environment:
-      Variables: { EVENT_TABLE: !Ref Events, DECISION_CACHE_ENTRIES: 100 }
+      Variables: { EVENT_TABLE: !Ref Events, DECISION_CACHE_ENTRIES: 100, AWS_CA_BUNDLE: /opt/a.pem }
 Resources:
   Events:
     Type: AWS::DynamoDB::Table

@@ -10,5 +10,5 @@ mod projects;
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would
 /// take gigabytes.
 fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(ringfence_local::workspace_root().join("target")).unwrap()
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
