@@ -73,7 +73,7 @@ pub(crate) enum Store {
         seen: BTreeMap<String, String>,
     },
     Bucket {
-        s3: Service,
+        s3: Box<Service>,
         name: String,
         to: Option<To>,
         keys: VecDeque<String>,
@@ -99,7 +99,7 @@ impl Store {
     /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
     /// no work.
     pub(crate) async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
-        let s3 = Service::of(config, S3).await?;
+        let s3 = Box::new(Service::of(config, S3).await?);
         let (name, keys) = (name.to_owned(), VecDeque::new());
         Ok(Self::Bucket { s3, name, to, keys, more: More::All })
     }
