@@ -88,8 +88,9 @@ fn refused_gets(failure: &Failure) -> f64 {
 }
 
 impl Table {
-    /// The table `name`. The client's own retries must be off ([`crate::client_from_env`]), so that every
-    /// attempt is counted once.
+    /// The table `name`. What the client's interceptors do to a request is done to all of them alike. Its time-out of an
+    /// operation and its stalled-stream protection have no effect. Its own retries must be off
+    /// ([`crate::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { sender: Sender::new(client, name.into()), meter: Meter::default() }

@@ -5,7 +5,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
@@ -26,6 +26,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::{ConfigBag, Layer};
+use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use uuid::Uuid;
 
@@ -44,8 +45,6 @@ const OF_A_REQUEST: [&str; 7] =
 pub(super) struct Resolved {
     /// Where the requests go: the SDK's HTTP client with the time-outs to connect and to read.
     pub(super) connector: SharedHttpConnector,
-    /// The time-out of one attempt as a whole.
-    pub(super) attempt_timeout: Option<Duration>,
     /// A request without a body, with the address and the headers that all requests have.
     template: HttpRequest,
     host: String,
@@ -56,9 +55,9 @@ pub(super) struct Resolved {
     identities: SharedIdentityResolver,
     /// The second in which the SDK's cache of credentials was asked.
     asked: AtomicI64,
-    /// For that cache, which reads its own time-out from it.
+    /// For that cache, whose own time-out follows from the client's time-outs and retries.
     config: ConfigBag,
-    /// The two halves of the next request's id: one of this process, and a count.
+    /// The two halves of the next request's id: a random one, and a count.
     invocations: (u64, AtomicU64),
 }
 
@@ -75,47 +74,48 @@ impl Resolved {
             let error = ended.expect_err("the interceptor ends every request");
             return Err(error.map_service_error(|_| unreachable!("nothing was sent")));
         };
-        // As the orchestrator has it: the next attempt may succeed, for instance with credentials that were just renewed.
-        let unsent = |error| SdkError::dispatch_failure(ConnectorError::other(error, None));
-        Self::of(reply).await.map_err(unsent)
+        Self::of(reply).await.map_err(SdkError::dispatch_failure)
     }
 
-    async fn of(reply: Reply) -> Result<Self, BoxError> {
-        let Reply { request, components, timeouts } = reply;
+    async fn of(reply: Reply) -> Result<Self, ConnectorError> {
+        let wrong = |why: &str| ConnectorError::user(why.into());
+        let Reply { request, components, timeouts, retries } = reply;
         let scheme = components.auth_scheme(AuthSchemeId::from("sigv4"));
         let identities = scheme.and_then(|scheme| scheme.identity_resolver(&components));
-        let identities = identities.ok_or("requests are not signed with SigV4")?;
+        let identities = identities.ok_or_else(|| wrong("requests are not signed with SigV4"))?;
         let mut layer = Layer::new("credentials");
         layer.store_put(timeouts.clone());
+        layer.store_or_unset(retries);
         let config = ConfigBag::of_layers([layer]);
         let credentials = credentials(&components, &identities, &config).await?;
         let known = request.headers().get(AUTHORIZATION).unwrap_or_default();
-        let signer = Signer::like(known, credentials).ok_or("the SDK signs in an unknown way")?;
+        let signer = Signer::like(known, credentials);
+        let signer = signer.ok_or_else(|| wrong("the SDK signs in an unknown way"))?;
 
         let mut settings = HttpConnectorSettings::builder();
         settings.set_connect_timeout(timeouts.connect_timeout());
         settings.set_read_timeout(timeouts.read_timeout());
-        let http = components.http_client().ok_or("the SDK has no HTTP client")?;
+        let http = components.http_client().ok_or_else(|| wrong("the SDK has no HTTP client"))?;
 
-        let mut template = request.try_clone().ok_or("the body is not in memory")?;
+        let mut template = request.try_clone().ok_or_else(|| wrong("the body is not in memory"))?;
         *template.body_mut() = SdkBody::empty();
         OF_A_REQUEST.into_iter().for_each(|name| {
             template.headers_mut().remove(name);
         });
-        let uri: http::Uri = request.uri().parse()?;
-        let authority = uri.authority().ok_or("the endpoint has no host")?;
+        let uri = request.uri().parse::<http::Uri>();
+        let uri = uri.map_err(|error| ConnectorError::user(error.into()))?;
+        let authority = uri.authority().ok_or_else(|| wrong("the endpoint has no host"))?;
         let host = match (uri.scheme_str(), uri.port_u16()) {
             (Some("http"), Some(80)) | (Some("https"), Some(443)) => authority.host().to_owned(),
             _ => authority.to_string(),
         };
         let resolved = Self {
             connector: http.http_connector(&settings.build(), &components),
-            attempt_timeout: timeouts.operation_attempt_timeout(),
             template,
             host,
             path: encoded(uri.path()),
             signer,
-            clock: components.time_source().ok_or("the SDK has no clock")?,
+            clock: components.time_source().ok_or_else(|| wrong("the SDK has no clock"))?,
             components,
             identities,
             asked: AtomicI64::new(i64::MIN),
@@ -124,24 +124,31 @@ impl Resolved {
         };
         let time = request.headers().get(DATE).unwrap_or_default();
         if resolved.authorization(&request, time) != known {
-            return Err("a signature differs from the SDK's".into());
+            // Perhaps the credentials were renewed meanwhile. Then the next attempt succeeds.
+            let differs = "a signature differs from the SDK's: the credentials change with each request, or the \
+                           endpoint's path has `//` or `..`";
+            return Err(ConnectorError::other(differs.into(), None));
         }
         Ok(resolved)
     }
 
-    /// Whether the credentials are still the same. The SDK's cache, which renews them before they expire, is asked once a
-    /// second.
-    pub(super) async fn is_current(&self, now: SystemTime) -> bool {
-        let second = DateTime::from(now).secs();
-        if self.asked.load(Ordering::Relaxed) == second {
-            return true;
-        }
+    /// Whether the SDK's cache of credentials was asked in this second.
+    pub(super) fn was_asked(&self, now: SystemTime) -> bool {
+        self.asked.load(Ordering::Relaxed) == DateTime::from(now).secs()
+    }
+
+    /// Whether the credentials are still the same. The SDK's cache renews them before they expire.
+    pub(super) async fn is_current<E>(
+        &self,
+        now: SystemTime,
+    ) -> Result<bool, SdkError<E, HttpResponse>> {
         let credentials = credentials(&self.components, &self.identities, &self.config).await;
-        let current = credentials.is_ok_and(|found| found == *self.signer.credentials());
-        if current {
-            self.asked.store(second, Ordering::Relaxed);
+        let credentials = credentials.map_err(SdkError::dispatch_failure)?;
+        let is_current = credentials == *self.signer.credentials();
+        if is_current {
+            self.asked.store(DateTime::from(now).secs(), Ordering::Relaxed);
         }
-        current
+        Ok(is_current)
     }
 
     /// The time by the SDK's clock.
@@ -191,10 +198,12 @@ async fn credentials(
     components: &RuntimeComponents,
     identities: &SharedIdentityResolver,
     config: &ConfigBag,
-) -> Result<Credentials, BoxError> {
+) -> Result<Credentials, ConnectorError> {
     let cache = components.identity_cache();
-    let identity = cache.resolve_cached_identity(identities.clone(), components, config).await?;
-    Ok(identity.data::<Credentials>().ok_or("these are no credentials of AWS")?.clone())
+    let identity = cache.resolve_cached_identity(identities.clone(), components, config).await;
+    let identity = identity.map_err(|error| ConnectorError::other(error, None))?;
+    let credentials = identity.data::<Credentials>().cloned();
+    credentials.ok_or_else(|| ConnectorError::user("these are no credentials of AWS".into()))
 }
 
 /// What the SDK has when it would send a request.
@@ -203,6 +212,7 @@ struct Reply {
     request: HttpRequest,
     components: RuntimeComponents,
     timeouts: TimeoutConfig,
+    retries: Option<RetryConfig>,
 }
 
 /// The interceptor that looks at a request and ends it.
@@ -228,7 +238,8 @@ impl Intercept for Question {
     ) -> Result<(), BoxError> {
         let request = context.request().try_clone().ok_or("the body is not in memory")?;
         let timeouts = config.load::<TimeoutConfig>().ok_or("the SDK has no time-outs")?.clone();
-        let reply = Reply { request, components: components.clone(), timeouts };
+        let retries = config.load::<RetryConfig>().cloned();
+        let reply = Reply { request, components: components.clone(), timeouts, retries };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
         Err("this request only asks".into())
     }

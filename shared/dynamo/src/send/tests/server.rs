@@ -180,6 +180,7 @@ impl Server {
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts.build())
             .time_source(time.clone())
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
             .endpoint_url(format!("http://{}", self.address));
         Client::from_conf(config.build())
     }
