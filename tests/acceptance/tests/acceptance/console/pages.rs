@@ -181,13 +181,16 @@ pub(crate) async fn every_page_is_dark_where_the_browser_asks_for_it(
     browser: &Browser,
     shop: &Shop,
 ) {
-    let bright = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)\
-                  .reduce((sum, part) => sum + Number(part), 0)";
+    let color = "getComputedStyle(document.body).backgroundColor";
+    let bright =
+        format!("{color}.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)");
     for (scheme, is_dark) in [("dark", true), ("light", false)] {
         browser.media("screen", "prefers-color-scheme", scheme).await;
         for page in PAGES {
             browser.open(&shop.url(page)).await;
-            let bright: u32 = browser.value(bright).await;
+            // Without its style, a page is transparent.
+            browser.until(&format!("{color} !== 'rgba(0, 0, 0, 0)'")).await;
+            let bright: u32 = browser.value(&bright).await;
             assert_eq!(bright < 3 * 64, is_dark, "{page} where {scheme} is asked for: {bright}");
         }
     }
