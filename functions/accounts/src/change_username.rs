@@ -2,7 +2,7 @@
 //!
 //! The event has two values of one tag key, so decisions about either username read it.
 
-use crate::{AccountEvent, AccountId, Accounts, Username, UsernameChanged, Usernames};
+use crate::{AccountId, Accounts, Username, UsernameChanged, Usernames};
 use ringfence::prelude::*;
 use serde::Serialize;
 
@@ -87,13 +87,5 @@ impl Slice for ChangeUsername {
                 .when(change("u1"))
                 .then([changed("u2", "u1")]),
         ]
-    }
-}
-
-impl DcbSlice for ChangeUsername {
-    type Reads = AccountEvent;
-
-    fn evolve(state: Usernames, event: AccountEvent) -> Usernames {
-        state.evolve(event)
     }
 }

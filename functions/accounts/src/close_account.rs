@@ -1,6 +1,6 @@
 //! CloseAccount: closes an account, which gives up its username.
 
-use crate::{AccountClosed, AccountEvent, AccountId, Accounts, Usernames};
+use crate::{AccountClosed, AccountId, Accounts, Usernames};
 use ringfence::prelude::*;
 use serde::Serialize;
 
@@ -64,13 +64,5 @@ impl Slice for CloseAccount {
             // Also when someone else has the username by then.
             u1().and(events![closed("u1"), registered("a2", "u1")]).when(close()).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for CloseAccount {
-    type Reads = AccountEvent;
-
-    fn evolve(state: Usernames, event: AccountEvent) -> Usernames {
-        state.evolve(event)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nobody can take a username within three days after it was given up.
 
-use crate::{AccountEvent, AccountId, AccountRegistered, Accounts, Username, Usernames};
+use crate::{AccountId, AccountRegistered, Accounts, Username, Usernames};
 use ringfence::prelude::*;
 use serde::Serialize;
 
@@ -111,13 +111,5 @@ impl Slice for RegisterAccount {
                 .when(register("u1"))
                 .then_rejected(Rejection::AccountExists { account_id: id("a2") }),
         ]
-    }
-}
-
-impl DcbSlice for RegisterAccount {
-    type Reads = AccountEvent;
-
-    fn evolve(state: Usernames, event: AccountEvent) -> Usernames {
-        state.evolve(event)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::Reads;
+use ringfence::{Reads, State};
 
 use crate::{AccountId, RETENTION_MS, Username};
 
@@ -45,10 +45,10 @@ enum Claim {
     GivenUp(u64),
 }
 
-impl Usernames {
-    /// The accounts after `event`.
-    #[must_use]
-    pub fn evolve(mut self, event: AccountEvent) -> Self {
+impl State for Usernames {
+    type Reads = AccountEvent;
+
+    fn evolve(mut self, event: AccountEvent) -> Self {
         match event {
             AccountEvent::AccountRegistered { account_id, username } => {
                 self.claims.insert(username.clone(), Claim::Held);
@@ -66,7 +66,9 @@ impl Usernames {
         }
         self
     }
+}
 
+impl Usernames {
     /// Whether there ever was such an account.
     pub fn was_opened(&self, account: &AccountId) -> bool {
         self.usernames.contains_key(account)

@@ -22,7 +22,7 @@ pub enum Consumed {
 
 /// Whether the product is there.
 #[derive(Default)]
-pub struct State {
+pub struct Product {
     added: bool,
 }
 
@@ -34,14 +34,24 @@ pub enum Rejection {
     ProductAlreadyExists { product_id: ProductId },
 }
 
+impl State for Product {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded => Product { added: true },
+        }
+    }
+}
+
 impl Slice for AddProduct {
     const NAME: &'static str = "add-product";
     type Context = ProductCatalog;
-    type State = State;
+    type State = Product;
     type Writes = ProductAdded;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
+    fn decide(&self, state: &Product, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
         let Self { product_id, name, description, price } = self.clone();
         if state.added {
             return Err(Rejection::ProductAlreadyExists { product_id });
@@ -64,15 +74,5 @@ impl Slice for AddProduct {
             given(events![other]).when(add.clone()).then([added.clone()]),
             given(events![added]).when(add).then_rejected(exists),
         ]
-    }
-}
-
-impl DcbSlice for AddProduct {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded => State { added: true },
-        }
     }
 }

@@ -21,7 +21,7 @@ pub enum Consumed {
 
 /// The product's name, once it is in the catalog.
 #[derive(Default, Serialize, Deserialize)]
-pub struct State {
+pub struct Product {
     name: Option<String>,
 }
 
@@ -33,16 +33,30 @@ pub enum Rejection {
     ProductNotFound { product_id: ProductId },
 }
 
+impl State for Product {
+    // Each order records its demand in the product's partition.
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(100));
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded { name } | Consumed::ProductNameChanged { name } => {
+                Product { name: Some(name) }
+            }
+        }
+    }
+}
+
 impl Slice for ChangeProductName {
     const NAME: &'static str = "change-product-name";
     type Context = ProductCatalog;
-    type State = State;
+    type State = Product;
     type Writes = ProductNameChanged;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Product,
         _: &CommandContext,
     ) -> Result<Vec<ProductNameChanged>, Rejection> {
         let Self { product_id, name } = self.clone();
@@ -73,20 +87,5 @@ impl Slice for ChangeProductName {
             given(events![added.clone(), changed(&new)]).when(change(&new)).then_nothing(),
             given(events![added, changed(&new)]).when(change(&old)).then([changed(&old)]),
         ]
-    }
-}
-
-impl DcbSlice for ChangeProductName {
-    // Each order records its demand in the product's partition.
-    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(100));
-
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded { name } | Consumed::ProductNameChanged { name } => {
-                State { name: Some(name) }
-            }
-        }
     }
 }

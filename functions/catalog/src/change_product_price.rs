@@ -21,7 +21,7 @@ pub enum Consumed {
 
 /// The product's price, once it is in the catalog.
 #[derive(Default, Serialize, Deserialize)]
-pub struct State {
+pub struct Product {
     price: Option<Money>,
 }
 
@@ -33,16 +33,30 @@ pub enum Rejection {
     ProductNotFound { product_id: ProductId },
 }
 
+impl State for Product {
+    // Each order records its demand in the product's partition.
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(100));
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded { price } | Consumed::ProductPriceChanged { price } => {
+                Product { price: Some(price) }
+            }
+        }
+    }
+}
+
 impl Slice for ChangeProductPrice {
     const NAME: &'static str = "change-product-price";
     type Context = ProductCatalog;
-    type State = State;
+    type State = Product;
     type Writes = ProductPriceChanged;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Product,
         _: &CommandContext,
     ) -> Result<Vec<ProductPriceChanged>, Rejection> {
         let Self { product_id, price } = self.clone();
@@ -73,20 +87,5 @@ impl Slice for ChangeProductPrice {
             given(events![added.clone(), changed(&new)]).when(change(&new)).then_nothing(),
             given(events![added, changed(&new)]).when(change(&old)).then([changed(&old)]),
         ]
-    }
-}
-
-impl DcbSlice for ChangeProductPrice {
-    // Each order records its demand in the product's partition.
-    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(100));
-
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded { price } | Consumed::ProductPriceChanged { price } => {
-                State { price: Some(price) }
-            }
-        }
     }
 }

@@ -37,7 +37,7 @@ pub enum Consumed {
 
 /// Whether the order asks for the product.
 #[derive(Default)]
-pub struct State {
+pub struct Demand {
     recorded: bool,
 }
 
@@ -48,6 +48,14 @@ pub enum Written {
     Revoked(ProductDemandRevoked),
 }
 
+impl State for Demand {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        Demand { recorded: matches!(event, Consumed::ProductDemandRecorded) }
+    }
+}
+
 impl Slice for RecordProductDemand {
     const NAME: &'static str = "record-product-demand";
     const REACTS_TO: &'static [Cause] = &[
@@ -55,11 +63,11 @@ impl Slice for RecordProductDemand {
         Cause { context: "ordering", event_type: "OrderCancelled" },
     ];
     type Context = ProductCatalog;
-    type State = State;
+    type State = Demand;
     type Writes = Written;
     type Rejection = Never;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Written>, Never> {
+    fn decide(&self, state: &Demand, _: &CommandContext) -> Result<Vec<Written>, Never> {
         Ok(match self.clone() {
             Self::RecordDemand { product_id, order_id } if !state.recorded => {
                 vec![Written::Recorded(ProductDemandRecorded { product_id, order_id })]
@@ -106,14 +114,6 @@ impl Slice for RecordProductDemand {
                 .when(record())
                 .then([Written::Recorded(recorded("p1", "o1"))]),
         ]
-    }
-}
-
-impl DcbSlice for RecordProductDemand {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        State { recorded: matches!(event, Consumed::ProductDemandRecorded) }
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Consumed {
 
 /// The capacity, once the course is there.
 #[derive(Default)]
-pub struct State {
+pub struct Course {
     capacity: Option<u32>,
 }
 
@@ -33,16 +33,26 @@ pub enum Rejection {
     CourseNotFound { course_id: CourseId },
 }
 
+impl State for Course {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        let (Consumed::CourseDefined { capacity }
+        | Consumed::CourseCapacityChanged { new_capacity: capacity }) = event;
+        Course { capacity: Some(capacity) }
+    }
+}
+
 impl Slice for ChangeCourseCapacity {
     const NAME: &'static str = "change-course-capacity";
     type Context = Courses;
-    type State = State;
+    type State = Course;
     type Writes = CourseCapacityChanged;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Course,
         _: &CommandContext,
     ) -> Result<Vec<CourseCapacityChanged>, Rejection> {
         let Self { course_id, new_capacity } = self.clone();
@@ -67,15 +77,5 @@ impl Slice for ChangeCourseCapacity {
             given(events![defined(), changed(15)]).when(change(15)).then_nothing(),
             given(events![defined(), changed(15)]).when(change(12)).then([changed(12)]),
         ]
-    }
-}
-
-impl DcbSlice for ChangeCourseCapacity {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        let (Consumed::CourseDefined { capacity }
-        | Consumed::CourseCapacityChanged { new_capacity: capacity }) = event;
-        State { capacity: Some(capacity) }
     }
 }

@@ -20,7 +20,7 @@ pub enum Consumed {
 
 /// Whether the course is there.
 #[derive(Default)]
-pub struct State {
+pub struct Course {
     defined: bool,
 }
 
@@ -32,14 +32,24 @@ pub enum Rejection {
     CourseAlreadyExists { course_id: CourseId },
 }
 
+impl State for Course {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::CourseDefined => Course { defined: true },
+        }
+    }
+}
+
 impl Slice for DefineCourse {
     const NAME: &'static str = "define-course";
     type Context = Courses;
-    type State = State;
+    type State = Course;
     type Writes = CourseDefined;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<CourseDefined>, Rejection> {
+    fn decide(&self, state: &Course, _: &CommandContext) -> Result<Vec<CourseDefined>, Rejection> {
         let Self { course_id, capacity } = self.clone();
         if state.defined {
             return Err(Rejection::CourseAlreadyExists { course_id });
@@ -56,15 +66,5 @@ impl Slice for DefineCourse {
             given(events![defined("c2", 10)]).when(define(15)).then([defined("c1", 15)]),
             given(events![defined("c1", 10)]).when(define(15)).then_rejected(exists),
         ]
-    }
-}
-
-impl DcbSlice for DefineCourse {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::CourseDefined => State { defined: true },
-        }
     }
 }

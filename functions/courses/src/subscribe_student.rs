@@ -32,7 +32,7 @@ pub enum Consumed {
 
 /// The course's capacity and every seat taken in the course or by the student.
 #[derive(Default)]
-pub struct State {
+pub struct Seats {
     capacity: Option<u32>,
     seats: BTreeSet<(CourseId, StudentId)>,
 }
@@ -51,16 +51,36 @@ pub enum Rejection {
     TooManyCourses { limit: usize },
 }
 
+impl State for Seats {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::CourseDefined { capacity }
+            | Consumed::CourseCapacityChanged { new_capacity: capacity } => {
+                self.capacity = Some(capacity);
+            }
+            Consumed::StudentSubscribed { course_id, student_id } => {
+                self.seats.insert((course_id, student_id));
+            }
+            Consumed::StudentUnsubscribed { course_id, student_id } => {
+                self.seats.remove(&(course_id, student_id));
+            }
+        }
+        self
+    }
+}
+
 impl Slice for SubscribeStudent {
     const NAME: &'static str = "subscribe-student";
     type Context = Courses;
-    type State = State;
+    type State = Seats;
     type Writes = StudentSubscribed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Seats,
         _: &CommandContext,
     ) -> Result<Vec<StudentSubscribed>, Rejection> {
         let Self { course_id, student_id } = self.clone();
@@ -135,25 +155,5 @@ impl Slice for SubscribeStudent {
                 .when(subscribe("c1", "s1"))
                 .then([took("c1", "s1")]),
         ]
-    }
-}
-
-impl DcbSlice for SubscribeStudent {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::CourseDefined { capacity }
-            | Consumed::CourseCapacityChanged { new_capacity: capacity } => {
-                state.capacity = Some(capacity);
-            }
-            Consumed::StudentSubscribed { course_id, student_id } => {
-                state.seats.insert((course_id, student_id));
-            }
-            Consumed::StudentUnsubscribed { course_id, student_id } => {
-                state.seats.remove(&(course_id, student_id));
-            }
-        }
-        state
     }
 }

@@ -27,7 +27,7 @@ pub enum Consumed {
 
 /// Who has a seat, once the course is there.
 #[derive(Default)]
-pub struct State {
+pub struct Course {
     defined: bool,
     seated: BTreeSet<StudentId>,
 }
@@ -40,16 +40,33 @@ pub enum Rejection {
     CourseNotFound { course_id: CourseId },
 }
 
+impl State for Course {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::CourseDefined => self.defined = true,
+            Consumed::StudentSubscribed { student_id } => {
+                self.seated.insert(student_id);
+            }
+            Consumed::StudentUnsubscribed { student_id } => {
+                self.seated.remove(&student_id);
+            }
+        }
+        self
+    }
+}
+
 impl Slice for UnsubscribeStudent {
     const NAME: &'static str = "unsubscribe-student";
     type Context = Courses;
-    type State = State;
+    type State = Course;
     type Writes = StudentUnsubscribed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Course,
         _: &CommandContext,
     ) -> Result<Vec<StudentUnsubscribed>, Rejection> {
         let Self { course_id, student_id } = self.clone();
@@ -83,22 +100,5 @@ impl Slice for UnsubscribeStudent {
                 .when(leave())
                 .then([left()]),
         ]
-    }
-}
-
-impl DcbSlice for UnsubscribeStudent {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::CourseDefined => state.defined = true,
-            Consumed::StudentSubscribed { student_id } => {
-                state.seated.insert(student_id);
-            }
-            Consumed::StudentUnsubscribed { student_id } => {
-                state.seated.remove(&student_id);
-            }
-        }
-        state
     }
 }

@@ -20,18 +20,27 @@ pub enum Consumed {
 
 /// The highest number so far.
 #[derive(Default)]
-pub struct State {
+pub struct LastNumber {
     last: u64,
+}
+
+impl State for LastNumber {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        let Consumed::InvoiceCreated { invoice_number } = event;
+        LastNumber { last: self.last.max(invoice_number) }
+    }
 }
 
 impl Slice for CreateInvoice {
     const NAME: &'static str = "create-invoice";
     type Context = Invoices;
-    type State = State;
+    type State = LastNumber;
     type Writes = InvoiceCreated;
     type Rejection = Never;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<InvoiceCreated>, Never> {
+    fn decide(&self, state: &LastNumber, _: &CommandContext) -> Result<Vec<InvoiceCreated>, Never> {
         let invoice_data = self.invoice_data.clone();
         Ok(vec![InvoiceCreated { invoice_number: state.last + 1, invoice_data }])
     }
@@ -53,14 +62,5 @@ impl Slice for CreateInvoice {
             // Numbers, not texts: 10 comes after 9.
             given(twelve).when(create("bar")).then([created(13, "bar")]),
         ]
-    }
-}
-
-impl DcbSlice for CreateInvoice {
-    type Reads = Consumed;
-
-    fn evolve(state: State, event: Consumed) -> State {
-        let Consumed::InvoiceCreated { invoice_number } = event;
-        State { last: state.last.max(invoice_number) }
     }
 }

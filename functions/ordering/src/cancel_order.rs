@@ -20,7 +20,7 @@ pub enum Consumed {
 
 /// The status of the order.
 #[derive(Default)]
-pub enum State {
+pub enum Order {
     #[default]
     Unknown,
     Placed {
@@ -37,19 +37,30 @@ pub enum Rejection {
     OrderNotFound { order_id: OrderId },
 }
 
+impl State for Order {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::OrderPlaced { product_ids } => Order::Placed { product_ids },
+            Consumed::OrderCancelled => Order::Cancelled,
+        }
+    }
+}
+
 impl Slice for CancelOrder {
     const NAME: &'static str = "cancel-order";
     type Context = Ordering;
-    type State = State;
+    type State = Order;
     type Writes = OrderCancelled;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderCancelled>, Rejection> {
+    fn decide(&self, state: &Order, _: &CommandContext) -> Result<Vec<OrderCancelled>, Rejection> {
         let order_id = self.order_id.clone();
         match state {
-            State::Unknown => Err(Rejection::OrderNotFound { order_id }),
-            State::Cancelled => Ok(vec![]),
-            State::Placed { product_ids } => {
+            Order::Unknown => Err(Rejection::OrderNotFound { order_id }),
+            Order::Cancelled => Ok(vec![]),
+            Order::Placed { product_ids } => {
                 Ok(vec![OrderCancelled { order_id, product_ids: product_ids.clone() }])
             }
         }
@@ -74,16 +85,5 @@ impl Slice for CancelOrder {
             given(events![placed("o1")]).when(cancel()).then([cancelled()]),
             given(events![placed("o1"), cancelled()]).when(cancel()).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for CancelOrder {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::OrderPlaced { product_ids } => State::Placed { product_ids },
-            Consumed::OrderCancelled => State::Cancelled,
-        }
     }
 }

@@ -33,7 +33,7 @@ pub enum Consumed {
 
 /// The customer's orders, and the order with this id, even if another customer placed it.
 #[derive(Default)]
-pub struct State {
+pub struct Orders {
     ordered: BTreeMap<OrderId, (ProductId, u32)>,
 }
 
@@ -49,14 +49,24 @@ pub enum Rejection {
     LimitExceeded { product_id: ProductId, ordered: u64, limit: u64 },
 }
 
+impl State for Orders {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        let Consumed::ProductOrdered { order_id, product_id, quantity } = event;
+        self.ordered.insert(order_id, (product_id, quantity));
+        self
+    }
+}
+
 impl Slice for OrderProduct {
     const NAME: &'static str = "order-product";
     type Context = Ordering;
-    type State = State;
+    type State = Orders;
     type Writes = ProductOrdered;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ProductOrdered>, Rejection> {
+    fn decide(&self, state: &Orders, _: &CommandContext) -> Result<Vec<ProductOrdered>, Rejection> {
         let Self { order_id, customer_id, product_id, quantity } = self.clone();
         if state.ordered.contains_key(&order_id) {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
@@ -109,15 +119,5 @@ impl Slice for OrderProduct {
                 .when(order("o1", 1))
                 .then_rejected(placed()),
         ]
-    }
-}
-
-impl DcbSlice for OrderProduct {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        let Consumed::ProductOrdered { order_id, product_id, quantity } = event;
-        state.ordered.insert(order_id, (product_id, quantity));
-        state
     }
 }

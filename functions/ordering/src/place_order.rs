@@ -37,7 +37,7 @@ pub enum Consumed {
 
 /// Whether the order is there, and which products ordering knows.
 #[derive(Default)]
-pub struct State {
+pub struct Placing {
     placed: bool,
     known: BTreeSet<ProductId>,
 }
@@ -61,15 +61,29 @@ fn list(products: &[ProductId]) -> String {
     products.iter().map(ProductId::to_string).collect::<Vec<_>>().join(", ")
 }
 
+impl State for Placing {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::OrderPlaced => self.placed = true,
+            Consumed::CatalogProductSynced { product_id } => {
+                self.known.insert(product_id);
+            }
+        }
+        self
+    }
+}
+
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
     const REACTS_TO: &'static [Cause] = &[Cause { context: "carts", event_type: "CheckedOut" }];
     type Context = Ordering;
-    type State = State;
+    type State = Placing;
     type Writes = OrderPlaced;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
         let Self { order_id, customer_id, product_ids, quantities } = self.clone();
         if state.placed {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
@@ -159,20 +173,6 @@ impl Slice for PlaceOrder {
                 .when(PlaceOrder { quantities: units(&[("p1", 3)]), ..place("o1", &["p1", "p1"]) })
                 .then_rejected(unclear("p1")),
         ]
-    }
-}
-
-impl DcbSlice for PlaceOrder {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::OrderPlaced => state.placed = true,
-            Consumed::CatalogProductSynced { product_id } => {
-                state.known.insert(product_id);
-            }
-        }
-        state
     }
 }
 

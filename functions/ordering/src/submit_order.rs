@@ -25,7 +25,7 @@ pub enum Consumed {
 
 /// Whether the form was sent.
 #[derive(Default)]
-pub struct State {
+pub struct Form {
     sent: bool,
 }
 
@@ -37,14 +37,23 @@ pub enum Rejection {
     Resubmission,
 }
 
+impl State for Form {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        let Consumed::OrderSubmitted = event;
+        Form { sent: true }
+    }
+}
+
 impl Slice for SubmitOrder {
     const NAME: &'static str = "submit-order";
     type Context = Ordering;
-    type State = State;
+    type State = Form;
     type Writes = OrderSubmitted;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderSubmitted>, Rejection> {
+    fn decide(&self, state: &Form, _: &CommandContext) -> Result<Vec<OrderSubmitted>, Rejection> {
         let Self { order_id, submission_id } = self.clone();
         if state.sent {
             return Err(Rejection::Resubmission);
@@ -65,14 +74,5 @@ impl Slice for SubmitOrder {
             // The same sending again.
             first().when(submit("o12345", "t11111")).then_rejected(Rejection::Resubmission),
         ]
-    }
-}
-
-impl DcbSlice for SubmitOrder {
-    type Reads = Consumed;
-
-    fn evolve(_: State, event: Consumed) -> State {
-        let Consumed::OrderSubmitted = event;
-        State { sent: true }
     }
 }

@@ -24,8 +24,17 @@ pub enum Consumed {
 
 /// What ordering knows of the product.
 #[derive(Default)]
-pub struct State {
+pub struct Synced {
     known: Option<(String, Money)>,
+}
+
+impl State for Synced {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        let Consumed::CatalogProductSynced { name, price } = event;
+        Synced { known: Some((name, price)) }
+    }
 }
 
 impl Slice for SyncCatalogProduct {
@@ -33,13 +42,13 @@ impl Slice for SyncCatalogProduct {
     const REACTS_TO: &'static [Cause] =
         &[Cause { context: ProductCatalog::NAME, event_type: ProductAdded::NAME }];
     type Context = Ordering;
-    type State = State;
+    type State = Synced;
     type Writes = CatalogProductSynced;
     type Rejection = Never;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Synced,
         _: &CommandContext,
     ) -> Result<Vec<CatalogProductSynced>, Never> {
         let Self { product_id, name, price } = self.clone();
@@ -79,15 +88,6 @@ impl Slice for SyncCatalogProduct {
                 .when(sync("Lamp", 1_250))
                 .then([lamp()]),
         ]
-    }
-}
-
-impl DcbSlice for SyncCatalogProduct {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        let Consumed::CatalogProductSynced { name, price } = event;
-        State { known: Some((name, price)) }
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Consumed {
 
 /// Each product's prices and the times from which they are valid, the latest last.
 #[derive(Default)]
-pub struct State {
+pub struct Prices {
     prices: BTreeMap<ProductId, Vec<(u64, Money)>>,
     ordered: bool,
 }
@@ -57,7 +57,7 @@ pub enum Rejection {
     InvalidPrice { product_id: ProductId },
 }
 
-impl State {
+impl Prices {
     /// Whether the line's price is the product's price, or was within the time of grace.
     fn is_valid(&self, line: &Line, now_ms: u64) -> bool {
         let prices = self.prices.get(&line.product_id).map_or(&[][..], Vec::as_slice);
@@ -67,16 +67,31 @@ impl State {
     }
 }
 
+impl State for Prices {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded { product_id, price, at_ms }
+            | Consumed::ProductPriceChanged { product_id, price, at_ms } => {
+                self.prices.entry(product_id).or_default().push((at_ms, price));
+            }
+            Consumed::ProductsOrdered => self.ordered = true,
+        }
+        self
+    }
+}
+
 impl Slice for OrderProducts {
     const NAME: &'static str = "order-products";
     type Context = Pricing;
-    type State = State;
+    type State = Prices;
     type Writes = ProductsOrdered;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &Prices,
         context: &CommandContext,
     ) -> Result<Vec<ProductsOrdered>, Rejection> {
         let Self { order_id, lines } = self.clone();
@@ -159,20 +174,5 @@ impl Slice for OrderProducts {
                 .when(order(p1(123)))
                 .then_rejected(Rejection::OrderExists { order_id: id("o1") }),
         ]
-    }
-}
-
-impl DcbSlice for OrderProducts {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded { product_id, price, at_ms }
-            | Consumed::ProductPriceChanged { product_id, price, at_ms } => {
-                state.prices.entry(product_id).or_default().push((at_ms, price));
-            }
-            Consumed::ProductsOrdered => state.ordered = true,
-        }
-        state
     }
 }

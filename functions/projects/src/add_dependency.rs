@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ringfence::{List, prelude::*};
 
 use crate::{
-    AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, Known, OfFeatures, Projects, Refused,
+    About, AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, OfFeatures, Projects, Refused,
 };
 
 /// How many features a new dependency leads to at most.
@@ -30,11 +30,15 @@ pub struct AddDependency {
 impl Slice for AddDependency {
     const NAME: &'static str = "add-dependency";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfFeatures>;
     type Writes = DependencyAdded;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<DependencyAdded>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfFeatures>,
+        _: &CommandContext,
+    ) -> Result<Vec<DependencyAdded>, Refused> {
         let Self { feature, agent, on, reachable } = self.clone();
         let dependencies = &known.feature(&feature)?.dependencies;
         if dependencies.contains(&on) {
@@ -134,13 +138,5 @@ impl Slice for AddDependency {
                 .when(add(PAY, AUTH, &[AUTH]))
                 .then_rejected(Refused::TooManyDependencies { limit: 20 }),
         ]
-    }
-}
-
-impl DcbSlice for AddDependency {
-    type Reads = OfFeatures;
-
-    fn evolve(known: Known, OfFeatures(told): OfFeatures) -> Known {
-        known.and(told)
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use ringfence::{List, prelude::*};
 
 use crate::{
-    AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge, EdgeRef,
-    EdgeStarted, FeatureRef, Hold, Known, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
+    About, AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge,
+    EdgeRef, EdgeStarted, FeatureRef, Hold, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
 };
 
 /// Claims an edge.
@@ -63,11 +63,15 @@ impl ClaimEdge {
 impl Slice for ClaimEdge {
     const NAME: &'static str = "claim-edge";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfClaim>;
     type Writes = Claimed;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Claimed>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfClaim>,
+        context: &CommandContext,
+    ) -> Result<Vec<Claimed>, Refused> {
         let Self { edge: of, agent, claim, after } = self;
         let (feature, rule, edge) = known.edge_of(of)?;
         let rules = &feature.rules;
@@ -131,19 +135,12 @@ impl Slice for ClaimEdge {
         Ok(expired.into_iter().chain([started]).collect())
     }
 
-    fn cases() -> Vec<Case<Self>> {
-        crate::claim_cases::cases()
-    }
-}
-
-impl DcbSlice for ClaimEdge {
-    type Reads = OfClaim;
-
-    fn evolve(known: Known, OfClaim(told): OfClaim) -> Known {
-        known.and(told)
-    }
-
-    fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Claimed> {
+    fn leaves(
+        &self,
+        refused: &Refused,
+        known: &About<OfClaim>,
+        _: &CommandContext,
+    ) -> Vec<Claimed> {
         let Refused::EdgeHeld { holder, claim, epoch, lease_until_ms, .. } = refused.clone() else {
             return vec![];
         };
@@ -155,5 +152,9 @@ impl DcbSlice for ClaimEdge {
         let (edge, agent) = (self.edge.clone(), self.agent.clone());
         let rejected = ClaimRejected { edge, agent, holder, claim, epoch, lease_until_ms };
         vec![Claimed::Rejected(rejected)]
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        crate::claim_cases::cases()
     }
 }

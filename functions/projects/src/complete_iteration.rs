@@ -6,7 +6,7 @@ use ringfence::{List, Text, prelude::*};
 use sha2::{Digest, Sha256 as Hasher};
 
 use crate::{
-    AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, IntentId, IterationCompleted, Known,
+    About, AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, IntentId, IterationCompleted,
     OfEdge, Projects, Refused, ReqKey, Sha256, Status,
 };
 
@@ -52,11 +52,15 @@ fn intent(edge: &EdgeRef, run: u32, iteration: u32) -> IntentId {
 impl Slice for CompleteIteration {
     const NAME: &'static str = "complete-iteration";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdge>;
     type Writes = Completed;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Completed>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfEdge>,
+        context: &CommandContext,
+    ) -> Result<Vec<Completed>, Refused> {
         let Self { edge: of, agent, claim, iteration, status, delta, .. } = self.clone();
         let edge = known.edge(&of);
         edge.check_claim(&claim, context)?;
@@ -226,14 +230,6 @@ impl Slice for CompleteIteration {
                 .when(complete("c1", 3, 0))
                 .then([done(3, 0)]),
         ]
-    }
-}
-
-impl DcbSlice for CompleteIteration {
-    type Reads = OfEdge;
-
-    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
-        known.and(told)
     }
 }
 

@@ -6,7 +6,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Gate, Known,
+    About, AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Gate,
     OfEdgeFeaturesAndProject, Otherwise, Projects, Refused, ReviewDecision, RoleName, Status,
     ended, who,
 };
@@ -50,11 +50,15 @@ impl ConvergeEdge {
 impl Slice for ConvergeEdge {
     const NAME: &'static str = "converge-edge";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Ended;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Ended>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfEdgeFeaturesAndProject>,
+        context: &CommandContext,
+    ) -> Result<Vec<Ended>, Refused> {
         let Self { edge: of, agent, claim, convergence } = self;
         let (config, _) = known.project(&of.feature.project)?;
         let (feature, rule, edge) = known.edge_of(of)?;
@@ -126,24 +130,21 @@ impl Slice for ConvergeEdge {
         Ok(noted.into_iter().chain(ended.map(Ended::Converged)).collect())
     }
 
-    fn cases() -> Vec<Case<Self>> {
-        crate::converge_cases::cases()
-    }
-}
-
-impl DcbSlice for ConvergeEdge {
-    type Reads = OfEdgeFeaturesAndProject;
-
-    fn evolve(known: Known, OfEdgeFeaturesAndProject(told): OfEdgeFeaturesAndProject) -> Known {
-        known.and(told)
-    }
-
-    fn leaves(&self, refused: &Refused, known: &Known, _: &CommandContext) -> Vec<Ended> {
+    fn leaves(
+        &self,
+        refused: &Refused,
+        known: &About<OfEdgeFeaturesAndProject>,
+        _: &CommandContext,
+    ) -> Vec<Ended> {
         let Refused::NotAuthorised { role, .. } = refused else { return vec![] };
         let edge = known.edge(&self.edge);
         match edge.barred(&self.claim, edge.last_iteration()) {
             None => vec![self.note(edge, role.clone(), Otherwise::Reject)],
             Some(_) => vec![],
         }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        crate::converge_cases::cases()
     }
 }

@@ -18,15 +18,30 @@ pub struct CreateCheckpoint {
     pub note: Text<4_000>,
 }
 
+/// Whether the checkpoint exists.
+#[derive(Default)]
+pub struct Exists(bool);
+
+impl State for Exists {
+    type Reads = OfCheckpoint;
+
+    fn evolve(self, _: OfCheckpoint) -> Self {
+        Self(true)
+    }
+}
+
 impl Slice for CreateCheckpoint {
     const NAME: &'static str = "create-checkpoint";
     type Context = Projects;
-    /// Whether it exists.
-    type State = bool;
+    type State = Exists;
     type Writes = CheckpointCreated;
     type Rejection = Never;
 
-    fn decide(&self, exists: &bool, _: &CommandContext) -> Result<Vec<CheckpointCreated>, Never> {
+    fn decide(
+        &self,
+        Exists(exists): &Exists,
+        _: &CommandContext,
+    ) -> Result<Vec<CheckpointCreated>, Never> {
         if *exists {
             return Ok(vec![]);
         }
@@ -57,13 +72,5 @@ impl Slice for CreateCheckpoint {
             given(events![created(1)]).when(create(1)).then_nothing(),
             given(events![created(2)]).when(create(1)).then([created(1)]),
         ]
-    }
-}
-
-impl DcbSlice for CreateCheckpoint {
-    type Reads = OfCheckpoint;
-
-    fn evolve(_: bool, _: OfCheckpoint) -> bool {
-        true
     }
 }

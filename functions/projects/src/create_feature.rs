@@ -6,7 +6,7 @@
 use ringfence::{List, Text, prelude::*};
 
 use crate::{
-    AgentId, FeatureCreated, FeatureRef, Kind, Known, OfProjectAndFeatures, Projects, Refused,
+    About, AgentId, FeatureCreated, FeatureRef, Kind, OfProjectAndFeatures, Projects, Refused,
 };
 
 /// How many features one feature waits for at most.
@@ -36,11 +36,15 @@ pub struct CreateFeature {
 impl Slice for CreateFeature {
     const NAME: &'static str = "create-feature";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfProjectAndFeatures>;
     type Writes = FeatureCreated;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<FeatureCreated>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfProjectAndFeatures>,
+        _: &CommandContext,
+    ) -> Result<Vec<FeatureCreated>, Refused> {
         let Self { feature, agent, title, kind, priority, dependencies, time_box_ms } =
             self.clone();
         let (config, version) = known.project(&feature.project)?;
@@ -127,13 +131,5 @@ impl Slice for CreateFeature {
                 .when(create(AUTH, &[]))
                 .then([FeatureCreated { rules: short().rules(), version: 2, ..created(AUTH) }]),
         ]
-    }
-}
-
-impl DcbSlice for CreateFeature {
-    type Reads = OfProjectAndFeatures;
-
-    fn evolve(known: Known, OfProjectAndFeatures(told): OfProjectAndFeatures) -> Known {
-        known.and(told)
     }
 }

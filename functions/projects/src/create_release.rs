@@ -27,19 +27,34 @@ pub struct CreateRelease {
 
 /// What the decision knows.
 #[derive(Default)]
-pub struct State {
+pub struct Releasing {
     exists: bool,
     known: Known,
+}
+
+impl State for Releasing {
+    type Reads = OfRelease;
+
+    fn evolve(self, OfRelease(told): OfRelease) -> Self {
+        match told.fact {
+            Fact::ReleaseCreated(_) => Self { exists: true, ..self },
+            _ => Self { known: self.known.and(told), ..self },
+        }
+    }
 }
 
 impl Slice for CreateRelease {
     const NAME: &'static str = "create-release";
     type Context = Projects;
-    type State = State;
+    type State = Releasing;
     type Writes = ReleaseCreated;
     type Rejection = Refused;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ReleaseCreated>, Refused> {
+    fn decide(
+        &self,
+        state: &Releasing,
+        _: &CommandContext,
+    ) -> Result<Vec<ReleaseCreated>, Refused> {
         let Self { project, version, agent, features, notes, dry_run } = self.clone();
         let features: Vec<FeatureRef> = features.into();
         if let Some(other) = features.iter().find(|it| it.project != project) {
@@ -105,16 +120,5 @@ impl Slice for CreateRelease {
                 .then_rejected(Refused::UnknownFeature { feature: id("other/REQ-F-AUTH-001") }),
             given([]).when(release(&[])).then([released(&[])]),
         ]
-    }
-}
-
-impl DcbSlice for CreateRelease {
-    type Reads = OfRelease;
-
-    fn evolve(State { exists, known }: State, OfRelease(told): OfRelease) -> State {
-        match told.fact {
-            Fact::ReleaseCreated(_) => State { exists: true, known },
-            _ => State { exists, known: known.and(told) },
-        }
     }
 }

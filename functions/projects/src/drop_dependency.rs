@@ -2,7 +2,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, DependencyDropped, FeatureRef, Known, OfFeatures, Projects, Refused};
+use crate::{About, AgentId, DependencyDropped, FeatureRef, OfFeatures, Projects, Refused};
 
 /// Makes a feature no longer wait for another one.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -16,11 +16,15 @@ pub struct DropDependency {
 impl Slice for DropDependency {
     const NAME: &'static str = "drop-dependency";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfFeatures>;
     type Writes = DependencyDropped;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<DependencyDropped>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfFeatures>,
+        _: &CommandContext,
+    ) -> Result<Vec<DependencyDropped>, Refused> {
         let Self { feature, agent, on } = self.clone();
         match known.feature(&feature)?.dependencies.contains(&on) {
             true => Ok(vec![DependencyDropped { feature, agent, on }]),
@@ -39,13 +43,5 @@ impl Slice for DropDependency {
             given(both()).when(drop()).then([dropped()]),
             given(both()).and(events![dropped()]).when(drop()).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for DropDependency {
-    type Reads = OfFeatures;
-
-    fn evolve(known: Known, OfFeatures(told): OfFeatures) -> Known {
-        known.and(told)
     }
 }

@@ -6,7 +6,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, ClaimExpired, DetectedBy, EdgeRef, Known, OfEdge, Projects};
+use crate::{About, AgentId, ClaimExpired, DetectedBy, EdgeRef, OfEdge, Projects};
 
 /// Ends the claim of this epoch, if its lease is over.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -22,11 +22,15 @@ pub struct ExpireClaim {
 impl Slice for ExpireClaim {
     const NAME: &'static str = "expire-claim";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdge>;
     type Writes = ClaimExpired;
     type Rejection = Never;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<ClaimExpired>, Never> {
+    fn decide(
+        &self,
+        known: &About<OfEdge>,
+        context: &CommandContext,
+    ) -> Result<Vec<ClaimExpired>, Never> {
         let Self { edge: of, epoch, .. } = self.clone();
         let edge = known.edge(&of);
         let overdue =
@@ -67,13 +71,5 @@ impl Slice for ExpireClaim {
                 .when(expire(1))
                 .then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for ExpireClaim {
-    type Reads = OfEdge;
-
-    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
-        known.and(told)
     }
 }

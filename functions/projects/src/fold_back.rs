@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, Artifact, EdgeRef, FeatureRef, Known, OfEdgeAndFeatures, Projects, Refused,
+    About, AgentId, Artifact, EdgeRef, FeatureRef, OfEdgeAndFeatures, Projects, Refused,
     SpawnFoldedBack, SpawnOutcome,
 };
 
@@ -22,13 +22,13 @@ pub struct FoldBack {
 impl Slice for FoldBack {
     const NAME: &'static str = "fold-back";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeAndFeatures>;
     type Writes = SpawnFoldedBack;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfEdgeAndFeatures>,
         context: &CommandContext,
     ) -> Result<Vec<SpawnFoldedBack>, Refused> {
         let Self { edge, agent, child, payload } = self.clone();
@@ -75,13 +75,5 @@ impl Slice for FoldBack {
             born().wait(70_000).when(fold()).then([over()]),
             born().and(done()).wait(70_000).when(fold()).then([folded_back(SEARCH)]),
         ]
-    }
-}
-
-impl DcbSlice for FoldBack {
-    type Reads = OfEdgeAndFeatures;
-
-    fn evolve(known: Known, OfEdgeAndFeatures(told): OfEdgeAndFeatures) -> Known {
-        known.and(told)
     }
 }

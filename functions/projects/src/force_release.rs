@@ -3,7 +3,7 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    AgentId, EdgeRef, EdgeReleased, Known, OfEdgeAndProject, OnExpiry, Projects, Refused, who,
+    About, AgentId, EdgeRef, EdgeReleased, OfEdgeAndProject, OnExpiry, Projects, Refused, who,
 };
 
 /// Takes an edge back.
@@ -19,13 +19,13 @@ pub struct ForceRelease {
 impl Slice for ForceRelease {
     const NAME: &'static str = "force-release";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeAndProject>;
     type Writes = EdgeReleased;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfEdgeAndProject>,
         context: &CommandContext,
     ) -> Result<Vec<EdgeReleased>, Refused> {
         let Self { edge: of, agent, reason } = self.clone();
@@ -70,13 +70,5 @@ impl Slice for ForceRelease {
                 .when(force("eve"))
                 .then([forced("eve")]),
         ]
-    }
-}
-
-impl DcbSlice for ForceRelease {
-    type Reads = OfEdgeAndProject;
-
-    fn evolve(known: Known, OfEdgeAndProject(told): OfEdgeAndProject) -> Known {
-        known.and(told)
     }
 }

@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, Config, Known, OfProject, ProjectId, ProjectInitialized, Projects, Refused};
+use crate::{About, AgentId, Config, OfProject, ProjectId, ProjectInitialized, Projects, Refused};
 
 /// Begins a project.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,13 +18,13 @@ pub struct InitProject {
 impl Slice for InitProject {
     const NAME: &'static str = "init-project";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfProject>;
     type Writes = ProjectInitialized;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfProject>,
         _: &CommandContext,
     ) -> Result<Vec<ProjectInitialized>, Refused> {
         let Self { project, agent, config } = self.clone();
@@ -93,13 +93,5 @@ impl Slice for InitProject {
                 "in multi mode somebody needs the role human, who may do everything",
             ),
         ]
-    }
-}
-
-impl DcbSlice for InitProject {
-    type Reads = OfProject;
-
-    fn evolve(known: Known, OfProject(told): OfProject) -> Known {
-        known.and(told)
     }
 }

@@ -4,6 +4,8 @@
 //! that it is about, so the order of events of different boundaries does not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use std::ops::Deref;
 
 use ringfence::{EventSchema, SequencedEvent, prelude::*};
 use serde::{Deserialize, de::Error as _};
@@ -118,6 +120,14 @@ macro_rules! reads {
                 Told::decode(event).map(Self)
             }
         }
+
+        impl State for About<$name> {
+            type Reads = $name;
+
+            fn evolve(self, $name(told): $name) -> Self {
+                Self(self.0.and(told), PhantomData)
+            }
+        }
     };
 }
 
@@ -186,6 +196,23 @@ reads! {
 reads! {
     /// A project with all of its work.
     OfProjectAndWork: PROJECT FEATURE ENDS EDGE INTENT CHECKPOINT RELEASE
+}
+
+/// What is known of what a slice reads.
+pub struct About<R>(Known, PhantomData<fn(R)>);
+
+impl<R> Default for About<R> {
+    fn default() -> Self {
+        Self(Known::default(), PhantomData)
+    }
+}
+
+impl<R> Deref for About<R> {
+    type Target = Known;
+
+    fn deref(&self) -> &Known {
+        &self.0
+    }
 }
 
 /// What is known of projects, features and edges.

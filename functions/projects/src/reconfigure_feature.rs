@@ -6,7 +6,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, FeatureReconfigured, FeatureRef, Known, OfProjectAndFeatures, Projects, Refused, who,
+    About, AgentId, FeatureReconfigured, FeatureRef, OfProjectAndFeatures, Projects, Refused, who,
 };
 
 /// Gives a feature the newest rules of its project.
@@ -21,13 +21,13 @@ pub struct ReconfigureFeature {
 impl Slice for ReconfigureFeature {
     const NAME: &'static str = "reconfigure-feature";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfProjectAndFeatures>;
     type Writes = FeatureReconfigured;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfProjectAndFeatures>,
         context: &CommandContext,
     ) -> Result<Vec<FeatureReconfigured>, Refused> {
         let Self { feature, agent } = self.clone();
@@ -79,13 +79,5 @@ impl Slice for ReconfigureFeature {
                 .by("eve")
                 .then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for ReconfigureFeature {
-    type Reads = OfProjectAndFeatures;
-
-    fn evolve(known: Known, OfProjectAndFeatures(told): OfProjectAndFeatures) -> Known {
-        known.and(told)
     }
 }

@@ -5,7 +5,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, Config, Known, OfProject, ProjectId, ProjectReconfigured, Projects, Refused, who,
+    About, AgentId, Config, OfProject, ProjectId, ProjectReconfigured, Projects, Refused, who,
 };
 
 /// Gives a project another configuration.
@@ -20,13 +20,13 @@ pub struct ReconfigureProject {
 impl Slice for ReconfigureProject {
     const NAME: &'static str = "reconfigure-project";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfProject>;
     type Writes = ProjectReconfigured;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfProject>,
         context: &CommandContext,
     ) -> Result<Vec<ProjectReconfigured>, Refused> {
         let Self { project, agent, config } = self.clone();
@@ -72,13 +72,5 @@ impl Slice for ReconfigureProject {
                     problem: "must be at least 1".to_owned(),
                 }),
         ]
-    }
-}
-
-impl DcbSlice for ReconfigureProject {
-    type Reads = OfProject;
-
-    fn evolve(known: Known, OfProject(told): OfProject) -> Known {
-        known.and(told)
     }
 }

@@ -6,7 +6,7 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    AgentId, Convergence, EdgeConverged, EdgeRef, Known, OfEdgeFeaturesAndProject, Projects,
+    About, AgentId, Convergence, EdgeConverged, EdgeRef, OfEdgeFeaturesAndProject, Projects,
     Refused, ReviewCompleted, ReviewDecision, Sha256, ended, who,
 };
 
@@ -36,11 +36,15 @@ pub enum Recorded {
 impl Slice for RecordReview {
     const NAME: &'static str = "record-review";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Recorded;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Recorded>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfEdgeFeaturesAndProject>,
+        context: &CommandContext,
+    ) -> Result<Vec<Recorded>, Refused> {
         let Self { edge: of, agent, run, iteration, sha256, decision, feedback } = self.clone();
         let project = &of.feature.project;
         known.project(project)?;
@@ -182,13 +186,5 @@ impl Slice for RecordReview {
                     ended(),
                 ]),
         ]
-    }
-}
-
-impl DcbSlice for RecordReview {
-    type Reads = OfEdgeFeaturesAndProject;
-
-    fn evolve(known: Known, OfEdgeFeaturesAndProject(told): OfEdgeFeaturesAndProject) -> Known {
-        known.and(told)
     }
 }

@@ -2,7 +2,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{AgentId, ClaimId, EdgeRef, EdgeReleased, Known, OfEdge, Projects, Refused};
+use crate::{About, AgentId, ClaimId, EdgeRef, EdgeReleased, OfEdge, Projects, Refused};
 
 /// Gives an edge back.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -17,13 +17,13 @@ pub struct ReleaseEdge {
 impl Slice for ReleaseEdge {
     const NAME: &'static str = "release-edge";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdge>;
     type Writes = EdgeReleased;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfEdge>,
         context: &CommandContext,
     ) -> Result<Vec<EdgeReleased>, Refused> {
         let Self { edge: of, agent, claim, reason } = self.clone();
@@ -63,13 +63,5 @@ impl Slice for ReleaseEdge {
                 .when(release("bob", "b1"))
                 .then_rejected(Refused::StaleClaim { claim: id("b1") }),
         ]
-    }
-}
-
-impl DcbSlice for ReleaseEdge {
-    type Reads = OfEdge;
-
-    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
-        known.and(told)
     }
 }

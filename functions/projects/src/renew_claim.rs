@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, ClaimId, ClaimRenewed, EdgeRef, Known, OfEdge, Projects, Refused};
+use crate::{About, AgentId, ClaimId, ClaimRenewed, EdgeRef, OfEdge, Projects, Refused};
 
 /// Renews the lease of a claim, if less than half of it is left.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,13 +18,13 @@ pub struct RenewClaim {
 impl Slice for RenewClaim {
     const NAME: &'static str = "renew-claim";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdge>;
     type Writes = ClaimRenewed;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfEdge>,
         context: &CommandContext,
     ) -> Result<Vec<ClaimRenewed>, Refused> {
         let Self { edge: of, agent, claim } = self.clone();
@@ -72,13 +72,5 @@ impl Slice for RenewClaim {
                 .by("key-2")
                 .then_rejected(Refused::NotYourClaim { claim: id("c1") }),
         ]
-    }
-}
-
-impl DcbSlice for RenewClaim {
-    type Reads = OfEdge;
-
-    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
-        known.and(told)
     }
 }

@@ -4,7 +4,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{AgentId, EdgeRef, EdgeReopened, Known, OfEdgeAndFeatures, Projects, Refused};
+use crate::{About, AgentId, EdgeRef, EdgeReopened, OfEdgeAndFeatures, Projects, Refused};
 
 /// Opens a converged edge again.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -19,11 +19,15 @@ pub struct ReopenEdge {
 impl Slice for ReopenEdge {
     const NAME: &'static str = "reopen-edge";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeAndFeatures>;
     type Writes = EdgeReopened;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, _: &CommandContext) -> Result<Vec<EdgeReopened>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfEdgeAndFeatures>,
+        _: &CommandContext,
+    ) -> Result<Vec<EdgeReopened>, Refused> {
         let Self { edge: of, agent, reason } = self.clone();
         let (feature, _, edge) = known.edge_of(&of)?;
         if !edge.is_converged() {
@@ -66,13 +70,5 @@ impl Slice for ReopenEdge {
                 ..reopened(2)
             }]),
         ]
-    }
-}
-
-impl DcbSlice for ReopenEdge {
-    type Reads = OfEdgeAndFeatures;
-
-    fn evolve(known: Known, OfEdgeAndFeatures(told): OfEdgeAndFeatures) -> Known {
-        known.and(told)
     }
 }

@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, ClaimId, EdgeRef, Known, OfEdge, Projects, Refused, ReviewRequested};
+use crate::{About, AgentId, ClaimId, EdgeRef, OfEdge, Projects, Refused, ReviewRequested};
 
 /// Asks for a review.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,13 +18,13 @@ pub struct RequestReview {
 impl Slice for RequestReview {
     const NAME: &'static str = "request-review";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdge>;
     type Writes = ReviewRequested;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        known: &Known,
+        known: &About<OfEdge>,
         context: &CommandContext,
     ) -> Result<Vec<ReviewRequested>, Refused> {
         let Self { edge: of, agent, claim } = self.clone();
@@ -58,13 +58,5 @@ impl Slice for RequestReview {
                 .then_rejected(Refused::NothingToReview),
             worked().when(ask("c2")).then_rejected(Refused::StaleClaim { claim: id("c2") }),
         ]
-    }
-}
-
-impl DcbSlice for RequestReview {
-    type Reads = OfEdge;
-
-    fn evolve(known: Known, OfEdge(told): OfEdge) -> Known {
-        known.and(told)
     }
 }

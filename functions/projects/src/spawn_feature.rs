@@ -6,7 +6,7 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    AgentId, ClaimId, EdgeRef, FeatureCreated, FeatureRef, IntentId, Kind, Known,
+    About, AgentId, ClaimId, EdgeRef, FeatureCreated, FeatureRef, IntentId, Kind,
     OfEdgeFeaturesAndProject, Projects, Refused, SpawnCreated,
 };
 
@@ -48,11 +48,15 @@ pub enum Spawned {
 impl Slice for SpawnFeature {
     const NAME: &'static str = "spawn-feature";
     type Context = Projects;
-    type State = Known;
+    type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Spawned;
     type Rejection = Refused;
 
-    fn decide(&self, known: &Known, context: &CommandContext) -> Result<Vec<Spawned>, Refused> {
+    fn decide(
+        &self,
+        known: &About<OfEdgeFeaturesAndProject>,
+        context: &CommandContext,
+    ) -> Result<Vec<Spawned>, Refused> {
         let Self { edge: of, agent, claim, child, title, kind, priority, .. } = self.clone();
         let project = &of.feature.project;
         let (config, version) = known.project(project)?;
@@ -168,13 +172,5 @@ impl Slice for SpawnFeature {
                 Spawned::Feature(FeatureCreated { time_box_ms: Some(1), ..born() }),
             ]),
         ]
-    }
-}
-
-impl DcbSlice for SpawnFeature {
-    type Reads = OfEdgeFeaturesAndProject;
-
-    fn evolve(known: Known, OfEdgeFeaturesAndProject(told): OfEdgeFeaturesAndProject) -> Known {
-        known.and(told)
     }
 }

@@ -37,17 +37,31 @@ fn intent(gaps: &Sha256) -> IntentId {
     format!("gaps-{}", &hash[..32]).parse().expect("it is short and plain")
 }
 
+/// The states of the project in which the set was found before.
+#[derive(Default)]
+pub struct Before(BTreeSet<String>);
+
+impl State for Before {
+    type Reads = OfIntent;
+
+    fn evolve(mut self, OfIntent(told): OfIntent) -> Self {
+        if let Fact::GapsValidated(validated) = told.fact {
+            self.0.insert(validated.as_of);
+        }
+        self
+    }
+}
+
 impl Slice for ValidateGaps {
     const NAME: &'static str = "validate-gaps";
     type Context = Projects;
-    /// The states of the project in which the set was found before.
-    type State = BTreeSet<String>;
+    type State = Before;
     type Writes = Validated;
     type Rejection = Refused;
 
     fn decide(
         &self,
-        before: &BTreeSet<String>,
+        Before(before): &Before,
         _: &CommandContext,
     ) -> Result<Vec<Validated>, Refused> {
         let Self { project, gaps, agent, as_of, counts } = self.clone();
@@ -115,16 +129,5 @@ impl Slice for ValidateGaps {
                 .when(validate("monday", counts(5, 3, 3)))
                 .then_rejected(Refused::CountsDiffer { sum: 11 }),
         ]
-    }
-}
-
-impl DcbSlice for ValidateGaps {
-    type Reads = OfIntent;
-
-    fn evolve(mut before: BTreeSet<String>, OfIntent(told): OfIntent) -> BTreeSet<String> {
-        if let Fact::GapsValidated(validated) = told.fact {
-            before.insert(validated.as_of);
-        }
-        before
     }
 }

@@ -30,7 +30,7 @@ pub enum Consumed {
 
 /// The sign-up of this address and password.
 #[derive(Default)]
-pub struct State {
+pub struct SignUp {
     pending: Option<(String, u64)>,
     used: bool,
 }
@@ -46,16 +46,29 @@ pub enum Rejection {
     OtpUsed,
 }
 
+impl State for SignUp {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::SignUpInitiated { name, at_ms } => {
+                SignUp { pending: Some((name, at_ms)), ..self }
+            }
+            Consumed::SignUpConfirmed => SignUp { used: true, ..self },
+        }
+    }
+}
+
 impl Slice for ConfirmSignUp {
     const NAME: &'static str = "confirm-sign-up";
     type Context = Signups;
-    type State = State;
+    type State = SignUp;
     type Writes = SignUpConfirmed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &SignUp,
         context: &CommandContext,
     ) -> Result<Vec<SignUpConfirmed>, Rejection> {
         let Self { email_id, otp } = self.clone();
@@ -119,18 +132,5 @@ impl Slice for ConfirmSignUp {
                 .when(confirm("john", "2"))
                 .then_rejected(unknown()),
         ]
-    }
-}
-
-impl DcbSlice for ConfirmSignUp {
-    type Reads = Consumed;
-
-    fn evolve(state: State, event: Consumed) -> State {
-        match event {
-            Consumed::SignUpInitiated { name, at_ms } => {
-                State { pending: Some((name, at_ms)), ..state }
-            }
-            Consumed::SignUpConfirmed => State { used: true, ..state },
-        }
     }
 }

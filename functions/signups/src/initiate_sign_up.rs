@@ -30,7 +30,7 @@ pub enum Consumed {
 
 /// What became of this password at this address.
 #[derive(Default)]
-pub enum State {
+pub enum OneTimePassword {
     /// It was never sent.
     #[default]
     New,
@@ -48,28 +48,39 @@ pub enum Rejection {
     OtpSpent,
 }
 
+impl State for OneTimePassword {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::SignUpInitiated { name, at_ms } => OneTimePassword::Sent(name, at_ms),
+            Consumed::SignUpConfirmed => OneTimePassword::Used,
+        }
+    }
+}
+
 impl Slice for InitiateSignUp {
     const NAME: &'static str = "initiate-sign-up";
     type Context = Signups;
-    type State = State;
+    type State = OneTimePassword;
     type Writes = SignUpInitiated;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &State,
+        state: &OneTimePassword,
         context: &CommandContext,
     ) -> Result<Vec<SignUpInitiated>, Rejection> {
         let Self { email_id, otp, name } = self.clone();
         let name = name.into();
         match state {
-            State::New => Ok(vec![SignUpInitiated { email_id, otp, name }]),
-            State::Sent(to, at_ms)
+            OneTimePassword::New => Ok(vec![SignUpInitiated { email_id, otp, name }]),
+            OneTimePassword::Sent(to, at_ms)
                 if *to == name && context.now_ms.saturating_sub(*at_ms) <= OTP_VALID_MS =>
             {
                 Ok(vec![])
             }
-            State::Sent(..) | State::Used => Err(Rejection::OtpSpent),
+            OneTimePassword::Sent(..) | OneTimePassword::Used => Err(Rejection::OtpSpent),
         }
     }
 
@@ -108,16 +119,5 @@ impl Slice for InitiateSignUp {
             john().when(initiate("john", "222222")).then([initiated("john", "222222")]),
             john().when(initiate("jane", "111111")).then([initiated("jane", "111111")]),
         ]
-    }
-}
-
-impl DcbSlice for InitiateSignUp {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::SignUpInitiated { name, at_ms } => State::Sent(name, at_ms),
-            Consumed::SignUpConfirmed => State::Used,
-        }
     }
 }

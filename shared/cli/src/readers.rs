@@ -2,7 +2,7 @@
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use anyhow::{Context as _, Result};
-use ringfence::{Context, DcbSlice, Reads, SequencedEvent, Slice, TopicEvent};
+use ringfence::{Context, DcbSlice, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice, decode};
 use ringfence_stack::{List, Members, Visitor};
@@ -127,7 +127,7 @@ impl Visitor for Readers {
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        self.add::<S::Reads>(S::NAME, reads_dcb::<S::Reads>);
+        self.add::<ReadsOf<S>>(S::NAME, reads_dcb::<ReadsOf<S>>);
         self.react::<S>();
     }
 

@@ -8,7 +8,7 @@ use lru::LruCache;
 
 use crate::{
     BoundaryId, Catalog, CommandRecord, DcbSlice, EventRef, LogError, Outcome, Place, Plan, Query,
-    Reads, Refusal, Seen, SequencedEvent, Snapshots,
+    Reads, ReadsOf, Refusal, Seen, SequencedEvent, Snapshots, State,
     once::{Keys, events_are_record},
 };
 
@@ -67,11 +67,11 @@ impl<S: DcbSlice> Model<S> {
             }
         }
         if plan.matches(event) {
-            let read = S::Reads::decode(event).map_err(|source| LogError::Undecodable {
+            let read = ReadsOf::<S>::decode(event).map_err(|source| LogError::Undecodable {
                 event: event.id(),
                 source: source.into(),
             })?;
-            self.state = S::evolve(self.state, read);
+            self.state = self.state.evolve(read);
             self.last = Some(event.place());
         }
         Ok(self)

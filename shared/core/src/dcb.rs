@@ -1,8 +1,8 @@
 //! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
 
 use crate::{
-    Catalog, CatalogError, CommandContext, Consistency, Context, EventError, EventSchema, Name,
-    NewEvent, Plan, PlanError, Query, SequencedEvent, Slice, Snapshots, Tag, TagSchema,
+    Catalog, CatalogError, Context, EventError, EventSchema, Name, NewEvent, Plan, PlanError,
+    Query, ReadsOf, SequencedEvent, Slice, State, Tag, TagSchema,
 };
 
 /// Names the DCB log as the log of a context.
@@ -39,54 +39,12 @@ pub trait Writes {
     fn to_event(&self) -> Result<NewEvent, EventError>;
 }
 
-/// A slice on the DCB log. `evolve` is pure.
+/// A slice on the DCB log.
 ///
 /// Where the decision reads the partitions that the slice writes, the events of a command are the record of its
 /// idempotency key ([`events_are_record`](crate::events_are_record)). Such a slice may write to no partition
 /// that its command does not read.
-pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
-    /// The consistency of the first read. An eventually consistent read has half the price and is just as
-    /// safe. A strong one is for a slice whose retries cost more than that.
-    const CONSISTENCY: Consistency = Consistency::Eventual;
-
-    /// How its states are kept in the log; `None` keeps them only as long as the handler is warm.
-    const SNAPSHOTS: Option<Snapshots<Self::State>> = None;
-
-    /// The events that it reads.
-    type Reads: Reads;
-
-    /// Folds one event into the state.
-    ///
-    /// The events of one boundary come in the order in which they were committed. Those of different
-    /// boundaries come by the times of their writers, whose clocks differ: a price that was set after a
-    /// quote can come before it. So the state may not depend on the order of events of different
-    /// boundaries. If a decision needs to know what another one rested on, let the event carry it: the
-    /// quote names its price. The [kit](crate::kit) decides each case in other orders and fails if that
-    /// changes the decision.
-    fn evolve(state: Self::State, event: Self::Reads) -> Self::State;
-
-    /// The events that a refusal leaves; none, if it leaves nothing. They are appended under the condition
-    /// that the refusal still follows from what was read. A repeat under an idempotency key is refused alike.
-    ///
-    /// They belong where refusals are not conflicts for others, such as a partition of the caller's own. The slice
-    /// reads what it writes, so that the same refusal need not be told again, and so that a repeat finds it: a
-    /// slice that does not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
-    fn leaves(
-        &self,
-        _refused_for: &Self::Rejection,
-        _state: &Self::State,
-        _context: &CommandContext,
-    ) -> Vec<Self::Writes> {
-        Vec::new()
-    }
-
-    /// The query of a command of this shape with these tags. A slice can write its own, for example to read
-    /// every event of a type although the command has one of its tags. The function takes the tags and not
-    /// the command, so that [`DcbSlice::check`] can plan, at the start, the query that will run.
-    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
-        Query::of_command(shape, tags, Self::Reads::TYPES.iter().copied(), catalog)
-    }
-
+pub trait DcbSlice: Slice<Context: DcbContext, State: State, Writes: Writes> {
     /// Checks, when a function starts, that command, events and catalog agree and that every
     /// consumed type has a route.
     fn check(catalog: &Catalog) -> Result<(), SliceError> {
@@ -105,6 +63,8 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: Default, Writes: Writes> {
         Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
+
+impl<S: Slice<Context: DcbContext, State: State, Writes: Writes>> DcbSlice for S {}
 
 /// A disagreement between a slice and its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -298,7 +258,7 @@ fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan
             })?,
         };
         let mut asked = plan.reads.iter().flat_map(|read| &read.types);
-        if let Some(event_type) = asked.find(|asked| !S::Reads::TYPES.contains(&&***asked)) {
+        if let Some(event_type) = asked.find(|asked| !ReadsOf::<S>::TYPES.contains(&&***asked)) {
             return Err(SliceError::NotRead { slice, event_type: event_type.clone() });
         }
         plans.push(plan);
@@ -311,7 +271,7 @@ fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan
 fn check_routes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
     let (slice, error) = (S::NAME, |source| SliceError::Route { slice: S::NAME, source });
     let plan = made_up::<S>(shape, &[], catalog);
-    for &event_type in S::Reads::TYPES {
+    for &event_type in ReadsOf::<S>::TYPES {
         let Some(schema) = catalog.schema(event_type) else {
             return Err(error(PlanError::UnknownType(event_type.to_owned())));
         };

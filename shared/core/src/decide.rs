@@ -9,8 +9,8 @@ use futures::{Stream, TryStreamExt, future::ready};
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, Context, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
-    LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, StoreError,
-    Writes,
+    LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, State,
+    StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
 };
@@ -226,7 +226,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or if the last
     /// one can't be used.
     async fn recall(&self) -> Result<Option<Model<S>>, LogError> {
-        let Some(snapshots) = S::SNAPSHOTS else { return Ok(None) };
+        let Some(snapshots) = S::State::SNAPSHOTS else { return Ok(None) };
         let id = snapshots.id(S::NAME, self.plan);
         let kept = self.log.snapshot(&id, self.envelope).await?;
         let recalled = kept.and_then(|text| Recalled::<S>::of(&snapshots, &text, self.marks));
@@ -253,7 +253,7 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
 
     /// Keeps a snapshot of a model that holds as of its commit, or as of its answer, if one is due.
     fn keep(&self, model: &mut Model<S>) {
-        if let Some(snapshots) = S::SNAPSHOTS
+        if let Some(snapshots) = S::State::SNAPSHOTS
             && let Some(text) = model.snapshot(&snapshots)
         {
             self.log.keep_snapshot(snapshots.id(S::NAME, self.plan), text);

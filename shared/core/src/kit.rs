@@ -5,7 +5,7 @@
 //!
 //! In memory, a case of the DCB log also has to be decided alike in other orders of its facts: those that
 //! keep the order within every boundary, up to 100 of them. No log promises the order of events of
-//! different boundaries ([`DcbSlice::evolve`](crate::DcbSlice::evolve) says what a fold can rest on). A
+//! different boundaries ([`State::evolve`](crate::State::evolve) says what a fold can rest on). A
 //! case that waits between two facts keeps their order. And its command is run twice under an idempotency
 //! key: what it appends the first time is the answer to the second.
 

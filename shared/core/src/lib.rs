@@ -120,6 +120,7 @@ mod reading;
 mod seen;
 mod slice;
 mod snapshot;
+mod state;
 pub mod storable;
 mod stream;
 mod tag;
@@ -153,9 +154,11 @@ pub use reading::{Page, Reading};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::{Counts, Extent, Prefix, Seen};
 pub use slice::{
-    Cause, Command, CommandContext, Context, EventOf, LogOf, Never, Rejection, Slice, TopicEvent,
+    Cause, Command, CommandContext, Context, EventOf, LogOf, Never, ReadsOf, Rejection, Slice,
+    TopicEvent,
 };
 pub use snapshot::Snapshots;
+pub use state::State;
 pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed, own_ms};
@@ -165,8 +168,8 @@ pub use visible::{visible, visible_lines};
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{
-        Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, DcbSlice,
-        Event, Never, NewEvent, Reads, Slice, Snapshots, StreamContext, StreamSlice, TopicEvent,
+        Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, Event,
+        Never, NewEvent, Reads, Slice, Snapshots, State, StreamContext, StreamSlice, TopicEvent,
         Writes, events,
         kit::{Case, given, id},
     };

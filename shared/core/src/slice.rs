@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, SequencedEvent, Tag, TagSchema, kit::Case};
+use crate::{
+    BoundaryId, Catalog, Consistency, Query, Reads, SequencedEvent, State, Tag, TagSchema,
+    kit::Case,
+};
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
 /// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
@@ -109,6 +112,9 @@ pub type EventOf<S> = <<S as Slice>::Context as Context>::Event;
 /// The log of a slice's context.
 pub type LogOf<S> = <<S as Slice>::Context as Context>::Log;
 
+/// What the state of a slice is folded from.
+pub type ReadsOf<S> = <<S as Slice>::State as State>::Reads;
+
 /// The type of an event that a slice reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cause {
@@ -118,17 +124,20 @@ pub struct Cause {
     pub event_type: &'static str,
 }
 
-/// One use case. [`DcbSlice`](crate::DcbSlice) and [`StreamSlice`](crate::StreamSlice) add what its log
-/// needs. `decide` is pure.
+/// One use case. `decide` is pure.
 pub trait Slice: Command + 'static {
     /// Name in kebab case: of the Lambda, and the last part of its HTTP path.
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
 
+    /// The consistency of the first read. An eventually consistent read has half the price and is just as
+    /// safe. A strong one is for a slice whose retries cost more than that.
+    const CONSISTENCY: Consistency = Consistency::Eventual;
+
     /// The context that it belongs to.
     type Context: Context;
-    /// What the decision rests on.
+    /// What the decision rests on: a [`State`].
     type State: Send;
     /// The events that it writes.
     type Writes: Send;
@@ -144,6 +153,31 @@ pub trait Slice: Command + 'static {
         state: &Self::State,
         context: &CommandContext,
     ) -> Result<Vec<Self::Writes>, Self::Rejection>;
+
+    /// The events that a rejection leaves; none, if it leaves nothing. They are appended under the condition
+    /// that the rejection still follows from what was read. A repeat under an idempotency key is rejected alike.
+    ///
+    /// They belong where rejections are not conflicts for others, such as a partition of the caller's own. The slice
+    /// reads what it writes, so that the same rejection need not be told again, and so that a repeat finds it: a
+    /// slice that does not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
+    fn leaves(
+        &self,
+        _rejected_for: &Self::Rejection,
+        _state: &Self::State,
+        _context: &CommandContext,
+    ) -> Vec<Self::Writes> {
+        Vec::new()
+    }
+
+    /// The query of a command of this shape with these tags. A slice can write its own, for example to read
+    /// every event of a type although the command has one of its tags. The function takes the tags and not
+    /// the command, so that the query that will run can be planned when a function starts.
+    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query
+    where
+        Self::State: State,
+    {
+        Query::of_command(shape, tags, ReadsOf::<Self>::TYPES.iter().copied(), catalog)
+    }
 
     /// The commands that an event of one of the types in [`Slice::REACTS_TO`] leads to.
     ///

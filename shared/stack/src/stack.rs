@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, Slice, Writes,
-    variants,
+    Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, ReadsOf, Slice,
+    Writes, variants,
 };
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice};
@@ -182,7 +182,7 @@ impl Visitor for Found {
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        let reads = S::Reads::TYPES.iter().map(|name| Name::Borrowed(name));
+        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
         let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
         self.slice::<S>(reads.collect(), writes.collect());
     }

@@ -28,7 +28,7 @@ use projects::spawn_feature::SpawnFeature;
 use ringfence::kit::id;
 use ringfence::{
     Catalog, CommandContext, DcbSlice, Decisions, Envelope, EventLog, HandleError, Handled,
-    NewEvent, Plan, Reads, Refusal, Seen, SequencedEvent, Tag, Writes, handle,
+    NewEvent, Plan, Reads, ReadsOf, Refusal, Seen, SequencedEvent, State, Tag, Writes, handle,
 };
 use ringfence_dynamo::Random;
 use serde_json::Value;
@@ -72,7 +72,7 @@ impl Decision {
         let read = |event: &&&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
         let state = events.iter().filter(read).fold(S::State::default(), |state, event| {
             match seen.observe(&plan, event) && plan.matches(event) {
-                true => S::evolve(state, S::Reads::decode(event).expect("it has its type's shape")),
+                true => state.evolve(ReadsOf::<S>::decode(event).expect("it has its type's shape")),
                 false => state,
             }
         });

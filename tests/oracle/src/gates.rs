@@ -83,8 +83,19 @@ pub(crate) enum Rejection {
     HallClosed,
 }
 
+/// Whether the gate is closed.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct Gate {
+    closed: bool,
+}
+
+/// The gates that are closed.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Hall(BTreeSet<GateId>);
+
+/// Whether the hall is closed, and whether the visitor has passed.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Passing {
     closed: bool,
     passed: bool,
 }
@@ -103,40 +114,47 @@ impl DcbContext for Gates {
     }
 }
 
+impl State for Gate {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(0));
+    type Reads = Closed;
+
+    fn evolve(self, _: Closed) -> Self {
+        Self { closed: true }
+    }
+}
+
 impl Slice for CloseGate {
     const NAME: &'static str = "close-gate";
     type Context = Gates;
-    type State = State;
+    type State = Gate;
     type Writes = GateClosed;
     type Rejection = Never;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<GateClosed>, Never> {
+    fn decide(&self, state: &Gate, _: &CommandContext) -> Result<Vec<GateClosed>, Never> {
         let Self { gate_id, hall_id } = self.clone();
         Ok(if state.closed { vec![] } else { vec![GateClosed { gate_id, hall_id }] })
     }
 }
 
-impl DcbSlice for CloseGate {
-    type Reads = Closed;
-    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(0));
+impl State for Hall {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(0));
+    type Reads = ClosedGates;
 
-    fn evolve(state: State, _event: Closed) -> State {
-        State { closed: true, ..state }
+    fn evolve(mut self, event: ClosedGates) -> Self {
+        let ClosedGates::GateClosed { gate_id } = event;
+        self.0.insert(gate_id);
+        self
     }
 }
 
 impl Slice for CloseHall {
     const NAME: &'static str = "close-hall";
     type Context = Gates;
-    type State = BTreeSet<GateId>;
+    type State = Hall;
     type Writes = GateClosed;
     type Rejection = Never;
 
-    fn decide(
-        &self,
-        closed: &BTreeSet<GateId>,
-        _: &CommandContext,
-    ) -> Result<Vec<GateClosed>, Never> {
+    fn decide(&self, Hall(closed): &Hall, _: &CommandContext) -> Result<Vec<GateClosed>, Never> {
         let Self { hall_id, gate_ids } = self;
         let open: BTreeSet<_> = gate_ids.iter().filter(|gate| !closed.contains(gate)).collect();
         let close =
@@ -145,42 +163,31 @@ impl Slice for CloseHall {
     }
 }
 
-impl DcbSlice for CloseHall {
-    type Reads = ClosedGates;
-    const SNAPSHOTS: Option<Snapshots<BTreeSet<GateId>>> = Some(Snapshots::every(0));
+impl State for Passing {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(0));
+    type Reads = ClosedOrPassed;
 
-    fn evolve(mut closed: BTreeSet<GateId>, event: ClosedGates) -> BTreeSet<GateId> {
-        let ClosedGates::GateClosed { gate_id } = event;
-        closed.insert(gate_id);
-        closed
+    fn evolve(self, event: ClosedOrPassed) -> Self {
+        match event {
+            ClosedOrPassed::GateClosed => Self { closed: true, ..self },
+            ClosedOrPassed::VisitorPassed => Self { passed: true, ..self },
+        }
     }
 }
 
 impl Slice for PassGate {
     const NAME: &'static str = "pass-gate";
     type Context = Gates;
-    type State = State;
+    type State = Passing;
     type Writes = VisitorPassed;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<VisitorPassed>, Rejection> {
+    fn decide(&self, state: &Passing, _: &CommandContext) -> Result<Vec<VisitorPassed>, Rejection> {
         let Self { visitor_id, hall_id } = self.clone();
         match state {
-            State { closed: true, .. } => Err(Rejection::HallClosed),
-            State { passed: true, .. } => Ok(vec![]),
+            Passing { closed: true, .. } => Err(Rejection::HallClosed),
+            Passing { passed: true, .. } => Ok(vec![]),
             _ => Ok(vec![VisitorPassed { visitor_id, hall_id }]),
-        }
-    }
-}
-
-impl DcbSlice for PassGate {
-    type Reads = ClosedOrPassed;
-    const SNAPSHOTS: Option<Snapshots<State>> = Some(Snapshots::every(0));
-
-    fn evolve(state: State, event: ClosedOrPassed) -> State {
-        match event {
-            ClosedOrPassed::GateClosed => State { closed: true, ..state },
-            ClosedOrPassed::VisitorPassed => State { passed: true, ..state },
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Products that are ordered, and something else that is appended to their partitions.
 
+use std::marker::PhantomData;
+
 use ringfence::{Event, id_type, prelude::*};
 
 id_type!(ProductId, "names a product");
@@ -74,24 +76,35 @@ pub(crate) enum ProductOrOrder {
     OrderPlaced,
 }
 
+/// Events that are read for the condition of the append alone.
+pub(crate) struct Unused<R>(PhantomData<fn(R)>);
+
+impl<R> Default for Unused<R> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<R: Reads> State for Unused<R> {
+    type Reads = R;
+
+    fn evolve(self, _: R) -> Self {
+        self
+    }
+}
+
 macro_rules! appends {
     ($slice:ident, $name:literal, $reads:ident, $writes:ident { $($field:ident),* }) => {
         impl Slice for $slice {
             const NAME: &'static str = $name;
             type Context = Market;
-            type State = ();
+            type State = Unused<$reads>;
             type Writes = $writes;
             type Rejection = Never;
 
-            fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<$writes>, Never> {
+            fn decide(&self, _: &Unused<$reads>, _: &CommandContext) -> Result<Vec<$writes>, Never> {
                 Ok(vec![$writes { $($field: self.$field.clone()),* }])
             }
-        }
-
-        impl DcbSlice for $slice {
-            type Reads = $reads;
-
-            fn evolve((): (), _: $reads) {}
         }
     };
 }

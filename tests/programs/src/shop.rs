@@ -122,6 +122,17 @@ pub enum NotPacked {
     SealUsed,
 }
 
+impl State for Packing {
+    type Reads = Packed;
+
+    fn evolve(mut self, event: Packed) -> Self {
+        let Packed::ParcelPacked { order_id, parcel_id, seal_ids } = event;
+        self.parcels.insert((order_id, parcel_id));
+        self.seals.extend(seal_ids);
+        self
+    }
+}
+
 impl Slice for PackParcel {
     const NAME: &'static str = "pack-parcel";
     type Context = ProductCatalog;
@@ -138,17 +149,6 @@ impl Slice for PackParcel {
             return Err(NotPacked::SealUsed);
         }
         Ok(vec![ParcelPacked { order_id, parcel_id, seal_ids }])
-    }
-}
-
-impl DcbSlice for PackParcel {
-    type Reads = Packed;
-
-    fn evolve(mut state: Packing, event: Packed) -> Packing {
-        let Packed::ParcelPacked { order_id, parcel_id, seal_ids } = event;
-        state.parcels.insert((order_id, parcel_id));
-        state.seals.extend(seal_ids);
-        state
     }
 
     /// The parcel, and each seal.

@@ -78,11 +78,14 @@ pub enum AccountEvent {
     },
 }
 
-/// The account after one more of its events.
-fn evolve(account: Account, event: AccountEvent) -> Account {
-    match event {
-        AccountEvent::Opened { .. } => Account::OPENED,
-        AccountEvent::Deposited { amount, .. } => account.plus(amount),
-        AccountEvent::Withdrawn { amount, .. } => account.minus(amount),
+impl State for Account {
+    type Reads = AccountEvent;
+
+    fn evolve(self, event: AccountEvent) -> Self {
+        match event {
+            AccountEvent::Opened { .. } => Self::OPENED,
+            AccountEvent::Deposited { amount, .. } => self.plus(amount),
+            AccountEvent::Withdrawn { amount, .. } => self.minus(amount),
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use projects::facts::*;
 use projects::{
-    ClaimId, EdgeName, EdgeRef, FeatureRef, Known, LEASE_MS, REVIEW_MS, ReviewDecision, Rules,
-    Status, add_dependency::AddDependency, claim_edge::ClaimEdge,
+    About, ClaimId, EdgeName, EdgeRef, FeatureRef, LEASE_MS, OfClaim, REVIEW_MS, ReviewDecision,
+    Rules, Status, add_dependency::AddDependency, claim_edge::ClaimEdge,
     complete_iteration::CompleteIteration, converge_edge::ConvergeEdge,
     create_release::CreateRelease, expire_claim::ExpireClaim, fold_back::FoldBack,
     force_release::ForceRelease, record_review::RecordReview, release_edge::ReleaseEdge,
@@ -12,8 +12,8 @@ use projects::{
 };
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Catalog, CommandContext, DcbContext, DcbSlice, NewEvent, Reads, SequencedEvent, Slice, Writes,
-    events,
+    Catalog, CommandContext, DcbContext, DcbSlice, NewEvent, Reads, ReadsOf, SequencedEvent, Slice,
+    State, Writes, events,
 };
 use ringfence_views::kit::sequenced;
 
@@ -103,9 +103,9 @@ impl World {
 
     /// What a slice knows of all events of the types that it reads.
     pub(crate) fn known<S: DcbSlice>(&self) -> S::State {
-        let types = S::Reads::TYPES;
+        let types = ReadsOf::<S>::TYPES;
         let read = self.events.iter().filter(|it| types.contains(&it.event_type.as_str()));
-        read.fold(S::State::default(), |state, it| S::evolve(state, S::Reads::decode(it).unwrap()))
+        read.fold(S::State::default(), |state, it| state.evolve(ReadsOf::<S>::decode(it).unwrap()))
     }
 
     pub(crate) fn context(&self) -> CommandContext {
@@ -120,7 +120,7 @@ impl World {
     }
 
     /// What the slices know of an edge.
-    fn all(&self) -> Known {
+    fn all(&self) -> About<OfClaim> {
         self.known::<ClaimEdge>()
     }
 

@@ -4,9 +4,9 @@ use std::{collections::VecDeque, future::ready, sync::Mutex};
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
-    ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
-    EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read,
-    Seen, SequencedEvent, StoreError, events, handle, prelude::*,
+    ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, DcbSlice, Decisions,
+    Envelope, EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome,
+    Plan, Read, Seen, SequencedEvent, StoreError, events, handle, prelude::*,
 };
 
 use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
@@ -275,20 +275,12 @@ macro_rules! slice {
         impl Slice for $command {
             const NAME: &'static str = stringify!($command);
             type Context = crate::shop::Rooms;
-            type State = u32;
+            type State = crate::shop::Count<$reads>;
             type Writes = $writes;
             type Rejection = Refusal;
 
-            fn decide(&self, n: &u32, _: &CommandContext) -> Result<Vec<$writes>, Refusal> {
-                $decide(self, *n)
-            }
-        }
-
-        impl DcbSlice for $command {
-            type Reads = $reads;
-
-            fn evolve(n: u32, _: $reads) -> u32 {
-                n + 1
+            fn decide(&self, n: &Self::State, _: &CommandContext) -> Result<Vec<$writes>, Refusal> {
+                $decide(self, n.0)
             }
         }
     };

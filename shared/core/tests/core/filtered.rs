@@ -2,13 +2,13 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    ACTIONS_MAX, BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LimitKind,
-    LogError, Outcome, PlanError, SliceError, handle, prelude::*,
+    ACTIONS_MAX, BOUNDARIES_MAX, Consistency, DcbSlice, Decisions, Envelope, HandleError, Handled,
+    LimitKind, LogError, Outcome, PlanError, SliceError, handle, prelude::*,
 };
 use serde::Serialize;
 
 use crate::decide::Faulty;
-use crate::shop::{Cleaned, GuestId, Opened, RoomId, catalog, cleaned};
+use crate::shop::{Cleaned, Count, GuestId, Opened, RoomId, catalog, cleaned};
 
 /// A room is cleaned once a shift: the partition is read, and filtered by the shift.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -44,29 +44,33 @@ impl DcbContext for Rooms {
     }
 }
 
+/// The shifts that have cleaned.
+#[derive(Default)]
+struct Cleaners(Vec<Option<u32>>);
+
+impl State for Cleaners {
+    type Reads = Shifts;
+
+    fn evolve(mut self, event: Shifts) -> Self {
+        let Shifts::Cleaned { shift_id } = event;
+        self.0.push(shift_id);
+        self
+    }
+}
+
 impl Slice for Clean {
     const NAME: &'static str = "clean";
+    const CONSISTENCY: Consistency = Consistency::Strong;
     type Context = Rooms;
-    type State = Vec<Option<u32>>;
+    type State = Cleaners;
     type Writes = Cleaned;
     type Rejection = Rejection;
 
     fn decide(&self, state: &Self::State, _: &CommandContext) -> Result<Vec<Cleaned>, Rejection> {
-        match state.first() {
+        match state.0.first() {
             Some(shift) => Err(Rejection::Clean { shift: *shift }),
             None => Ok(vec![cleaned(&self.room_id.to_string(), self.shift_id)]),
         }
-    }
-}
-
-impl DcbSlice for Clean {
-    const CONSISTENCY: Consistency = Consistency::Strong;
-    type Reads = Shifts;
-
-    fn evolve(mut state: Self::State, event: Shifts) -> Self::State {
-        let Shifts::Cleaned { shift_id } = event;
-        state.push(shift_id);
-        state
     }
 }
 
@@ -85,19 +89,13 @@ enum Bookings {
 impl Slice for Open {
     const NAME: &'static str = "open";
     type Context = Rooms;
-    type State = ();
+    type State = Count<Bookings>;
     type Writes = Opened;
     type Rejection = Never;
 
-    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, _: &Count<Bookings>, _: &CommandContext) -> Result<Vec<Opened>, Never> {
         Ok(vec![Opened { name: "house".to_owned() }])
     }
-}
-
-impl DcbSlice for Open {
-    type Reads = Bookings;
-
-    fn evolve((): (), _: Bookings) {}
 }
 
 fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
@@ -161,19 +159,13 @@ enum Reviews {
 impl Slice for Withdraw {
     const NAME: &'static str = "withdraw";
     type Context = Rooms;
-    type State = ();
+    type State = Count<Reviews>;
     type Writes = Opened;
     type Rejection = Never;
 
-    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, _: &Count<Reviews>, _: &CommandContext) -> Result<Vec<Opened>, Never> {
         Ok(vec![])
     }
-}
-
-impl DcbSlice for Withdraw {
-    type Reads = Reviews;
-
-    fn evolve((): (), _: Reviews) {}
 }
 
 #[test]

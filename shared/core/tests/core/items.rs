@@ -239,20 +239,12 @@ enum Arrivals {
 impl Slice for Count {
     const NAME: &'static str = "count";
     type Context = Parcels;
-    type State = u32;
+    type State = crate::shop::Count<Arrivals>;
     type Writes = Noted;
     type Rejection = Never;
 
-    fn decide(&self, _: &u32, _: &CommandContext) -> Result<Vec<Noted>, Never> {
+    fn decide(&self, _: &Self::State, _: &CommandContext) -> Result<Vec<Noted>, Never> {
         Ok(vec![])
-    }
-}
-
-impl DcbSlice for Count {
-    type Reads = Arrivals;
-
-    fn evolve(arrivals: u32, _: Arrivals) -> u32 {
-        arrivals + 1
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use futures::executor::block_on;
 use ringfence::kit::check_in_memory;
 use ringfence::{
-    Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome, Query,
-    QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
+    DcbSlice, Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome,
+    Query, QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
 };
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ enum Read {
 }
 
 #[derive(Default)]
-struct State {
+struct Tool {
     lent_to: Option<String>,
     missed: BTreeSet<String>,
 }
@@ -85,18 +85,51 @@ fn is_lent(has: &str) -> Refused {
     Refused::IsLent { has: has.to_owned() }
 }
 
+impl State for Tool {
+    type Reads = Read;
+
+    fn evolve(mut self, event: Read) -> Self {
+        match event {
+            Read::Lent { to } => self.lent_to = Some(to),
+            Read::Returned => self.lent_to = None,
+            Read::Missed { has } => {
+                self.missed.insert(has);
+            }
+        }
+        self
+    }
+}
+
 impl Slice for Borrow {
     const NAME: &'static str = "borrow";
     type Context = Tools;
-    type State = State;
+    type State = Tool;
     type Writes = Written;
     type Rejection = Refused;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+    fn decide(&self, state: &Tool, _: &CommandContext) -> Result<Vec<Written>, Refused> {
         match &state.lent_to {
             Some(has) => Err(is_lent(has)),
             None => Ok(vec![Written::Lent(lent(&self.tool, &self.by))]),
         }
+    }
+
+    /// The tool's events, and those of the wish: no event has both tags.
+    fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+        let of = |key, types: &[&'static str]| {
+            let tags = tags.iter().filter(|tag| tag.key == key).cloned().collect();
+            QueryItem { tags, types: types.iter().map(|name| (*name).into()).collect() }
+        };
+        Query { items: vec![of("tool", &["Lent", "Returned"]), of("wish", &["Missed"])] }
+    }
+
+    fn leaves(&self, refused: &Refused, state: &Tool, _: &CommandContext) -> Vec<Written> {
+        let Refused::IsLent { has } = refused;
+        let missed = (!state.missed.contains(has)).then(|| {
+            let Self { tool, by } = self.clone();
+            Written::Missed(Missed { tool, by, has: has.clone() })
+        });
+        missed.into_iter().collect()
     }
 
     fn cases() -> Vec<Case<Self>> {
@@ -115,39 +148,6 @@ impl Slice for Borrow {
     }
 }
 
-impl DcbSlice for Borrow {
-    type Reads = Read;
-
-    fn evolve(mut state: State, event: Read) -> State {
-        match event {
-            Read::Lent { to } => state.lent_to = Some(to),
-            Read::Returned => state.lent_to = None,
-            Read::Missed { has } => {
-                state.missed.insert(has);
-            }
-        }
-        state
-    }
-
-    /// The tool's events, and those of the wish: no event has both tags.
-    fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
-        let of = |key, types: &[&'static str]| {
-            let tags = tags.iter().filter(|tag| tag.key == key).cloned().collect();
-            QueryItem { tags, types: types.iter().map(|name| (*name).into()).collect() }
-        };
-        Query { items: vec![of("tool", &["Lent", "Returned"]), of("wish", &["Missed"])] }
-    }
-
-    fn leaves(&self, refused: &Refused, state: &State, _: &CommandContext) -> Vec<Written> {
-        let Refused::IsLent { has } = refused;
-        let missed = (!state.missed.contains(has)).then(|| {
-            let Self { tool, by } = self.clone();
-            Written::Missed(Missed { tool, by, has: has.clone() })
-        });
-        missed.into_iter().collect()
-    }
-}
-
 /// The same, but its command lacks the tag of what its refusals leave.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Grab {
@@ -162,29 +162,33 @@ enum Lending {
     Returned,
 }
 
-impl Slice for Grab {
-    const NAME: &'static str = "grab";
-    type Context = Tools;
-    type State = Option<String>;
-    type Writes = Written;
-    type Rejection = Refused;
+/// Who has the tool.
+#[derive(Default)]
+struct Holder(Option<String>);
 
-    fn decide(&self, has: &Option<String>, _: &CommandContext) -> Result<Vec<Written>, Refused> {
-        has.as_deref().map_or(Ok(vec![]), |has| Err(is_lent(has)))
+impl State for Holder {
+    type Reads = Lending;
+
+    fn evolve(self, event: Lending) -> Self {
+        match event {
+            Lending::Lent { to } => Self(Some(to)),
+            Lending::Returned => Self(None),
+        }
     }
 }
 
-impl DcbSlice for Grab {
-    type Reads = Lending;
+impl Slice for Grab {
+    const NAME: &'static str = "grab";
+    type Context = Tools;
+    type State = Holder;
+    type Writes = Written;
+    type Rejection = Refused;
 
-    fn evolve(_: Option<String>, event: Lending) -> Option<String> {
-        match event {
-            Lending::Lent { to } => Some(to),
-            Lending::Returned => None,
-        }
+    fn decide(&self, Holder(has): &Holder, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+        has.as_deref().map_or(Ok(vec![]), |has| Err(is_lent(has)))
     }
 
-    fn leaves(&self, _: &Refused, _: &Option<String>, _: &CommandContext) -> Vec<Written> {
+    fn leaves(&self, _: &Refused, _: &Holder, _: &CommandContext) -> Vec<Written> {
         vec![Written::Missed(missed("bob", "ada"))]
     }
 }

@@ -2,13 +2,14 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError, Outcome,
-    SequencedEvent, events_are_record, handle, kit::check_in_memory, prelude::*,
+    DcbSlice, Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError,
+    Outcome, SequencedEvent, events_are_record, handle, kit::check_in_memory, prelude::*,
 };
 
 use crate::decide::{ALL, Faulty, Invite, Note, append, code, run, run_warm};
 use crate::shop::{
-    Book, Cleaned, Closed, Priced, Rated, RoomId, Rooms, book, booked, catalog, cleaned, closed,
+    Book, Cleaned, Closed, Count, Priced, Rated, RoomId, Rooms, book, booked, catalog, cleaned,
+    closed,
 };
 
 /// The ids of the events that the command has appended, now or before.
@@ -211,20 +212,12 @@ macro_rules! slice {
         impl Slice for $slice {
             const NAME: &'static str = stringify!($slice);
             type Context = Rooms;
-            type State = u32;
+            type State = Count<$reads>;
             type Writes = $writes;
             type Rejection = Never;
 
-            fn decide(&self, n: &u32, _: &CommandContext) -> Result<Vec<$writes>, Never> {
-                Ok($decide(self, *n))
-            }
-        }
-
-        impl DcbSlice for $slice {
-            type Reads = $reads;
-
-            fn evolve(n: u32, _: $reads) -> u32 {
-                n + 1
+            fn decide(&self, n: &Count<$reads>, _: &CommandContext) -> Result<Vec<$writes>, Never> {
+                Ok($decide(self, n.0))
             }
         }
     };
@@ -245,23 +238,17 @@ slice!(CleanByGuest reads Bookings, writes Cleaned, decides |_: &_, _| vec![]);
 impl Slice for CleanBeside {
     const NAME: &'static str = "clean-beside";
     type Context = Rooms;
-    type State = ();
+    type State = Count<Cleanings>;
     type Writes = Cleaned;
     type Rejection = Never;
 
-    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
+    fn decide(&self, _: &Count<Cleanings>, _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
         Ok(vec![cleaned(&format!("{}b", self.room_id), 1)])
     }
 
     fn cases() -> Vec<Case<Self>> {
         vec![given([]).when(CleanBeside { room_id: id("r1") }).then([cleaned("r1b", 1)])]
     }
-}
-
-impl DcbSlice for CleanBeside {
-    type Reads = Cleanings;
-
-    fn evolve((): (), _: Cleanings) {}
 }
 
 #[test]

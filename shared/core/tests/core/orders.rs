@@ -42,14 +42,28 @@ pub(crate) enum Read {
     },
 }
 
+/// The shifts that have cleaned, and when.
+#[derive(Default)]
+pub(crate) struct Shifts(Vec<(u32, u64)>);
+
+impl State for Shifts {
+    type Reads = Read;
+
+    fn evolve(mut self, event: Read) -> Self {
+        let Read::Cleaned { shift_id, at_ms } = event;
+        self.0.push((shift_id, at_ms));
+        self
+    }
+}
+
 impl Slice for Name {
     const NAME: &'static str = "name";
     type Context = Rooms;
-    type State = Vec<(u32, u64)>;
+    type State = Shifts;
     type Writes = Opened;
     type Rejection = Never;
 
-    fn decide(&self, cleanings: &Self::State, _: &CommandContext) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, Shifts(cleanings): &Shifts, _: &CommandContext) -> Result<Vec<Opened>, Never> {
         let shifts: Vec<u32> = cleanings.iter().map(|(shift, _)| *shift).collect();
         let last = cleanings.last().copied().unwrap_or_default();
         let name = match self.after {
@@ -59,16 +73,6 @@ impl Slice for Name {
         };
         DECIDED.with_borrow_mut(|decided| decided.insert(shifts));
         Ok(vec![Opened { name }])
-    }
-}
-
-impl DcbSlice for Name {
-    type Reads = Read;
-
-    fn evolve(mut cleanings: Self::State, event: Read) -> Self::State {
-        let Read::Cleaned { shift_id, at_ms } = event;
-        cleanings.push((shift_id, at_ms));
-        cleanings
     }
 }
 
@@ -166,29 +170,33 @@ enum Bookings {
     Booked { room_id: RoomId },
 }
 
+/// The names of the rooms.
+#[derive(Default)]
+struct Names(String);
+
+impl State for Names {
+    type Reads = Bookings;
+
+    fn evolve(self, event: Bookings) -> Self {
+        let Bookings::Booked { room_id } = event;
+        Self(format!("{}{room_id} ", self.0))
+    }
+}
+
 impl Slice for List {
     const NAME: &'static str = "list";
     type Context = Rooms;
-    type State = String;
+    type State = Names;
     type Writes = Opened;
     type Rejection = Never;
 
-    fn decide(&self, rooms: &String, _: &CommandContext) -> Result<Vec<Opened>, Never> {
+    fn decide(&self, Names(rooms): &Names, _: &CommandContext) -> Result<Vec<Opened>, Never> {
         Ok(vec![Opened { name: rooms.clone() }])
     }
 
     fn cases() -> Vec<Case<Self>> {
         let facts = events![booked("r1", "g1"), booked("r2", "g1"), booked("r3", "g1")];
         vec![given(facts).when(Self { guest_id: id("g1") }).then(named("r1 r2 r3 "))]
-    }
-}
-
-impl DcbSlice for List {
-    type Reads = Bookings;
-
-    fn evolve(rooms: String, event: Bookings) -> String {
-        let Bookings::Booked { room_id } = event;
-        format!("{rooms}{room_id} ")
     }
 }
 

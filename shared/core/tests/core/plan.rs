@@ -1,8 +1,8 @@
 //! Routes: where each clause is read, and what is refused when a function starts.
 
 use ringfence::{
-    Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan,
-    PlanError, Query, QueryItem, Reading, SliceError, Tag, TagSchema, prelude::*,
+    Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, DcbSlice, Event as _, NewEvent,
+    Plan, PlanError, Query, QueryItem, Reading, SliceError, Tag, TagSchema, prelude::*,
 };
 
 use crate::shop::{Book, Booked, Priced, Rated, booked, catalog, closed};

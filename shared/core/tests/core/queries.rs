@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Access, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, SliceError,
-    Tag, TagSchema, handle, prelude::*,
+    Access, DcbSlice, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem,
+    SliceError, Tag, TagSchema, handle, prelude::*,
 };
 use serde::Serialize;
 
@@ -65,33 +65,26 @@ macro_rules! slice {
         impl Slice for $command {
             const NAME: &'static str = stringify!($command);
             type Context = Bank;
-            type State = usize;
+            type State = crate::shop::Count<$reads>;
             type Writes = Opened;
             type Rejection = Rejection;
 
             fn decide(
                 &self,
-                events: &usize,
+                events: &Self::State,
                 _: &CommandContext,
             ) -> Result<Vec<Opened>, Rejection> {
-                match *events {
+                match events.0 as usize {
                     0 => Ok($writes(self)),
                     events => Err(Rejection::Taken { events }),
                 }
-            }
-        }
-
-        impl DcbSlice for $command {
-            type Reads = $reads;
-
-            fn evolve(events: usize, _: $reads) -> usize {
-                events + 1
             }
 
             $(fn query(_: &[TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
                 Query { items: $query(tags) }
             })?
         }
+
     };
 }
 

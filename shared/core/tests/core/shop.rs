@@ -1,5 +1,7 @@
 //! A small domain with every kind of tag.
 
+use std::marker::PhantomData;
+
 use ringfence::{id_type, prelude::*};
 use serde::Serialize;
 
@@ -77,7 +79,7 @@ pub(crate) enum Consumed {
 }
 
 #[derive(Default)]
-pub(crate) struct State(Vec<(RoomId, GuestId)>);
+pub(crate) struct Room(Vec<(RoomId, GuestId)>);
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
@@ -102,14 +104,24 @@ impl DcbContext for Rooms {
     }
 }
 
+impl State for Room {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        let Consumed::Booked { room_id, guest_id } = event;
+        self.0.push((room_id, guest_id));
+        self
+    }
+}
+
 impl Slice for Book {
     const NAME: &'static str = "book";
     type Context = Rooms;
-    type State = State;
+    type State = Room;
     type Writes = Booked;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Booked>, Rejection> {
+    fn decide(&self, state: &Room, _: &CommandContext) -> Result<Vec<Booked>, Rejection> {
         let Self { room_id, guest_id } = self.clone();
         if state.0.contains(&(room_id.clone(), guest_id.clone())) {
             return Ok(vec![]);
@@ -137,16 +149,6 @@ impl Slice for Book {
     }
 }
 
-impl DcbSlice for Book {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        let Consumed::Booked { room_id, guest_id } = event;
-        state.0.push((room_id, guest_id));
-        state
-    }
-}
-
 pub(crate) fn book(room: &str, guest: &str) -> Book {
     Book { room_id: id(room), guest_id: id(guest) }
 }
@@ -166,4 +168,21 @@ pub(crate) fn closed(room: &str) -> Closed {
 #[test]
 fn the_rules_of_the_shop_hold() {
     ringfence::kit::check_in_memory::<Book>();
+}
+
+/// How many of the events that it reads there are.
+pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
+
+impl<R> Default for Count<R> {
+    fn default() -> Self {
+        Self(0, PhantomData)
+    }
+}
+
+impl<R: Reads> State for Count<R> {
+    type Reads = R;
+
+    fn evolve(self, _: R) -> Self {
+        Self(self.0 + 1, PhantomData)
+    }
 }

@@ -8,6 +8,7 @@ use ringfence::{
     EventRef, Handled, KEY_KEPT_SECONDS, LogError, MemoryLog, NewEvent, Outcome, Plan, Query,
     QueryItem, Seen, SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::decide::append;
@@ -28,29 +29,33 @@ enum Consumed {
     Cleaned { shift_id: Option<u32> },
 }
 
-impl Slice for Survey {
-    const NAME: &'static str = "survey";
-    type Context = Rooms;
-    type State = Vec<String>;
-    type Writes = Cleaned;
-    type Rejection = Never;
+/// What was seen, in fold order.
+#[derive(Default, Serialize, Deserialize)]
+struct Known(Vec<String>);
 
-    fn decide(&self, known: &Vec<String>, _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
-        let room_id = self.room_id.clone();
-        Ok(vec![Cleaned { room_id, helper_ids: known.clone(), shift_id: None }])
-    }
-}
-
-impl DcbSlice for Survey {
-    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(1));
+impl State for Known {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(1));
     type Reads = Consumed;
 
-    fn evolve(mut known: Vec<String>, event: Consumed) -> Vec<String> {
-        known.push(match event {
+    fn evolve(mut self, event: Consumed) -> Self {
+        self.0.push(match event {
             Consumed::Booked { room_id, guest_id } => format!("{room_id} by {guest_id}"),
             Consumed::Cleaned { shift_id } => format!("{shift_id:?}"),
         });
-        known
+        self
+    }
+}
+
+impl Slice for Survey {
+    const NAME: &'static str = "survey";
+    type Context = Rooms;
+    type State = Known;
+    type Writes = Cleaned;
+    type Rejection = Never;
+
+    fn decide(&self, Known(known): &Known, _: &CommandContext) -> Result<Vec<Cleaned>, Never> {
+        let room_id = self.room_id.clone();
+        Ok(vec![Cleaned { room_id, helper_ids: known.clone(), shift_id: None }])
     }
 
     // Cleanings are of the room alone.

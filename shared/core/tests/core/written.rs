@@ -65,16 +65,30 @@ impl DcbContext for Rooms {
     }
 }
 
+/// When the room was booked, in milliseconds since 1970.
+#[derive(Default)]
+struct Times(Vec<u64>);
+
+impl State for Times {
+    type Reads = Bookings;
+
+    fn evolve(mut self, event: Bookings) -> Self {
+        let Bookings::Booked { at_ms } = event;
+        self.0.push(at_ms);
+        self
+    }
+}
+
 impl Slice for Measure {
     const NAME: &'static str = "measure";
     type Context = Rooms;
-    type State = Vec<u64>;
+    type State = Times;
     type Writes = Measured;
     type Rejection = Refusal;
 
     fn decide(
         &self,
-        state: &Self::State,
+        Times(state): &Times,
         context: &CommandContext,
     ) -> Result<Vec<Measured>, Refusal> {
         TIMES.with_borrow_mut(|times| times.insert(context.now_ms));
@@ -93,16 +107,6 @@ impl Slice for Measure {
             given().when(measure()).at(BEGIN_MS - 1_000).then(measured(5.0)),
             given().wait(1).when(measure()).then(measured(6.0)),
         ]
-    }
-}
-
-impl DcbSlice for Measure {
-    type Reads = Bookings;
-
-    fn evolve(mut state: Self::State, event: Bookings) -> Self::State {
-        let Bookings::Booked { at_ms } = event;
-        state.push(at_ms);
-        state
     }
 }
 
@@ -185,11 +189,11 @@ struct Reckon {
 impl Slice for Reckon {
     const NAME: &'static str = "reckon";
     type Context = Rooms;
-    type State = Vec<u64>;
+    type State = Times;
     type Writes = Measured;
     type Rejection = Never;
 
-    fn decide(&self, at: &Vec<u64>, context: &CommandContext) -> Result<Vec<Measured>, Never> {
+    fn decide(&self, Times(at): &Times, context: &CommandContext) -> Result<Vec<Measured>, Never> {
         let mean_age_ms = at.iter().map(|at_ms| context.now_ms - at_ms).sum::<u64>() as f64;
         Ok(vec![Measured { room_id: self.room_id.clone(), mean_age_ms }])
     }
@@ -197,16 +201,6 @@ impl Slice for Reckon {
     fn cases() -> Vec<Case<Self>> {
         let measured = [Measured { room_id: id("r1"), mean_age_ms: 0.0 }];
         vec![given(events![booked("r1", "g1")]).when(Self { room_id: id("r1") }).then(measured)]
-    }
-}
-
-impl DcbSlice for Reckon {
-    type Reads = Bookings;
-
-    fn evolve(mut state: Vec<u64>, event: Bookings) -> Vec<u64> {
-        let Bookings::Booked { at_ms } = event;
-        state.push(at_ms);
-        state
     }
 }
 

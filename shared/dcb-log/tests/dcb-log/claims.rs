@@ -5,10 +5,11 @@
 //! names all of its path: `shop/login/design` is an edge of the feature `shop/login`.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 use ringfence::{
-    Access, CommandContext, DcbContext, Decisions, Never, NewEvent, Plan, Query, SequencedEvent,
-    events, handle, prelude::*,
+    Access, CommandContext, DcbContext, DcbSlice, Decisions, Never, NewEvent, Plan, Query,
+    SequencedEvent, events, handle, prelude::*,
 };
 
 use crate::prices::{Cost, cost, metered};
@@ -97,6 +98,15 @@ impl DcbContext for Projects {
 /// How many events of each type the decision has read.
 type Read = BTreeMap<String, usize>;
 
+/// What was read for a command.
+struct ReadFor<R>(Read, PhantomData<fn(R)>);
+
+impl<R> Default for ReadFor<R> {
+    fn default() -> Self {
+        Self(Read::new(), PhantomData)
+    }
+}
+
 /// A slice that reads the events of some types and writes what `$writes` makes of command and read events.
 macro_rules! slice {
     ($command:ident reads $reads:ident [$($event_type:literal)*], writes $event:ty, $writes:expr) => {
@@ -110,24 +120,24 @@ macro_rules! slice {
             }
         }
 
-        impl Slice for $command {
-            const NAME: &'static str = stringify!($command);
-            type Context = Projects;
-            type State = Read;
-            type Writes = $event;
-            type Rejection = Never;
+        impl State for ReadFor<$reads> {
+            type Reads = $reads;
 
-            fn decide(&self, read: &Read, _: &CommandContext) -> Result<Vec<$event>, Never> {
-                Ok($writes(self, read))
+            fn evolve(mut self, event: $reads) -> Self {
+                *self.0.entry(event.0).or_default() += 1;
+                self
             }
         }
 
-        impl DcbSlice for $command {
-            type Reads = $reads;
+        impl Slice for $command {
+            const NAME: &'static str = stringify!($command);
+            type Context = Projects;
+            type State = ReadFor<$reads>;
+            type Writes = $event;
+            type Rejection = Never;
 
-            fn evolve(mut read: Read, event: $reads) -> Read {
-                *read.entry(event.0).or_default() += 1;
-                read
+            fn decide(&self, read: &Self::State, _: &CommandContext) -> Result<Vec<$event>, Never> {
+                Ok($writes(self, &read.0))
             }
         }
     };
@@ -262,7 +272,7 @@ fn planned(command: &impl ringfence::Command, types: &[&'static str]) -> Vec<Str
 fn boundaries<S: DcbSlice>(command: &S) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
     S::check(&catalog).expect("the slice can start");
-    planned(command, S::Reads::TYPES)
+    planned(command, ringfence::ReadsOf::<S>::TYPES)
 }
 
 const IS_EDGE: &str = "=edge:shop%2Flogin%2Fdesign";

@@ -18,30 +18,37 @@ pub(crate) enum Listing {
     ProductListed { product_id: ProductId },
 }
 
-impl Slice for OrderListed {
-    const NAME: &'static str = "order-listed";
-    type Context = Shop;
-    type State = Placing;
-    type Writes = OrderPlaced;
-    type Rejection = Rejection;
+#[derive(Default)]
+pub(crate) struct PlacingListed(Placing);
 
-    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
-        let Self { order_id, product_ids } = self.clone();
-        state.place(order_id, product_ids)
+impl State for PlacingListed {
+    type Reads = Listing;
+
+    fn evolve(mut self, event: Listing) -> Self {
+        match event {
+            Listing::OrderPlaced => self.0.placed = true,
+            Listing::ProductListed { product_id } => {
+                self.0.products.insert(product_id);
+            }
+        }
+        self
     }
 }
 
-impl DcbSlice for OrderListed {
-    type Reads = Listing;
+impl Slice for OrderListed {
+    const NAME: &'static str = "order-listed";
+    type Context = Shop;
+    type State = PlacingListed;
+    type Writes = OrderPlaced;
+    type Rejection = Rejection;
 
-    fn evolve(mut state: Placing, event: Listing) -> Placing {
-        match event {
-            Listing::OrderPlaced => state.placed = true,
-            Listing::ProductListed { product_id } => {
-                state.products.insert(product_id);
-            }
-        }
-        state
+    fn decide(
+        &self,
+        PlacingListed(state): &PlacingListed,
+        _: &CommandContext,
+    ) -> Result<Vec<OrderPlaced>, Rejection> {
+        let Self { order_id, product_ids } = self.clone();
+        state.place(order_id, product_ids)
     }
 }
 
@@ -60,21 +67,17 @@ pub(crate) enum Listed {
 impl Slice for ListProduct {
     const NAME: &'static str = "list-product";
     type Context = Shop;
-    type State = bool;
+    type State = Count<Listed>;
     type Writes = ProductListed;
     type Rejection = Never;
 
-    fn decide(&self, listed: &bool, _: &CommandContext) -> Result<Vec<ProductListed>, Never> {
+    fn decide(
+        &self,
+        listed: &Count<Listed>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductListed>, Never> {
         let product_id = self.product_id.clone();
-        Ok(if *listed { vec![] } else { vec![ProductListed { product_id }] })
-    }
-}
-
-impl DcbSlice for ListProduct {
-    type Reads = Listed;
-
-    fn evolve(_: bool, _: Listed) -> bool {
-        true
+        Ok(if listed.0 > 0 { vec![] } else { vec![ProductListed { product_id }] })
     }
 }
 
@@ -96,21 +99,13 @@ pub(crate) enum Pair {
 impl Slice for FindPair {
     const NAME: &'static str = "find-pair";
     type Context = Shop;
-    type State = bool;
+    type State = Count<Pair>;
     type Writes = PairFound;
     type Rejection = Never;
 
-    fn decide(&self, found: &bool, _: &CommandContext) -> Result<Vec<PairFound>, Never> {
+    fn decide(&self, found: &Count<Pair>, _: &CommandContext) -> Result<Vec<PairFound>, Never> {
         let Self { product_id, other_id, fits } = self.clone();
-        Ok(if fits && !found { vec![PairFound { product_id, other_id }] } else { vec![] })
-    }
-}
-
-impl DcbSlice for FindPair {
-    type Reads = Pair;
-
-    fn evolve(_: bool, _: Pair) -> bool {
-        true
+        Ok(if fits && found.0 == 0 { vec![PairFound { product_id, other_id }] } else { vec![] })
     }
 }
 
@@ -124,23 +119,19 @@ pub(crate) struct StockProduct {
 impl Slice for StockProduct {
     const NAME: &'static str = "stock-product";
     type Context = Shop;
-    type State = bool;
+    type State = Count<Added>;
     type Writes = ProductStocked;
     type Rejection = Rejection;
 
-    fn decide(&self, added: &bool, _: &CommandContext) -> Result<Vec<ProductStocked>, Rejection> {
+    fn decide(
+        &self,
+        added: &Count<Added>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductStocked>, Rejection> {
         let product_id = self.product_id.clone();
-        match added {
+        match added.0 > 0 {
             true => Ok(vec![ProductStocked { product_id }]),
             false => Err(Rejection::ProductNotFound),
         }
-    }
-}
-
-impl DcbSlice for StockProduct {
-    type Reads = Added;
-
-    fn evolve(_: bool, _: Added) -> bool {
-        true
     }
 }

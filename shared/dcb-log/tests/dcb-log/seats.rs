@@ -56,7 +56,7 @@ pub(crate) enum Consumed {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Taken {
     capacity: usize,
     seats: BTreeSet<(CourseId, StudentId)>,
 }
@@ -72,16 +72,30 @@ pub(crate) enum Rejection {
     TooManyCourses,
 }
 
+impl State for Taken {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::CourseDefined { capacity } => self.capacity = capacity,
+            Consumed::StudentSubscribed { course_id, student_id } => {
+                self.seats.insert((course_id, student_id));
+            }
+        }
+        self
+    }
+}
+
 impl Slice for Subscribe {
     const NAME: &'static str = "subscribe";
     type Context = Seats;
-    type State = State;
+    type State = Taken;
     type Writes = StudentSubscribed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        State { capacity, seats }: &State,
+        Taken { capacity, seats }: &Taken,
         _: &CommandContext,
     ) -> Result<Vec<StudentSubscribed>, Rejection> {
         let Self { course_id, student_id } = self.clone();
@@ -95,19 +109,5 @@ impl Slice for Subscribe {
             return Err(Rejection::TooManyCourses);
         }
         Ok(vec![StudentSubscribed { course_id, student_id }])
-    }
-}
-
-impl DcbSlice for Subscribe {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::CourseDefined { capacity } => state.capacity = capacity,
-            Consumed::StudentSubscribed { course_id, student_id } => {
-                state.seats.insert((course_id, student_id));
-            }
-        }
-        state
     }
 }

@@ -2,6 +2,7 @@
 //! composite, and a tag read across partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 
 use ringfence::{id_type, prelude::*};
 use serde::Serialize;
@@ -149,24 +150,20 @@ pub(crate) enum Added {
 impl Slice for AddProduct {
     const NAME: &'static str = "add-product";
     type Context = Shop;
-    type State = bool;
+    type State = Count<Added>;
     type Writes = ProductAdded;
     type Rejection = Rejection;
 
-    fn decide(&self, added: &bool, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
-        if *added {
+    fn decide(
+        &self,
+        added: &Count<Added>,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductAdded>, Rejection> {
+        if added.0 > 0 {
             return Err(Rejection::ProductAlreadyExists);
         }
         let Self { product_id, name } = self.clone();
         Ok(vec![ProductAdded { product_id, name }])
-    }
-}
-
-impl DcbSlice for AddProduct {
-    type Reads = Added;
-
-    fn evolve(_: bool, _: Added) -> bool {
-        true
     }
 }
 
@@ -184,16 +181,29 @@ pub(crate) enum Named {
     ProductNameChanged { name: String },
 }
 
+/// The name of a product.
+#[derive(Default)]
+pub(crate) struct Name(Option<String>);
+
+impl State for Name {
+    type Reads = Named;
+
+    fn evolve(self, event: Named) -> Self {
+        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
+        Self(Some(name))
+    }
+}
+
 impl Slice for ChangeProductName {
     const NAME: &'static str = "change-product-name";
     type Context = Shop;
-    type State = Option<String>;
+    type State = Name;
     type Writes = ProductNameChanged;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        current: &Option<String>,
+        Name(current): &Name,
         _: &CommandContext,
     ) -> Result<Vec<ProductNameChanged>, Rejection> {
         let Self { product_id, name } = self.clone();
@@ -202,15 +212,6 @@ impl Slice for ChangeProductName {
             Some(current) if *current == name => Ok(vec![]),
             Some(_) => Ok(vec![ProductNameChanged { product_id, name }]),
         }
-    }
-}
-
-impl DcbSlice for ChangeProductName {
-    type Reads = Named;
-
-    fn evolve(_: Option<String>, event: Named) -> Option<String> {
-        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
-        Some(name)
     }
 }
 
@@ -241,14 +242,30 @@ pub(crate) enum Changed {
     Revoked(DemandRevoked),
 }
 
+/// Whether the demand is recorded.
+#[derive(Default)]
+pub(crate) struct Recorded(bool);
+
+impl State for Recorded {
+    type Reads = Demand;
+
+    fn evolve(self, event: Demand) -> Self {
+        Self(matches!(event, Demand::DemandRecorded))
+    }
+}
+
 impl Slice for RecordDemand {
     const NAME: &'static str = "record-demand";
     type Context = Shop;
-    type State = bool;
+    type State = Recorded;
     type Writes = Changed;
     type Rejection = Never;
 
-    fn decide(&self, recorded: &bool, _: &CommandContext) -> Result<Vec<Changed>, Never> {
+    fn decide(
+        &self,
+        Recorded(recorded): &Recorded,
+        _: &CommandContext,
+    ) -> Result<Vec<Changed>, Never> {
         Ok(match self.clone() {
             Self::Record { product_id, order_id } if !recorded => {
                 vec![Changed::Recorded(DemandRecorded { product_id, order_id })]
@@ -258,14 +275,6 @@ impl Slice for RecordDemand {
             }
             _ => vec![],
         })
-    }
-}
-
-impl DcbSlice for RecordDemand {
-    type Reads = Demand;
-
-    fn evolve(_: bool, event: Demand) -> bool {
-        matches!(event, Demand::DemandRecorded)
     }
 }
 
@@ -306,6 +315,20 @@ impl Placing {
     }
 }
 
+impl State for Placing {
+    type Reads = Stock;
+
+    fn evolve(mut self, event: Stock) -> Self {
+        match event {
+            Stock::OrderPlaced => self.placed = true,
+            Stock::ProductStocked { product_id } => {
+                self.products.insert(product_id);
+            }
+        }
+        self
+    }
+}
+
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
     type Context = Shop;
@@ -319,20 +342,6 @@ impl Slice for PlaceOrder {
             return Err(Rejection::OrderNotPaid);
         }
         state.place(order_id, product_ids)
-    }
-}
-
-impl DcbSlice for PlaceOrder {
-    type Reads = Stock;
-
-    fn evolve(mut state: Placing, event: Stock) -> Placing {
-        match event {
-            Stock::OrderPlaced => state.placed = true,
-            Stock::ProductStocked { product_id } => {
-                state.products.insert(product_id);
-            }
-        }
-        state
     }
 }
 
@@ -353,16 +362,30 @@ pub(crate) enum Ordered {
     ProductOrdered { order_id: OrderId, product_id: ProductId, quantity: u32 },
 }
 
+/// The units of each order, and their product.
+#[derive(Default)]
+pub(crate) struct Orders(BTreeMap<OrderId, (ProductId, u32)>);
+
+impl State for Orders {
+    type Reads = Ordered;
+
+    fn evolve(mut self, event: Ordered) -> Self {
+        let Ordered::ProductOrdered { order_id, product_id, quantity } = event;
+        self.0.insert(order_id, (product_id, quantity));
+        self
+    }
+}
+
 impl Slice for OrderProduct {
     const NAME: &'static str = "order-product";
     type Context = Shop;
-    type State = BTreeMap<OrderId, (ProductId, u32)>;
+    type State = Orders;
     type Writes = ProductOrdered;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        orders: &Self::State,
+        Orders(orders): &Orders,
         _: &CommandContext,
     ) -> Result<Vec<ProductOrdered>, Rejection> {
         let Self { order_id, customer_id, product_id, quantity } = self.clone();
@@ -377,12 +400,19 @@ impl Slice for OrderProduct {
     }
 }
 
-impl DcbSlice for OrderProduct {
-    type Reads = Ordered;
+/// How many of the events that it reads there are.
+pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
 
-    fn evolve(mut orders: Self::State, event: Ordered) -> Self::State {
-        let Ordered::ProductOrdered { order_id, product_id, quantity } = event;
-        orders.insert(order_id, (product_id, quantity));
-        orders
+impl<R> Default for Count<R> {
+    fn default() -> Self {
+        Self(0, PhantomData)
+    }
+}
+
+impl<R: Reads> State for Count<R> {
+    type Reads = R;
+
+    fn evolve(self, _: R) -> Self {
+        Self(self.0 + 1, PhantomData)
     }
 }

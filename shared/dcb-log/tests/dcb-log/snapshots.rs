@@ -11,7 +11,7 @@ use ringfence::{
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::faults::stale;
 use crate::prices::{computed, cost};
@@ -33,30 +33,34 @@ struct Told {
     code: String,
 }
 
+/// The names of a product, in fold order.
+#[derive(Default, Serialize, Deserialize)]
+struct Names(Vec<String>);
+
+impl State for Names {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(3));
+    type Reads = Named;
+
+    fn evolve(mut self, event: Named) -> Self {
+        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
+        self.0.push(name);
+        self
+    }
+}
+
 impl Slice for TellNames {
     const NAME: &'static str = "tell-names";
     type Context = Shop;
-    type State = Vec<String>;
+    type State = Names;
     type Writes = ProductNameChanged;
     type Rejection = Told;
 
     fn decide(
         &self,
-        names: &Vec<String>,
+        Names(names): &Names,
         _: &CommandContext,
     ) -> Result<Vec<ProductNameChanged>, Told> {
         Err(Told { code: names.join(" ") })
-    }
-}
-
-impl DcbSlice for TellNames {
-    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(3));
-    type Reads = Named;
-
-    fn evolve(mut names: Vec<String>, event: Named) -> Vec<String> {
-        let (Named::ProductAdded { name } | Named::ProductNameChanged { name }) = event;
-        names.push(name);
-        names
     }
 }
 
@@ -68,25 +72,29 @@ struct Rename {
     name: String,
 }
 
-impl Slice for Rename {
-    const NAME: &'static str = "rename";
-    type Context = Shop;
-    type State = u32;
-    type Writes = ProductNameChanged;
-    type Rejection = Never;
+/// How many names a product has had.
+#[derive(Default, Serialize, Deserialize)]
+struct Renamed(u32);
 
-    fn decide(&self, _: &u32, _: &CommandContext) -> Result<Vec<ProductNameChanged>, Never> {
-        let Self { product_id, name } = self.clone();
-        Ok(vec![ProductNameChanged { product_id, name }])
+impl State for Renamed {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(100));
+    type Reads = Named;
+
+    fn evolve(self, _: Named) -> Self {
+        Self(self.0 + 1)
     }
 }
 
-impl DcbSlice for Rename {
-    const SNAPSHOTS: Option<Snapshots<u32>> = Some(Snapshots::every(100));
-    type Reads = Named;
+impl Slice for Rename {
+    const NAME: &'static str = "rename";
+    type Context = Shop;
+    type State = Renamed;
+    type Writes = ProductNameChanged;
+    type Rejection = Never;
 
-    fn evolve(names: u32, _: Named) -> u32 {
-        names + 1
+    fn decide(&self, _: &Renamed, _: &CommandContext) -> Result<Vec<ProductNameChanged>, Never> {
+        let Self { product_id, name } = self.clone();
+        Ok(vec![ProductNameChanged { product_id, name }])
     }
 }
 
@@ -104,30 +112,34 @@ enum Ordered {
     ProductOrdered { quantity: u32 },
 }
 
+/// The quantities, in fold order.
+#[derive(Default, Serialize, Deserialize)]
+struct Quantities(Vec<String>);
+
+impl State for Quantities {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(2));
+    type Reads = Ordered;
+
+    fn evolve(mut self, event: Ordered) -> Self {
+        let Ordered::ProductOrdered { quantity } = event;
+        self.0.push(quantity.to_string());
+        self
+    }
+}
+
 impl Slice for TellOrdered {
     const NAME: &'static str = "tell-ordered";
     type Context = Shop;
-    type State = Vec<String>;
+    type State = Quantities;
     type Writes = ProductNameChanged;
     type Rejection = Told;
 
     fn decide(
         &self,
-        quantities: &Vec<String>,
+        Quantities(quantities): &Quantities,
         _: &CommandContext,
     ) -> Result<Vec<ProductNameChanged>, Told> {
         Err(Told { code: quantities.join(" ") })
-    }
-}
-
-impl DcbSlice for TellOrdered {
-    const SNAPSHOTS: Option<Snapshots<Vec<String>>> = Some(Snapshots::every(2));
-    type Reads = Ordered;
-
-    fn evolve(mut quantities: Vec<String>, event: Ordered) -> Vec<String> {
-        let Ordered::ProductOrdered { quantity } = event;
-        quantities.push(quantity.to_string());
-        quantities
     }
 
     fn query(_: &[ringfence::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
@@ -143,25 +155,33 @@ struct Number {
     product_id: ProductId,
 }
 
-impl Slice for Number {
-    const NAME: &'static str = "number";
-    type Context = Shop;
-    type State = u32;
-    type Writes = ProductNameChanged;
-    type Rejection = Never;
+/// The same, kept after each event.
+#[derive(Default, Serialize, Deserialize)]
+struct Numbered(u32);
 
-    fn decide(&self, names: &u32, _: &CommandContext) -> Result<Vec<ProductNameChanged>, Never> {
-        let (product_id, name) = (self.product_id.clone(), names.to_string());
-        Ok(vec![ProductNameChanged { product_id, name }])
+impl State for Numbered {
+    const SNAPSHOTS: Option<Snapshots<Self>> = Some(Snapshots::every(1));
+    type Reads = Named;
+
+    fn evolve(self, _: Named) -> Self {
+        Self(self.0 + 1)
     }
 }
 
-impl DcbSlice for Number {
-    const SNAPSHOTS: Option<Snapshots<u32>> = Some(Snapshots::every(1));
-    type Reads = Named;
+impl Slice for Number {
+    const NAME: &'static str = "number";
+    type Context = Shop;
+    type State = Numbered;
+    type Writes = ProductNameChanged;
+    type Rejection = Never;
 
-    fn evolve(names: u32, _: Named) -> u32 {
-        names + 1
+    fn decide(
+        &self,
+        Numbered(names): &Numbered,
+        _: &CommandContext,
+    ) -> Result<Vec<ProductNameChanged>, Never> {
+        let (product_id, name) = (self.product_id.clone(), names.to_string());
+        Ok(vec![ProductNameChanged { product_id, name }])
     }
 }
 

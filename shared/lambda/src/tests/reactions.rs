@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, BoundaryId, Cause, Change, Command, CommandContext, CommandRecord, Conflict,
-    Consistency, DcbContext, DcbSlice, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan,
-    Reads, Seen, SequencedEvent, Slice, StoreError, TopicEvent, kit::id,
+    Consistency, DcbContext, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan, Reads, Seen,
+    SequencedEvent, Slice, State, StoreError, TopicEvent, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde::Serialize;
@@ -87,17 +87,30 @@ pub(super) enum Rejection {
     ProductNotFound,
 }
 
+/// The price of the product.
+#[derive(Default)]
+pub(super) struct Price(Option<Money>);
+
+impl State for Price {
+    type Reads = Priced;
+
+    fn evolve(self, event: Priced) -> Self {
+        let (Priced::ProductAdded { price } | Priced::PriceChanged { price }) = event;
+        Self(Some(price))
+    }
+}
+
 impl Slice for Reprice {
     const NAME: &'static str = "reprice";
     const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
     type Context = shop::Shop;
-    type State = Option<Money>;
+    type State = Price;
     type Writes = PriceChanged;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        current: &Option<Money>,
+        Price(current): &Price,
         _: &CommandContext,
     ) -> Result<Vec<PriceChanged>, Rejection> {
         let Self { product_id, price } = self.clone();
@@ -115,15 +128,6 @@ impl Slice for Reprice {
             price: euros(price),
         };
         Ok(prices.into_iter().map(command).collect())
-    }
-}
-
-impl DcbSlice for Reprice {
-    type Reads = Priced;
-
-    fn evolve(_: Option<Money>, event: Priced) -> Option<Money> {
-        let (Priced::ProductAdded { price } | Priced::PriceChanged { price }) = event;
-        Some(price)
     }
 }
 

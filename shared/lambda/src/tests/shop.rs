@@ -107,7 +107,7 @@ pub(crate) enum Consumed {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Placing {
     placed: bool,
     products: BTreeSet<ProductId>,
 }
@@ -121,14 +121,28 @@ pub(crate) enum Rejection {
     ProductsNotAvailable,
 }
 
+impl State for Placing {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::OrderPlaced => self.placed = true,
+            Consumed::ProductAdded { product_id } => {
+                self.products.insert(product_id);
+            }
+        }
+        self
+    }
+}
+
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
     type Context = Shop;
-    type State = State;
+    type State = Placing;
     type Writes = OrderPlaced;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
         let Self { order_id, product_ids, .. } = self.clone();
         if state.placed {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
@@ -137,20 +151,6 @@ impl Slice for PlaceOrder {
             return Err(Rejection::ProductsNotAvailable);
         }
         Ok(vec![OrderPlaced { order_id, product_ids }])
-    }
-}
-
-impl DcbSlice for PlaceOrder {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::OrderPlaced => state.placed = true,
-            Consumed::ProductAdded { product_id } => {
-                state.products.insert(product_id);
-            }
-        }
-        state
     }
 }
 
@@ -181,15 +181,31 @@ struct Order {
     product_ids: Vec<ProductId>,
 }
 
+/// Whether the demand is recorded.
+#[derive(Default)]
+pub(crate) struct Recorded(bool);
+
+impl State for Recorded {
+    type Reads = Demand;
+
+    fn evolve(self, _: Demand) -> Self {
+        Self(true)
+    }
+}
+
 impl Slice for RecordDemand {
     const NAME: &'static str = "record-demand";
     const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
     type Context = Shop;
-    type State = bool;
+    type State = Recorded;
     type Writes = DemandRecorded;
     type Rejection = Never;
 
-    fn decide(&self, recorded: &bool, _: &CommandContext) -> Result<Vec<DemandRecorded>, Never> {
+    fn decide(
+        &self,
+        Recorded(recorded): &Recorded,
+        _: &CommandContext,
+    ) -> Result<Vec<DemandRecorded>, Never> {
         Ok(match self.clone() {
             Self::Record { product_id, order_id } if !recorded => {
                 vec![DemandRecorded { product_id, order_id }]
@@ -202,14 +218,6 @@ impl Slice for RecordDemand {
         let Order { order_id, product_ids } = Order::deserialize(&event.data)?;
         let record = |product_id| Self::Record { product_id, order_id: order_id.clone() };
         Ok(product_ids.into_iter().map(record).collect())
-    }
-}
-
-impl DcbSlice for RecordDemand {
-    type Reads = Demand;
-
-    fn evolve(_: bool, _: Demand) -> bool {
-        true
     }
 }
 

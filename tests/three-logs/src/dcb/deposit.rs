@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use super::facts::history;
-use super::{AccountEvent, Accounts, Deposited, evolve};
+use super::{Accounts, Deposited};
 use crate::account::{Account, AccountId, Refusal};
 
 /// Puts money into an account.
@@ -38,13 +38,5 @@ impl Slice for Deposit {
             given(history(&[100])).when(deposit(5)).then([deposited(5)]),
             given(history(&[100])).when(deposit(0)).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for Deposit {
-    type Reads = AccountEvent;
-
-    fn evolve(account: Account, event: AccountEvent) -> Account {
-        evolve(account, event)
     }
 }

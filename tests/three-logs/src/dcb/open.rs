@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use super::facts::history;
-use super::{AccountEvent, Accounts, Opened, evolve};
+use super::{Accounts, Opened};
 use crate::account::{Account, AccountId};
 
 /// Opens an account, once.
@@ -35,13 +35,5 @@ impl Slice for Open {
             given(history(&[])).when(open()).then_nothing(),
             given(history(&[100])).when(open()).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for Open {
-    type Reads = AccountEvent;
-
-    fn evolve(account: Account, event: AccountEvent) -> Account {
-        evolve(account, event)
     }
 }

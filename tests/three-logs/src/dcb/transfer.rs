@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence::prelude::*;
 
 use super::facts::{history, history_of};
-use super::{AccountEvent, Accounts, Deposited, Withdrawn, evolve};
+use super::{AccountEvent, Accounts, Deposited, Withdrawn};
 use crate::account::{Account, AccountId, Refusal};
 
 /// Moves money from one account to another.
@@ -31,16 +31,30 @@ pub enum Written {
 }
 
 /// The accounts that it reads.
-type State = BTreeMap<AccountId, Account>;
+#[derive(Default)]
+pub struct Both(BTreeMap<AccountId, Account>);
+
+impl State for Both {
+    type Reads = AccountEvent;
+
+    fn evolve(mut self, event: AccountEvent) -> Self {
+        let (AccountEvent::Opened { account_id }
+        | AccountEvent::Deposited { account_id, .. }
+        | AccountEvent::Withdrawn { account_id, .. }) = &event;
+        let account = self.0.entry(account_id.clone()).or_default();
+        *account = account.evolve(event);
+        self
+    }
+}
 
 impl Slice for Transfer {
     const NAME: &'static str = "transfer";
     type Context = Accounts;
-    type State = State;
+    type State = Both;
     type Writes = Written;
     type Rejection = Refusal;
 
-    fn decide(&self, accounts: &State, _: &CommandContext) -> Result<Vec<Written>, Refusal> {
+    fn decide(&self, Both(accounts): &Both, _: &CommandContext) -> Result<Vec<Written>, Refusal> {
         let Self { from, to, amount } = self.clone();
         if from == to {
             return Err(Refusal::SameAccount);
@@ -71,18 +85,5 @@ impl Slice for Transfer {
             both().when(transfer("ada", "ada", 1)).then_rejected(Refusal::SameAccount),
             both().when(transfer("ada", "bob", 0)).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for Transfer {
-    type Reads = AccountEvent;
-
-    fn evolve(mut accounts: State, event: AccountEvent) -> State {
-        let (AccountEvent::Opened { account_id }
-        | AccountEvent::Deposited { account_id, .. }
-        | AccountEvent::Withdrawn { account_id, .. }) = &event;
-        let account = accounts.entry(account_id.clone()).or_default();
-        *account = evolve(*account, event);
-        accounts
     }
 }

@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use super::facts::history;
-use super::{AccountEvent, Accounts, Withdrawn, evolve};
+use super::{Accounts, Withdrawn};
 use crate::account::{Account, AccountId, Refusal};
 
 /// Takes money out of an account.
@@ -41,13 +41,5 @@ impl Slice for Withdraw {
             given(history(&[100, -60])).when(withdraw(41)).then_rejected(too_little(40)),
             given(history(&[100])).when(withdraw(0)).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for Withdraw {
-    type Reads = AccountEvent;
-
-    fn evolve(account: Account, event: AccountEvent) -> Account {
-        evolve(account, event)
     }
 }

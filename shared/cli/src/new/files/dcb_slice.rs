@@ -18,19 +18,29 @@ pub enum Consumed {
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct __Slice__State {
     done: bool,
+}
+
+impl State for __Slice__State {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::__Event__ => __Slice__State { done: true },
+        }
+    }
 }
 
 impl Slice for __Slice__ {
     const NAME: &'static str = "__slice__";
 __reacts_to__
     type Context = __Context__;
-    type State = State;
+    type State = __Slice__State;
     type Writes = __Event__;
     type Rejection = Never;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<__Event__>, Never> {
+    fn decide(&self, state: &__Slice__State, _: &CommandContext) -> Result<Vec<__Event__>, Never> {
         if state.done {
             return Ok(vec![]);
         }
@@ -49,13 +59,4 @@ __react__
     }
 }
 
-impl DcbSlice for __Slice__ {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::__Event__ => State { done: true },
-        }
-    }
-}
 __cause__

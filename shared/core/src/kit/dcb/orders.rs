@@ -15,8 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Came, Case, CaseResult, written};
 use crate::{
-    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, Seen,
-    SequencedEvent,
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, ReadsOf, Seen,
+    SequencedEvent, State,
     dcb::plan,
     kit::{Fact, same::difference},
 };
@@ -68,7 +68,7 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
          clock of their writer was wrong. Take an age with `saturating_sub`.",
         case.at,
     );
-    if let Some(snapshots) = S::SNAPSHOTS {
+    if let Some(snapshots) = S::State::SNAPSHOTS {
         let again = |state| {
             let again = snapshots.again(&state);
             again.unwrap_or_else(|error| case.fail("the state's JSON", error))
@@ -100,8 +100,9 @@ fn decide<S: DcbSlice>(
     kept: impl Fn(S::State) -> S::State,
 ) -> Came {
     let state = order.iter().fold(kept(S::State::default()), |state, n| {
-        let read = S::Reads::decode(&facts[*n].event).expect("it was decoded when the case ran");
-        kept(S::evolve(state, read))
+        let read =
+            ReadsOf::<S>::decode(&facts[*n].event).expect("it was decoded when the case ran");
+        kept(state.evolve(read))
     });
     let context = CommandContext { now_ms, ..case.context.clone() };
     let wrote = |events: CaseResult<_>| events.unwrap_or_else(|e| case.fail("a new event", e));

@@ -19,7 +19,7 @@ pub enum Consumed {
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct Product {
     added: bool,
 }
 
@@ -30,14 +30,24 @@ pub enum Rejection {
     ProductExists { product_id: ProductId },
 }
 
+impl State for Product {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded => Product { added: true },
+        }
+    }
+}
+
 impl Slice for AddProduct {
     const NAME: &'static str = "add-product";
     type Context = Shop;
-    type State = State;
+    type State = Product;
     type Writes = ProductAdded;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
+    fn decide(&self, state: &Product, _: &CommandContext) -> Result<Vec<ProductAdded>, Rejection> {
         let Self { product_id, name } = self.clone();
         if state.added {
             return Err(Rejection::ProductExists { product_id });
@@ -54,15 +64,5 @@ impl Slice for AddProduct {
             given(events![added("cup")]).when(add()).then([added("mug")]),
             given(events![added("mug")]).when(add()).then_rejected(exists),
         ]
-    }
-}
-
-impl DcbSlice for AddProduct {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded => State { added: true },
-        }
     }
 }

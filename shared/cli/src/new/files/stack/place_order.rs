@@ -22,7 +22,7 @@ pub enum Consumed {
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct Order {
     products: Vec<ProductId>,
     placed: bool,
 }
@@ -36,14 +36,26 @@ pub enum Rejection {
     ProductNotFound { product_id: ProductId },
 }
 
+impl State for Order {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::ProductAdded { product_id } => self.products.push(product_id),
+            Consumed::OrderPlaced => self.placed = true,
+        }
+        self
+    }
+}
+
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
     type Context = Shop;
-    type State = State;
+    type State = Order;
     type Writes = OrderPlaced;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+    fn decide(&self, state: &Order, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
         let Self { order_id, product_ids } = self.clone();
         if product_ids.is_empty() {
             return Err(Rejection::OrderIsEmpty);
@@ -73,17 +85,5 @@ impl Slice for PlaceOrder {
             given([]).when(place(&["mug"])).then_rejected(missing("mug")),
             given([]).when(place(&[])).then_rejected(Rejection::OrderIsEmpty),
         ]
-    }
-}
-
-impl DcbSlice for PlaceOrder {
-    type Reads = Consumed;
-
-    fn evolve(mut state: State, event: Consumed) -> State {
-        match event {
-            Consumed::ProductAdded { product_id } => state.products.push(product_id),
-            Consumed::OrderPlaced => state.placed = true,
-        }
-        state
     }
 }

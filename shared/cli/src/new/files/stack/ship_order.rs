@@ -22,11 +22,22 @@ pub enum Consumed {
 
 /// Where the order is.
 #[derive(Default)]
-pub enum State {
+pub enum Order {
     #[default]
     Nowhere,
     Placed,
     Shipped,
+}
+
+impl State for Order {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::OrderPlaced => Order::Placed,
+            Consumed::OrderShipped => Order::Shipped,
+        }
+    }
 }
 
 impl Slice for ShipOrder {
@@ -34,14 +45,14 @@ impl Slice for ShipOrder {
     const REACTS_TO: &'static [Cause] =
         &[Cause { context: Shop::NAME, event_type: OrderPlaced::NAME }];
     type Context = Shop;
-    type State = State;
+    type State = Order;
     type Writes = OrderShipped;
     type Rejection = Never;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<OrderShipped>, Never> {
+    fn decide(&self, state: &Order, _: &CommandContext) -> Result<Vec<OrderShipped>, Never> {
         match state {
-            State::Placed => Ok(vec![OrderShipped { order_id: self.order_id.clone() }]),
-            State::Nowhere | State::Shipped => Ok(vec![]),
+            Order::Placed => Ok(vec![OrderShipped { order_id: self.order_id.clone() }]),
+            Order::Nowhere | Order::Shipped => Ok(vec![]),
         }
     }
 
@@ -59,17 +70,6 @@ impl Slice for ShipOrder {
             given(events![placed("o1"), shipped()]).when(ship()).then_nothing(),
             given(events![placed("o2")]).when(ship()).then_nothing(),
         ]
-    }
-}
-
-impl DcbSlice for ShipOrder {
-    type Reads = Consumed;
-
-    fn evolve(_state: State, event: Consumed) -> State {
-        match event {
-            Consumed::OrderPlaced => State::Placed,
-            Consumed::OrderShipped => State::Shipped,
-        }
     }
 }
 
