@@ -10,7 +10,7 @@ use std::time::Duration;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{Problem, VariableNames, Variables, chain, http, time_left};
+use ringfence_function::{Problem, VariableNames, Variables, chain, http, time_left};
 use ringfence_stack::Function;
 use ringfence_views::query_views::{Answered, failed, found, within};
 use ringfence_views::{
@@ -41,7 +41,7 @@ impl Function for ReadyWork {
 
 /// Runs ready-work until Lambda ends the process.
 pub fn run() -> ExitCode {
-    ringfence_lambda::main(serve())
+    ringfence_function::main(serve())
 }
 
 /// The names of the index's table and of the views' table.

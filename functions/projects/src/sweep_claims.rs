@@ -16,7 +16,7 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{VariableNames, Variables, chain, time_left};
+use ringfence_function::{VariableNames, Variables, chain, time_left};
 use ringfence_stack::Function;
 use ringfence_views::{
     Content, Definition, LIST_MAX, ListPage, Listed, Read, Shown, View, ViewError, ViewReader,
@@ -50,7 +50,7 @@ impl Function for SweepClaims {
 
 /// Runs sweep-claims until Lambda ends the process.
 pub fn run() -> ExitCode {
-    ringfence_lambda::main(serve())
+    ringfence_function::main(serve())
 }
 
 /// The names of the tables of events, of the index and of the views.

@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_dynamo::{Item, Retry, item_of_image};
-use ringfence_lambda::{
+use ringfence_function::{
     chain,
     reactions::{Letters, letter, sequence_number},
 };

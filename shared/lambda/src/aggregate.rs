@@ -7,13 +7,12 @@ use ringfence_aggregate_log::{
     AggregateError, AggregateKey, AggregateSlice, Aggregates, CommandError, Executed, Table, handle,
 };
 use ringfence_dynamo::{Clock, Retry};
+use ringfence_function::{Problem, VariableNames, Variables};
 use serde_json::json;
 
 use crate::Serve;
-use crate::config::{VariableNames, Variables};
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
-use crate::problem::Problem;
 
 /// A slice on the aggregates of a table.
 pub(crate) struct OnAggregates<S> {

@@ -8,12 +8,11 @@ use ringfence::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
+use ringfence_function::{Problem, VariableNames, Variables};
 
 use crate::Serve;
-use crate::config::{VariableNames, Variables};
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
-use crate::problem::Problem;
 
 /// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -127,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::aggregate::Unsettled;
-    use crate::telemetry::chain;
+    use ringfence_function::chain;
 
     #[test]
     fn a_value_that_can_not_be_stored_is_a_malformed_request() {

@@ -8,13 +8,12 @@ use ringfence_document_log::{
     DocumentSlice, Documents, DynamoStore, Store, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
+use ringfence_function::{Problem, VariableNames, Variables};
 
 use crate::Serve;
-use crate::config::{VariableNames, Variables};
 use crate::dcb::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
-use crate::problem::Problem;
 
 /// A slice on the streams of its category.
 pub(crate) struct OnDocuments<S: DocumentSlice, T> {

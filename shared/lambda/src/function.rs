@@ -10,15 +10,14 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{Envelope, Handled, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
+use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
-    bounded::bounded,
     handler::{Explain, Handler},
     invocation::{Invocation, Payload, Surroundings},
-    problem::Problem,
-    telemetry::{LOGGED_BYTES_MAX, Line, chain},
+    telemetry::Line,
 };
 
 /// The time before the deadline that is left for the answer itself, in milliseconds.
@@ -203,6 +202,6 @@ impl<H: Handler> Function<H> {
     }
 }
 
-fn answer_to_caller(answer: Result<Value, Problem>, http: bool) -> Value {
-    if http { answer::http(answer) } else { answer.unwrap_or_else(Problem::document) }
+fn answer_to_caller(answer: Result<Value, Problem>, is_http: bool) -> Value {
+    if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) }
 }

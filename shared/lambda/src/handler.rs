@@ -3,8 +3,7 @@
 use std::error::Error;
 
 use ringfence::{BoundaryId, Envelope, Handled, Slice, StoreError};
-
-use crate::Problem;
+use ringfence_function::Problem;
 
 /// A slice with the log that it runs on. `dcb`, `aggregate` and `document` have one each; the rest of an
 /// invocation is the same for all.

@@ -14,11 +14,11 @@ use ringfence::{
     Cause, CommandContext, Envelope, Metadata, Slice, TopicEvent, canonical_json, reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence_function::Problem;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json::{member, read, typed};
-use crate::problem::Problem;
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.

@@ -4,11 +4,11 @@
 use std::fmt::{self, Write as _};
 
 use ringfence_dynamo::LEVELS_MAX;
+use ringfence_function::Problem;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Number, Value, value::RawValue};
 use serde_path_to_error::{Path, Segment};
 
-use crate::problem::Problem;
 use crate::wording::plain;
 
 /// Reads a text of JSON.

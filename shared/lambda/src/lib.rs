@@ -7,18 +7,12 @@
 
 mod aggregate;
 mod answer;
-mod bounded;
-mod config;
 mod dcb;
 mod document;
 mod function;
 mod handler;
 mod invocation;
 mod json;
-mod problem;
-#[cfg(feature = "reactions")]
-pub mod reactions;
-mod start;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -30,13 +24,8 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence::{Context, Envelope, LogOf, Slice};
 use ringfence_dynamo::Clock;
+use ringfence_function::{Problem, VariableNames, until_the_end};
 use serde_json::value::RawValue;
-
-pub use answer::http;
-pub use config::{ConfigError, VariableNames, Variables};
-pub use problem::Problem;
-pub use start::{main, time_left};
-pub use telemetry::chain;
 
 use crate::function::{AnyFunction, BoxError, Function, Invoked};
 use crate::handler::Handler;
@@ -86,7 +75,7 @@ fn start<H: Handler + 'static>(
     open: impl Future<Output = Result<Function<H>, BoxError>> + 'static,
 ) -> ExitCode {
     let open = async { Ok(Box::new(open.await?) as Box<dyn AnyFunction>) };
-    start::until_the_end(Some(H::Slice::NAME), serve(Box::pin(open)))
+    until_the_end(Some(H::Slice::NAME), serve(Box::pin(open)))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled

@@ -1,7 +1,7 @@
 //! The message for a value that a field does not take. serde's message has words of Rust and the whole value;
 //! this one has words of JSON and the limit.
 
-use crate::bounded::bounded;
+use ringfence_function::bounded;
 
 /// The longest part of a value that is repeated, in bytes.
 const SHOWN_BYTES_MAX: usize = 64;

@@ -3,7 +3,7 @@
 use ringfence::{Context, Dcb, DcbContext, DcbSlice, LogOf, Slice};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
 use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
-use ringfence_lambda::VariableNames;
+use ringfence_function::VariableNames;
 use ringfence_views::View;
 
 /// Something with members: a stack has contexts, a context has slices, views and other functions.

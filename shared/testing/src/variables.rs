@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::DcbSlice;
 use ringfence_aggregate_log::AggregateSlice;
 use ringfence_document_log::DocumentSlice;
-use ringfence_lambda::VariableNames;
+use ringfence_function::VariableNames;
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
 

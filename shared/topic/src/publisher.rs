@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use ringfence::Catalog;
 use ringfence_dynamo::Retry;
-use ringfence_lambda::{
+use ringfence_function::{
     chain,
     reactions::{Letters, letter, sequence_number},
 };

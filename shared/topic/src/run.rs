@@ -7,7 +7,7 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence::Catalog;
 use ringfence_dynamo::{Clock, sdk_config};
-use ringfence_lambda::{
+use ringfence_function::{
     VariableNames, Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
@@ -20,7 +20,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs publish-events until Lambda ends the process.
 pub fn run(catalog: Catalog) -> ExitCode {
-    ringfence_lambda::main(serve(catalog))
+    ringfence_function::main(serve(catalog))
 }
 
 /// The variables that it reads.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{VariableNames, Variables, time_left};
+use ringfence_function::{VariableNames, Variables, time_left};
 use serde_json::Value;
 
 use crate::{Definition, Projector};
@@ -27,7 +27,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(20);
 
 /// Runs project-views until Lambda ends the process.
 pub fn run(views: Vec<Definition>) -> ExitCode {
-    ringfence_lambda::main(serve(views))
+    ringfence_function::main(serve(views))
 }
 
 /// The variables that it reads.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_lambda::{VariableNames, Variables, time_left};
+use ringfence_function::{VariableNames, Variables, time_left};
 use serde_json::Value;
 
 use crate::{Definition, ViewReader};
@@ -26,7 +26,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Runs query-views until Lambda ends the process.
 pub fn run(views: Vec<Definition>) -> ExitCode {
-    ringfence_lambda::main(serve(views))
+    ringfence_function::main(serve(views))
 }
 
 /// The variables that it reads.

@@ -24,13 +24,14 @@ pub(super) struct Source {
 }
 
 /// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
-const LIBRARIES: [&str; 13] = [
+const LIBRARIES: [&str; 14] = [
     "aggregate-log",
     "cli",
     "core",
     "dcb-log",
     "document-log",
     "feed",
+    "function",
     "lambda",
     "local",
     "stack",

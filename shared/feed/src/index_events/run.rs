@@ -10,7 +10,7 @@ use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, sdk_config};
-use ringfence_lambda::{
+use ringfence_function::{
     VariableNames, Variables,
     reactions::{LetterQueue, answer, records, time_for},
 };
@@ -25,7 +25,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs index-events until Lambda ends the process.
 pub fn run(catalog: Catalog) -> ExitCode {
-    ringfence_lambda::main(serve(catalog))
+    ringfence_function::main(serve(catalog))
 }
 
 /// The variables that it reads.

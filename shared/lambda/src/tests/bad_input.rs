@@ -8,7 +8,7 @@ use super::reactions::Reprice;
 use super::shop::{KeepNote, PlaceOrder, RecordDemand};
 use super::{invoke, request, shop};
 use crate::invocation::{Invocation, Payload};
-use crate::problem::Problem;
+use ringfence_function::Problem;
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
     match Invocation::<S>::parse(&Payload::of(payload)) {

@@ -6,7 +6,7 @@ use futures::future::{join, join_all};
 use ringfence::rfc3339;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
-use ringfence_lambda::chain;
+use ringfence_function::chain;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};

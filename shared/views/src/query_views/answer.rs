@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence::rfc3339;
 use ringfence_dynamo::{Failure, GaveUp};
-use ringfence_lambda::{Problem, chain, http};
+use ringfence_function::{Problem, chain, http};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 

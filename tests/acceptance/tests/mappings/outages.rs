@@ -14,7 +14,7 @@ use ringfence_dynamo::{
     wire::{Director, Fault, Wire},
 };
 use ringfence_feed::Indexer;
-use ringfence_lambda::reactions::{Letters, answer};
+use ringfence_function::reactions::{Letters, answer};
 use ringfence_local::{
     buckets::Buckets,
     destinations::Destinations,

@@ -140,6 +140,7 @@ fn one_module_reads_the_clock_and_makes_ids() {
         "document-log",
         "dynamo",
         "feed",
+        "function",
         "lambda",
         "views",
         "stack",

@@ -32,9 +32,6 @@ pub struct Problem {
 const AGAIN: &str =
     "this attempt wrote nothing; send the command again, with its Idempotency-Key if it has one";
 
-/// The seconds after which to try a busy boundary again.
-pub(crate) const RETRY_AFTER_SECONDS: u32 = 1;
-
 impl Problem {
     /// A problem with a title and a detail. A long `detail` is cut, because it may repeat what the caller
     /// sent.
@@ -51,7 +48,7 @@ impl Problem {
 
     /// The same with one more member.
     #[must_use]
-    pub(crate) fn and(mut self, member: &str, value: Value) -> Self {
+    pub fn and(mut self, member: &str, value: Value) -> Self {
         self.extension[member] = value;
         self
     }
@@ -68,20 +65,20 @@ impl Problem {
     }
 
     /// 413: more than an event or a transaction holds.
-    pub(crate) fn too_large(detail: String) -> Self {
+    pub fn too_large(detail: String) -> Self {
         Self::new(413, "too-large", "The command is too large", detail)
     }
 
     /// 413: a limit of the log. A long subject, such as a path through the caller's JSON, is cut, so that the
     /// limit can be named as well.
-    pub(crate) fn limit(limit: &LimitExceeded) -> Self {
+    pub fn limit(limit: &LimitExceeded) -> Self {
         let subject = bounded(&limit.subject, FIELD_BYTES_MAX);
         Self::too_large(LimitExceeded { subject, ..limit.clone() }.to_string())
     }
 
     /// 422: the domain refuses. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
-    pub(crate) fn rejected(refusal: Refusal) -> Self {
+    pub fn rejected(refusal: Refusal) -> Self {
         let Refusal { message, rejection } = refusal;
         Self::new(422, "rejected", "The command is rejected", message).with(rejection)
     }
@@ -93,7 +90,7 @@ impl Problem {
     }
 
     /// What a caller learns if a request to the store of any log failed.
-    pub(crate) fn of_store(error: &StoreError, request_id: &str) -> Self {
+    pub fn of_store(error: &StoreError, request_id: &str) -> Self {
         match error {
             StoreError::Contention { .. } => Self::contention(),
             StoreError::Throttled { .. } => {
@@ -115,7 +112,7 @@ impl Problem {
 
     /// 503: the log has an event of a type that this version of the program does not know. During a deploy a newer
     /// function has written it, and the next attempt may reach that one.
-    pub(crate) fn unknown_type() -> Self {
+    pub fn unknown_type() -> Self {
         let detail = format!(
             "{AGAIN}. The log has an event of a type that this version does not know, as during a deploy or after a \
              roll-back"
@@ -124,7 +121,7 @@ impl Problem {
     }
 
     /// 409: other writers were faster each time.
-    pub(crate) fn contention() -> Self {
+    pub fn contention() -> Self {
         Self::new(
             409,
             "contention",
@@ -134,7 +131,7 @@ impl Problem {
     }
 
     /// 422: the key belongs to another command.
-    pub(crate) fn key_reused(error: &KeyReused) -> Self {
+    pub fn key_reused(error: &KeyReused) -> Self {
         let title = "The idempotency key belongs to another command";
         Self::new(422, "key-reused", title, error.to_string())
             .with(json!({ "code": "IdempotencyKeyReused" }))
@@ -148,12 +145,12 @@ impl Problem {
 
     /// Whether a reaction is done with its command: the domain refuses it, or an earlier version of the
     /// reaction has taken effect in its place. After any other problem the command has no answer yet.
-    pub(crate) fn settles_reaction(&self) -> bool {
+    pub fn settles_reaction(&self) -> bool {
         matches!(self.kind, "rejected" | "key-reused")
     }
 
     /// The failure of an invocation that nobody waits for: `errorType` is the stable name.
-    pub(crate) fn diagnostic(self) -> Diagnostic {
+    pub fn diagnostic(self) -> Diagnostic {
         Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }
     }
 

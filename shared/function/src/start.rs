@@ -6,16 +6,16 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context, Error};
 use ringfence_dynamo::Clock;
 
-use crate::telemetry::{chain, init_logs};
+use crate::logs::{chain, init_logs};
 
-/// Serves until Lambda ends the process: `fn main() -> ExitCode { ringfence_lambda::main(serve()) }`.
+/// Serves until Lambda ends the process: `fn main() -> ExitCode { ringfence_function::main(serve()) }`.
 /// If the function can't start, one line of the log says why.
 pub fn main(serve: impl Future<Output = Result<(), Error>>) -> ExitCode {
     until_the_end(None, Box::pin(serve))
 }
 
 /// The same for a slice, which the line names.
-pub(crate) fn until_the_end(
+pub fn until_the_end(
     slice: Option<&'static str>,
     serve: LocalBoxFuture<'_, Result<(), Error>>,
 ) -> ExitCode {

@@ -5,7 +5,7 @@ const CUT: &str = "…";
 
 /// `text`, or as much of its beginning as takes `bytes_max` bytes in JSON together with the mark of the
 /// cut. No character is cut in the middle.
-pub(crate) fn bounded(text: &str, bytes_max: usize) -> String {
+pub fn bounded(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let mut fits = 0;
     for (at, c) in text.char_indices() {
