@@ -18,9 +18,7 @@ impl Context for Accounts {
     const NAME: &'static str = "accounts";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Accounts {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,

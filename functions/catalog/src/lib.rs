@@ -23,9 +23,7 @@ impl Context for ProductCatalog {
     const NAME: &'static str = "catalog";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for ProductCatalog {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,

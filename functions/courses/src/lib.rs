@@ -22,9 +22,7 @@ impl Context for Courses {
     const NAME: &'static str = "courses";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Courses {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,

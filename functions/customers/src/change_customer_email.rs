@@ -2,12 +2,13 @@
 //!
 //! The boundary is the customer.
 
-use crate::{Customer, CustomerEvent, CustomerId, Customers, Email, NotActive, active};
+use crate::{CustomerId, Customers, Email, EmailChanged, Named, NotActive};
 use ringfence::prelude::*;
 
 /// Changes a customer's email address.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ChangeCustomerEmail {
+    #[tag(partition)]
     pub customer_id: CustomerId,
     pub email: Email,
 }
@@ -15,40 +16,37 @@ pub struct ChangeCustomerEmail {
 impl Slice for ChangeCustomerEmail {
     const NAME: &'static str = "change-customer-email";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Named;
+    type Writes = EmailChanged;
     type Rejection = NotActive;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        customers: &Named,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, NotActive> {
-        if active(&self.customer_id, customer)?.email.as_ref() == Some(&self.email) {
+    ) -> Result<Vec<EmailChanged>, NotActive> {
+        let Self { customer_id, email } = self.clone();
+        if customers.active(&customer_id)?.email == email {
             return Ok(vec![]);
         }
-        Ok(vec![CustomerEvent::EmailChanged { email: self.email.clone() }])
+        Ok(vec![EmailChanged { customer_id, email }])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::{inactive, missing, registered};
+        use crate::facts::{deactivated, inactive, missing, registered};
 
         let command = |email| ChangeCustomerEmail { customer_id: id("ada"), email: id(email) };
-        let changed = |email| CustomerEvent::EmailChanged { email: id(email) };
+        let changed = |email| EmailChanged { customer_id: id("ada"), email: id(email) };
         vec![
             given([]).when(command("a@b.c")).then_rejected(missing("ada")),
-            given([registered()]).when(command("a@b.c")).then([changed("a@b.c")]),
-            given([registered()]).when(command("ada@example.com")).then_nothing(),
-            given([registered(), changed("a@b.c")]).when(command("a@b.c")).then_nothing(),
-            given([registered(), CustomerEvent::CustomerDeactivated])
+            given(events![registered("ada")]).when(command("a@b.c")).then([changed("a@b.c")]),
+            given(events![registered("ada")]).when(command("ada@example.com")).then_nothing(),
+            given(events![registered("ada"), changed("a@b.c")])
+                .when(command("a@b.c"))
+                .then_nothing(),
+            given(events![registered("ada"), deactivated("ada")])
                 .when(command("a@b.c"))
                 .then_rejected(inactive("ada")),
         ]
-    }
-}
-
-impl StreamSlice for ChangeCustomerEmail {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }

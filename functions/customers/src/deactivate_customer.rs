@@ -2,50 +2,44 @@
 //!
 //! The boundary is the customer.
 
-use crate::{Customer, CustomerEvent, CustomerId, Customers, NotActive, active};
+use crate::{CustomerDeactivated, CustomerId, Customers, Named, NotActive};
 use ringfence::prelude::*;
 
 /// Deactivates a customer.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct DeactivateCustomer {
+    #[tag(partition)]
     pub customer_id: CustomerId,
 }
 
 impl Slice for DeactivateCustomer {
     const NAME: &'static str = "deactivate-customer";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Named;
+    type Writes = CustomerDeactivated;
     type Rejection = NotActive;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        customers: &Named,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, NotActive> {
-        match active(&self.customer_id, customer) {
-            Ok(_) => Ok(vec![CustomerEvent::CustomerDeactivated]),
+    ) -> Result<Vec<CustomerDeactivated>, NotActive> {
+        let customer_id = self.customer_id.clone();
+        match customers.active(&customer_id) {
+            Ok(_) => Ok(vec![CustomerDeactivated { customer_id }]),
             Err(NotActive::CustomerInactive { .. }) => Ok(vec![]),
             Err(missing) => Err(missing),
         }
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::{missing, registered};
+        use crate::facts::{deactivated, missing, registered};
 
         let command = || DeactivateCustomer { customer_id: id("ada") };
         vec![
             given([]).when(command()).then_rejected(missing("ada")),
-            given([registered()]).when(command()).then([CustomerEvent::CustomerDeactivated]),
-            given([registered(), CustomerEvent::CustomerDeactivated])
-                .when(command())
-                .then_nothing(),
+            given(events![registered("ada")]).when(command()).then([deactivated("ada")]),
+            given(events![registered("ada"), deactivated("ada")]).when(command()).then_nothing(),
         ]
-    }
-}
-
-impl StreamSlice for DeactivateCustomer {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }

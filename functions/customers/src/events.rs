@@ -1,7 +1,10 @@
 //! The events and the value types.
 
+use std::collections::BTreeMap;
+
+use ringfence::prelude::*;
 use ringfence::{Text, id_type};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Email;
 
@@ -13,42 +16,130 @@ pub type CustomerName = Text<200>;
 /// The points that a new customer gets.
 pub const WELCOME_POINTS: u64 = 100;
 
-/// The events of a customer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload", rename_all_fields = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CustomerRegistered {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub name: String,
+    pub email: Email,
+    pub points: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CustomerRenamed {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct EmailChanged {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub email: Email,
+}
+
+/// Points went to another customer, whose [`PointsReceived`] is in the same append.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct PointsSent {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub to: CustomerId,
+    pub points: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct PointsReceived {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub from: CustomerId,
+    pub points: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CustomerDeactivated {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+}
+
+/// What the decisions read.
+#[derive(Reads)]
 pub enum CustomerEvent {
-    CustomerRegistered {
-        name: String,
-        email: Email,
-        points: u64,
-    },
-    CustomerRenamed {
-        name: String,
-    },
-    EmailChanged {
-        email: Email,
-    },
-    /// Points went to another customer, whose [`CustomerEvent::PointsReceived`] is in the same
-    /// group.
-    PointsSent {
-        to: CustomerId,
-        points: u64,
-    },
-    PointsReceived {
-        from: CustomerId,
-        points: u64,
-    },
-    CustomerDeactivated,
+    CustomerRegistered { customer_id: CustomerId, name: String, email: Email, points: u64 },
+    CustomerRenamed { customer_id: CustomerId, name: String },
+    EmailChanged { customer_id: CustomerId, email: Email },
+    PointsSent { customer_id: CustomerId, points: u64 },
+    PointsReceived { customer_id: CustomerId, points: u64 },
+    CustomerDeactivated { customer_id: CustomerId },
 }
 
 /// A customer as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Customer {
     pub name: String,
-    pub email: Option<Email>,
+    pub email: Email,
     pub points: u64,
     /// False once the customer is deactivated.
     pub active: bool,
+}
+
+/// The customers that the command names.
+#[derive(Default)]
+pub struct Named(BTreeMap<CustomerId, Customer>);
+
+impl State for Named {
+    type Reads = CustomerEvent;
+
+    fn evolve(mut self, event: CustomerEvent) -> Self {
+        match event {
+            CustomerEvent::CustomerRegistered { customer_id, name, email, points } => {
+                self.0.insert(customer_id, Customer { name, email, points, active: true });
+            }
+            CustomerEvent::CustomerRenamed { customer_id, name } => {
+                self.change(&customer_id, |customer| customer.name = name);
+            }
+            CustomerEvent::EmailChanged { customer_id, email } => {
+                self.change(&customer_id, |customer| customer.email = email);
+            }
+            CustomerEvent::PointsSent { customer_id, points } => {
+                self.change(&customer_id, |it| it.points = it.points.saturating_sub(points));
+            }
+            CustomerEvent::PointsReceived { customer_id, points } => {
+                self.change(&customer_id, |it| it.points = it.points.saturating_add(points));
+            }
+            CustomerEvent::CustomerDeactivated { customer_id } => {
+                self.change(&customer_id, |customer| customer.active = false);
+            }
+        }
+        self
+    }
+}
+
+impl Named {
+    fn change(&mut self, id: &CustomerId, change: impl FnOnce(&mut Customer)) {
+        if let Some(customer) = self.0.get_mut(id) {
+            change(customer);
+        }
+    }
+
+    /// The customer, if it is registered.
+    #[must_use]
+    pub fn get(&self, id: &CustomerId) -> Option<&Customer> {
+        self.0.get(id)
+    }
+
+    /// The customer, if it exists and is active.
+    ///
+    /// # Errors
+    /// The customer does not exist, or is deactivated.
+    pub fn active(&self, id: &CustomerId) -> Result<&Customer, NotActive> {
+        let customer_id = id.clone();
+        match self.get(id) {
+            None => Err(NotActive::CustomerNotFound { customer_id }),
+            Some(customer) if !customer.active => Err(NotActive::CustomerInactive { customer_id }),
+            Some(customer) => Ok(customer),
+        }
+    }
 }
 
 /// Why a customer can't be changed.
@@ -59,38 +150,4 @@ pub enum NotActive {
     CustomerNotFound { customer_id: CustomerId },
     #[error("customer {customer_id} is deactivated")]
     CustomerInactive { customer_id: CustomerId },
-}
-
-/// The customer, if it exists and is active.
-///
-/// # Errors
-/// The customer does not exist, or is deactivated.
-pub fn active<'c>(
-    id: &CustomerId,
-    customer: &'c Option<Customer>,
-) -> Result<&'c Customer, NotActive> {
-    let customer_id = id.clone();
-    match customer {
-        None => Err(NotActive::CustomerNotFound { customer_id }),
-        Some(customer) if !customer.active => Err(NotActive::CustomerInactive { customer_id }),
-        Some(customer) => Ok(customer),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_stored_under_their_names() {
-        let email = "ada@example.com".parse::<Email>().expect("an address");
-        let event = CustomerEvent::EmailChanged { email };
-        let json = serde_json::to_value(event).expect("JSON");
-        let expected = serde_json::json!({
-            "type": "EmailChanged", "payload": { "email": "ada@example.com" },
-        });
-        assert_eq!(json, expected);
-        let json = serde_json::to_value(CustomerEvent::CustomerDeactivated).expect("JSON");
-        assert_eq!(json, serde_json::json!({ "type": "CustomerDeactivated" }));
-    }
 }

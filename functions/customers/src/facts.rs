@@ -2,13 +2,23 @@
 
 use ringfence::kit::id;
 
-use crate::{CustomerEvent, NotActive, WELCOME_POINTS};
+use crate::{CustomerDeactivated, CustomerRegistered, NotActive, WELCOME_POINTS};
 
-/// A customer is registered as Ada with the address `ada@example.com`.
+/// The customer is registered as Ada with the address `ada@example.com`.
 #[must_use]
-pub fn registered() -> CustomerEvent {
-    let (name, email) = ("Ada".to_owned(), id("ada@example.com"));
-    CustomerEvent::CustomerRegistered { name, email, points: WELCOME_POINTS }
+pub fn registered(customer: &str) -> CustomerRegistered {
+    CustomerRegistered {
+        customer_id: id(customer),
+        name: "Ada".to_owned(),
+        email: id("ada@example.com"),
+        points: WELCOME_POINTS,
+    }
+}
+
+/// The customer is deactivated.
+#[must_use]
+pub fn deactivated(customer: &str) -> CustomerDeactivated {
+    CustomerDeactivated { customer_id: id(customer) }
 }
 
 /// The rejection for a customer that does not exist.

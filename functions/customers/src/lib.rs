@@ -1,7 +1,7 @@
 //! Customers and their loyalty points: each customer is one stream of events on the aggregate log.
 //!
-//! Only a transfer of points concerns two customers. It names both, so one group of events is enough
-//! and no decision needs the DCB log.
+//! Only a transfer of points concerns two customers. It names both, so both are read and written in one append, and no
+//! decision needs the DCB log.
 
 pub mod change_customer_email;
 pub mod deactivate_customer;
@@ -18,7 +18,6 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_aggregate_log::{AggregateContext, Aggregates};
 use ringfence_stack::{List, Members, Visitor};
 
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
@@ -29,32 +28,20 @@ pub struct Customers;
 impl Context for Customers {
     const NAME: &'static str = "customers";
     type Log = Aggregates;
-    type Event = CustomerEvent;
-}
+    type Event = NewEvent;
 
-impl AggregateContext for Customers {}
-
-impl StreamContext for Customers {
-    /// `None` before the first event.
-    type State = Option<Customer>;
-
-    fn evolve(customer: Option<Customer>, event: CustomerEvent) -> Option<Customer> {
-        let nobody = Customer { name: String::new(), email: None, points: 0, active: true };
-        let customer = customer.unwrap_or(nobody);
-        Some(match event {
-            CustomerEvent::CustomerRegistered { name, email, points } => {
-                Customer { name, email: Some(email), points, active: true }
-            }
-            CustomerEvent::CustomerRenamed { name } => Customer { name, ..customer },
-            CustomerEvent::EmailChanged { email } => Customer { email: Some(email), ..customer },
-            CustomerEvent::PointsSent { points, .. } => {
-                Customer { points: customer.points.saturating_sub(points), ..customer }
-            }
-            CustomerEvent::PointsReceived { points, .. } => {
-                Customer { points: customer.points.saturating_add(points), ..customer }
-            }
-            CustomerEvent::CustomerDeactivated => Customer { active: false, ..customer },
-        })
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::of_streams(
+            Self::NAME,
+            [
+                CustomerRegistered::SCHEMA,
+                CustomerRenamed::SCHEMA,
+                EmailChanged::SCHEMA,
+                PointsSent::SCHEMA,
+                PointsReceived::SCHEMA,
+                CustomerDeactivated::SCHEMA,
+            ],
+        )
     }
 }
 

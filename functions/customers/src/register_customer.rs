@@ -2,13 +2,16 @@
 //!
 //! The boundary is the customer: an id is registered once.
 
-use crate::{Customer, CustomerEvent, CustomerId, CustomerName, Customers, Email, WELCOME_POINTS};
+use crate::{
+    CustomerId, CustomerName, CustomerRegistered, Customers, Email, Named, WELCOME_POINTS,
+};
 use ringfence::prelude::*;
 use serde::Serialize;
 
 /// Registers a customer.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct RegisterCustomer {
+    #[tag(partition)]
     pub customer_id: CustomerId,
     pub name: CustomerName,
     pub email: Email,
@@ -26,24 +29,24 @@ pub enum Rejection {
 impl Slice for RegisterCustomer {
     const NAME: &'static str = "register-customer";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Named;
+    type Writes = CustomerRegistered;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        customers: &Named,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Rejection> {
+    ) -> Result<Vec<CustomerRegistered>, Rejection> {
         let Self { customer_id, name, email } = self.clone();
         let name = name.into();
-        match customer {
+        match customers.get(&customer_id) {
             None => {
                 let points = WELCOME_POINTS;
-                Ok(vec![CustomerEvent::CustomerRegistered { name, email, points }])
+                Ok(vec![CustomerRegistered { customer_id, name, email, points }])
             }
             Some(customer)
-                if customer.active && customer.name == name && customer.email == Some(email) =>
+                if customer.active && customer.name == name && customer.email == email =>
             {
                 Ok(vec![])
             }
@@ -52,7 +55,7 @@ impl Slice for RegisterCustomer {
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::registered;
+        use crate::facts::{deactivated, registered};
 
         let command = |name: &str| RegisterCustomer {
             customer_id: id("ada"),
@@ -61,19 +64,13 @@ impl Slice for RegisterCustomer {
         };
         let exists = || Rejection::CustomerExists { customer_id: id("ada") };
         vec![
-            given([]).when(command("Ada")).then([registered()]),
-            given([]).and_of("bob", [registered()]).when(command("Ada")).then([registered()]),
-            given([registered()]).when(command("Ada")).then_nothing(),
-            given([registered()]).when(command("Eve")).then_rejected(exists()),
-            given([registered(), CustomerEvent::CustomerDeactivated])
+            given([]).when(command("Ada")).then([registered("ada")]),
+            given(events![registered("bob")]).when(command("Ada")).then([registered("ada")]),
+            given(events![registered("ada")]).when(command("Ada")).then_nothing(),
+            given(events![registered("ada")]).when(command("Eve")).then_rejected(exists()),
+            given(events![registered("ada"), deactivated("ada")])
                 .when(command("Ada"))
                 .then_rejected(exists()),
         ]
-    }
-}
-
-impl StreamSlice for RegisterCustomer {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }

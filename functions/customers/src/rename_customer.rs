@@ -2,12 +2,13 @@
 //!
 //! The boundary is the customer.
 
-use crate::{Customer, CustomerEvent, CustomerId, CustomerName, Customers, NotActive, active};
+use crate::{CustomerId, CustomerName, CustomerRenamed, Customers, Named, NotActive};
 use ringfence::prelude::*;
 
 /// Renames a customer.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct RenameCustomer {
+    #[tag(partition)]
     pub customer_id: CustomerId,
     pub name: CustomerName,
 }
@@ -15,41 +16,38 @@ pub struct RenameCustomer {
 impl Slice for RenameCustomer {
     const NAME: &'static str = "rename-customer";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Named;
+    type Writes = CustomerRenamed;
     type Rejection = NotActive;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        customers: &Named,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, NotActive> {
-        let name = String::from(self.name.clone());
-        if active(&self.customer_id, customer)?.name == name {
+    ) -> Result<Vec<CustomerRenamed>, NotActive> {
+        let (customer_id, name) = (self.customer_id.clone(), String::from(self.name.clone()));
+        if customers.active(&customer_id)?.name == name {
             return Ok(vec![]);
         }
-        Ok(vec![CustomerEvent::CustomerRenamed { name }])
+        Ok(vec![CustomerRenamed { customer_id, name }])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::{inactive, missing, registered};
+        use crate::facts::{deactivated, inactive, missing, registered};
 
         let command = |name: &str| RenameCustomer { customer_id: id("ada"), name: id(name) };
-        let renamed = |name: &str| CustomerEvent::CustomerRenamed { name: name.to_owned() };
+        let renamed =
+            |name: &str| CustomerRenamed { customer_id: id("ada"), name: name.to_owned() };
         vec![
             given([]).when(command("Eve")).then_rejected(missing("ada")),
-            given([registered()]).when(command("Eve")).then([renamed("Eve")]),
-            given([registered()]).when(command("Ada")).then_nothing(),
-            given([registered(), renamed("Eve")]).when(command("Ada")).then([renamed("Ada")]),
-            given([registered(), CustomerEvent::CustomerDeactivated])
+            given(events![registered("ada")]).when(command("Eve")).then([renamed("Eve")]),
+            given(events![registered("ada")]).when(command("Ada")).then_nothing(),
+            given(events![registered("ada"), renamed("Eve")])
+                .when(command("Ada"))
+                .then([renamed("Ada")]),
+            given(events![registered("ada"), deactivated("ada")])
                 .when(command("Eve"))
                 .then_rejected(inactive("ada")),
         ]
-    }
-}
-
-impl StreamSlice for RenameCustomer {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }

@@ -1,26 +1,28 @@
 //! TransferPoints: sends loyalty points from one customer to another.
 //!
-//! The boundary is both customers: their events are one group, so both are written or neither.
+//! The boundary is both customers: both are written or neither.
 
 use ringfence::prelude::*;
-use ringfence_aggregate_log::{AggregateError, AggregateSlice, GetEvents, Others, To};
 use serde::Serialize;
 
-use crate::{Customer, CustomerEvent, CustomerId, Customers, NotActive, active};
+use crate::{CustomerId, Customers, Named, NotActive, PointsReceived, PointsSent};
 
 /// Sends points.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct TransferPoints {
+    #[tag(key = "customerId", partition)]
     pub from: CustomerId,
+    #[tag(key = "customerId", partition)]
     pub to: CustomerId,
     /// 0 changes nothing.
     pub points: u64,
 }
 
-/// Both customers.
-pub struct State {
-    from: Option<Customer>,
-    to: Option<Customer>,
+/// What the decision writes.
+#[derive(Clone, Debug, PartialEq, Writes)]
+pub enum Written {
+    Sent(PointsSent),
+    Received(PointsReceived),
 }
 
 /// Why points are not transferred.
@@ -39,85 +41,68 @@ pub enum Rejection {
 impl Slice for TransferPoints {
     const NAME: &'static str = "transfer-points";
     type Context = Customers;
-    type State = State;
-    type Writes = To<CustomerEvent>;
+    type State = Named;
+    type Writes = Written;
     type Rejection = Rejection;
 
-    fn decide(
-        &self,
-        state: &State,
-        _: &CommandContext,
-    ) -> Result<Vec<To<CustomerEvent>>, Rejection> {
+    fn decide(&self, customers: &Named, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
         let Self { from, to, points } = self.clone();
         if from == to {
             return Err(Rejection::SameCustomer { customer_id: from });
         }
-        let has = active(&from, &state.from)?.points;
-        active(&to, &state.to)?;
+        let has = customers.active(&from)?.points;
+        customers.active(&to)?;
         if has < points {
             return Err(Rejection::TooFewPoints { customer_id: from, points: has });
         }
         if points == 0 {
             return Ok(vec![]);
         }
-        let received = To::other(&to, CustomerEvent::PointsReceived { from, points });
-        Ok(vec![CustomerEvent::PointsSent { to, points }.into(), received])
+        let sent = PointsSent { customer_id: from.clone(), to: to.clone(), points };
+        let received = PointsReceived { customer_id: to, from, points };
+        Ok(vec![Written::Sent(sent), Written::Received(received)])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::{inactive, missing, registered};
+        use crate::facts::{deactivated, inactive, missing, registered};
 
         let command = |from, to, points| TransferPoints { from: id(from), to: id(to), points };
-        let sent = |to, points| CustomerEvent::PointsSent { to: id(to), points };
-        let received = |from, points| CustomerEvent::PointsReceived { from: id(from), points };
-        let both = || given([]).and_of("ada", [registered()]).and_of("bob", [registered()]);
+        let sent = |from, to, points| PointsSent { customer_id: id(from), to: id(to), points };
+        let received =
+            |to, from, points| PointsReceived { customer_id: id(to), from: id(from), points };
+        let moved = |from, to, points| {
+            [Written::Sent(sent(from, to, points)), Written::Received(received(to, from, points))]
+        };
+        let both = || given(events![registered("ada"), registered("bob")]);
         let few = |points| Rejection::TooFewPoints { customer_id: id("ada"), points };
         let same = Rejection::SameCustomer { customer_id: id("ada") };
-        let deactivated = || [CustomerEvent::CustomerDeactivated];
         vec![
-            both()
-                .when(command("ada", "bob", 100))
-                .then([sent("bob", 100).into(), To::other("bob", received("ada", 100))]),
+            both().when(command("ada", "bob", 100)).then(moved("ada", "bob", 100)),
             both().when(command("ada", "bob", 101)).then_rejected(few(100)),
             both()
-                .and_of("ada", [sent("bob", 60)])
+                .and(events![sent("ada", "bob", 60)])
                 .when(command("ada", "bob", 41))
                 .then_rejected(few(40)),
             both()
-                .and_of("bob", [received("ada", 60)])
+                .and(events![received("bob", "ada", 60)])
                 .when(command("bob", "ada", 160))
-                .then([sent("ada", 160).into(), To::other("ada", received("bob", 160))]),
+                .then(moved("bob", "ada", 160)),
             both().when(command("ada", "bob", 0)).then_nothing(),
             both().when(command("ada", "ada", 1)).then_rejected(same),
-            given([registered()])
+            given(events![registered("ada")])
                 .when(command("ada", "bob", 1))
                 .then_rejected(missing("bob").into()),
-            given([])
-                .and_of("bob", [registered()])
+            given(events![registered("bob")])
                 .when(command("ada", "bob", 1))
                 .then_rejected(missing("ada").into()),
             both()
-                .and_of("ada", deactivated())
+                .and(events![deactivated("ada")])
                 .when(command("ada", "bob", 1))
                 .then_rejected(inactive("ada").into()),
             both()
-                .and_of("bob", deactivated())
+                .and(events![deactivated("bob")])
                 .when(command("ada", "bob", 1))
                 .then_rejected(inactive("bob").into()),
         ]
-    }
-}
-
-impl AggregateSlice for TransferPoints {
-    fn aggregate_id(&self) -> String {
-        self.from.to_string()
-    }
-
-    async fn load<L: GetEvents>(
-        &self,
-        from: Option<Customer>,
-        others: &Others<'_, L, Customers>,
-    ) -> Result<State, AggregateError> {
-        Ok(State { from, to: others.get(&self.to.to_string()).await? })
     }
 }

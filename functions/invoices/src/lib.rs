@@ -14,9 +14,7 @@ impl Context for Invoices {
     const NAME: &'static str = "invoices";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Invoices {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [InvoiceCreated::SCHEMA])
     }

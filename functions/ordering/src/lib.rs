@@ -24,9 +24,7 @@ impl Context for Ordering {
     const NAME: &'static str = "ordering";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Ordering {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,

@@ -15,9 +15,7 @@ impl Context for Pricing {
     const NAME: &'static str = "pricing";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Pricing {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::compose([
             Catalog::new(Self::NAME, [ProductsOrdered::SCHEMA])?,

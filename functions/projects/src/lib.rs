@@ -77,9 +77,7 @@ impl Context for Projects {
     const NAME: &'static str = "projects";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Projects {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, Fact::SCHEMAS.iter().cloned())
     }

@@ -15,9 +15,7 @@ impl Context for Signups {
     const NAME: &'static str = "signups";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Signups {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [SignUpInitiated::SCHEMA, SignUpConfirmed::SCHEMA])
     }

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use ringfence::{KeyReused, LimitExceeded, StoreError};
-use ringfence_dynamo::CodecError;
+use ringfence::{LimitExceeded, StoreError};
+use ringfence_dynamo::{CodecError, Item};
 
+use crate::item::event_type;
 use crate::{AggregateKey, KeyError, Version};
 
 /// The place of a new event is taken.
@@ -15,6 +16,15 @@ pub struct Conflict {
     pub key: AggregateKey,
     /// The version that was to be written: the one after all that were seen.
     pub version: u64,
+    /// The type of the event that is there.
+    pub event_type: String,
+}
+
+impl Conflict {
+    pub(crate) fn new(key: AggregateKey, version: u64, found: Option<&Item>) -> Self {
+        let event_type = found.and_then(event_type).unwrap_or("something else").to_owned();
+        Self { key, version, event_type }
+    }
 }
 
 /// Why an operation failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.
@@ -33,15 +43,9 @@ pub enum AggregateError {
         /// The aggregate's newest version.
         newest: Version,
     },
-    /// The aggregate has no events.
-    #[error("{0} has no events")]
-    NotFound(AggregateKey),
     /// The request makes no sense, whatever the log holds.
     #[error("refused: {0}")]
     Invalid(String),
-    /// Another command was settled under the idempotency key; nothing is written.
-    #[error(transparent)]
-    KeyReused(#[from] KeyReused),
     /// A store or an aggregate can't be named so.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -65,19 +69,6 @@ pub enum AggregateError {
         /// Why.
         #[source]
         source: Box<dyn Error + Send + Sync>,
-    },
-    /// An event of a type that the context does not have: a newer function has written it, or the type was renamed.
-    /// Nothing is written.
-    #[error("{event_type} of {key} {}: the context {context} does not have the type", version.number())]
-    UnknownType {
-        /// The aggregate.
-        key: AggregateKey,
-        /// The event's version.
-        version: Version,
-        /// The type.
-        event_type: String,
-        /// The context.
-        context: &'static str,
     },
     /// A request failed for good or too often.
     #[error(transparent)]

@@ -72,6 +72,8 @@ pub struct StoredEvent {
     pub payload: Option<Value>,
     /// What travels beside the payload, if anything.
     pub metadata: Option<Value>,
+    /// How many events of the same push follow in the aggregate. Other writers of the layout do not say it: 0.
+    pub rest: u64,
 }
 
 /// Which events of an aggregate to read; all of them by default.

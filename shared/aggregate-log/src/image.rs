@@ -8,7 +8,7 @@ use ringfence_dynamo::{Item, ms_of_rfc3339};
 use crate::item::decode;
 use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table, read, scan};
 
-/// The event of a NEW_IMAGE, whoever wrote it. [`crate::Recorded::of`] decodes it for its context.
+/// The event of a NEW_IMAGE, whoever wrote it.
 ///
 /// # Errors
 /// The image is not an event.
@@ -31,7 +31,7 @@ impl From<StoredEvent> for SequencedEvent {
             partition: BoundaryId::stored(event.key.to_string()),
             slot: event.version.number(),
             at: ms_of_rfc3339(&event.timestamp).unwrap_or(0),
-            rest: 0,
+            rest: event.rest,
             event_type: event.event_type,
             context: event.key.store().to_owned(),
             tags: Vec::new(),
@@ -47,8 +47,8 @@ impl Table {
         &self,
         key: &AggregateKey,
         range: Range,
-    ) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
-        read::items(self, key.to_string(), range)
+    ) -> impl Stream<Item = Result<Item, AggregateError>> + Send + use<> {
+        read::items(self.clone(), key.to_string(), range)
     }
 
     /// Every item of the table, strongly consistent. Reads the whole table.

@@ -20,6 +20,9 @@ pub(crate) const EVENT_STORE_ID: &str = "eventStoreId";
 /// Names the push that wrote the item, so that a writer whose answer was lost recognises its own
 /// event. The original neither writes nor reads it.
 const PUSH_ID: &str = "pushId";
+/// The number of events of the same push that follow in the aggregate. The last event does not have it, and the original
+/// neither writes nor reads it.
+const REST: &str = "rest";
 /// The index of first events.
 pub(crate) const INITIAL_EVENTS: &str = "initialEvents";
 
@@ -54,6 +57,7 @@ pub(crate) fn encode(
     event: &NewEvent,
     timestamp: &str,
     push_id: &str,
+    rest: u64,
 ) -> Result<Item, AggregateError> {
     if event.event_type.is_empty() || RESERVED_TYPES.contains(&&*event.event_type) {
         let why = format!("{:?} can't be the type of an event", event.event_type);
@@ -71,6 +75,9 @@ pub(crate) fn encode(
         let unstorable = |source| AggregateError::Unstorable { key: key.clone(), source };
         item.insert(name.to_owned(), to_attribute(name, value).map_err(unstorable)?);
     }
+    if rest > 0 {
+        item.insert(REST.to_owned(), number(rest));
+    }
     if version == 1 {
         item.insert(EVENT_STORE_ID.to_owned(), text(key.store()));
     }
@@ -82,9 +89,11 @@ pub(crate) fn decode(mut item: Item) -> Result<StoredEvent, DecodeError> {
     let version = version_of(&item)?;
     let event_type = text_of(&item, TYPE)?.to_owned();
     let timestamp = text_of(&item, TIMESTAMP)?.to_owned();
+    let rest = item.get(REST).and_then(|value| value.as_n().ok());
+    let rest = rest.and_then(|rest| rest.parse().ok()).unwrap_or(0);
     let mut json = |name| item.remove(name).map(|value| from_attribute(name, value)).transpose();
     let (payload, metadata) = (json(PAYLOAD)?, json(METADATA)?);
-    Ok(StoredEvent { key, version, event_type, timestamp, payload, metadata })
+    Ok(StoredEvent { key, version, event_type, timestamp, payload, metadata, rest })
 }
 
 /// [`decode`], with an error that names the item.
@@ -110,6 +119,17 @@ pub(crate) fn version_of(item: &Item) -> Result<Version, DecodeError> {
     let number = item.get(VERSION).and_then(|value| value.as_n().ok());
     let version = number.and_then(|number| number.parse().ok()).map(Version);
     version.ok_or(DecodeError::Attribute(VERSION))
+}
+
+/// The key of an event's item.
+pub(crate) fn key_of(key: &AggregateKey, version: u64) -> Item {
+    let key = [(AGGREGATE_ID, text(key.to_string())), (VERSION, number(version))];
+    key.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The type of an item's event.
+pub(crate) fn event_type(item: &Item) -> Option<&str> {
+    text_of(item, TYPE).ok()
 }
 
 /// Whether the push that wrote `found` is the one that `push_id` names.

@@ -11,8 +11,7 @@ use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text
 use crate::list::{self, IS_INITIAL_EVENT, Of};
 use crate::push::{Entry, Prepared};
 use crate::{
-    AggregateError, AggregateKey, DecodeError, GetEvents, List, ListAggregateIds, Listed, Range,
-    StoredEvent, Table, read, scan,
+    AggregateError, AggregateKey, DecodeError, List, Listed, Range, StoredEvent, Table, read, scan,
 };
 
 /// Aggregates that are imported at the same time.
@@ -73,7 +72,12 @@ impl LegacyTable {
     fn entry(&self, item: Item) -> Result<Entry, AggregateError> {
         let item = self.prefixed(item)?;
         let event = decode_named(item.clone())?;
-        Ok(Entry { key: event.key, version: event.version.number(), forced: false, item })
+        Ok(Entry {
+            key: event.key,
+            version: event.version.number(),
+            forced: false,
+            item: Some(item),
+        })
     }
 
     fn prefixed(&self, mut item: Item) -> Result<Item, AggregateError> {
@@ -95,7 +99,7 @@ impl Table {
     /// Puts an item without an id of a push. Returns false if it is there already.
     async fn put_once(&self, entry: Entry) -> Result<bool, AggregateError> {
         let (key, version, item) = (entry.key.clone(), entry.version, entry.item.clone());
-        let prepared = Prepared { push_id: String::new(), entries: vec![entry], events: vec![] };
+        let prepared = Prepared { push_id: String::new(), entries: vec![entry] };
         match self.send(&prepared).await {
             Ok(()) => Ok(true),
             Err(AggregateError::Conflict(conflict)) => {
@@ -104,9 +108,10 @@ impl Table {
                     max_version: Some(version),
                     ..Range::default()
                 };
-                let found = read::items(self, key.to_string(), range).try_collect::<Vec<_>>();
+                let found =
+                    read::items(self.clone(), key.to_string(), range).try_collect::<Vec<_>>();
                 match found.await?.as_slice() {
-                    [found] if *found == item => Ok(false),
+                    [found] if Some(found) == item.as_ref() => Ok(false),
                     _ => Err(AggregateError::Conflict(conflict)),
                 }
             }
@@ -115,25 +120,32 @@ impl Table {
     }
 }
 
-impl GetEvents for LegacyTable {
-    fn get_events<'a>(
-        &'a self,
-        key: &'a AggregateKey,
+impl LegacyTable {
+    /// As [`Table::get_events`].
+    pub fn get_events(
+        &self,
+        key: &AggregateKey,
         range: Range,
-    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
+    ) -> BoxStream<'_, Result<StoredEvent, AggregateError>> {
         if key.store() != self.store {
             let why = format!("{key} is not in the table of {}", self.store);
             let refused = Err(AggregateError::Invalid(why));
             return futures::stream::once(std::future::ready(refused)).boxed();
         }
-        read::items(&self.table, key.id().to_owned(), range)
+        read::items(self.table.clone(), key.id().to_owned(), range)
             .map(|item| item.and_then(|item| self.prefixed(item)).and_then(decode_named))
             .boxed()
     }
-}
 
-impl ListAggregateIds for LegacyTable {
-    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
+    /// As [`Table::list_aggregate_ids`].
+    ///
+    /// # Errors
+    /// As [`Table::list_aggregate_ids`], and a store that is not in the table.
+    pub async fn list_aggregate_ids(
+        &self,
+        store: &str,
+        list: &List,
+    ) -> Result<Listed, AggregateError> {
         if store != self.store {
             let why = format!("{store} is not in the table of {}", self.store);
             return Err(AggregateError::Invalid(why));

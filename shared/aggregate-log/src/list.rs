@@ -66,11 +66,6 @@ impl Attribute {
             Self::N(number) => AttributeValue::N(number),
         }
     }
-
-    pub(crate) fn text(&self) -> &str {
-        let (Self::S(text) | Self::N(text)) = self;
-        text
-    }
 }
 
 /// The attribute that a legacy table has in its index instead of the store.

@@ -1,4 +1,4 @@
-//! A push, from its request to the items that are put; the same for every log.
+//! A push, from its request to the items that are put, and what an answer says about it.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 
 use crate::error::Conflict;
 use crate::item::{decode_named, encode, is_of_push};
-use crate::{AggregateError, AggregateKey, Place, Push, StoredEvent, Version, limits};
+use crate::{AggregateError, AggregateKey, NewEvent, Place, Push, StoredEvent, Version, limits};
 
-/// One event to put.
+/// One version that has to be free.
 pub(crate) struct Entry {
     pub(crate) key: AggregateKey,
     pub(crate) version: u64,
     /// Replaces whatever is there.
     pub(crate) forced: bool,
-    pub(crate) item: Item,
+    /// The event to put; `None` only checks.
+    pub(crate) item: Option<Item>,
 }
 
 /// A group with its versions, to be sent as it is until its outcome is known.
@@ -23,11 +24,54 @@ pub(crate) struct Prepared {
     /// Names this push in its items.
     pub(crate) push_id: String,
     pub(crate) entries: Vec<Entry>,
-    /// The events as they are in the log once they are put.
-    pub(crate) events: Vec<StoredEvent>,
+}
+
+/// What an answer says about a push.
+pub(crate) enum Verdict {
+    /// It is in the log.
+    Committed,
+    /// Other events are in its place, of each aggregate the first.
+    Conflicts(Vec<Conflict>),
 }
 
 impl Prepared {
+    /// A push without events.
+    pub(crate) fn begin(push_id: String) -> Self {
+        Self { push_id, entries: Vec::new() }
+    }
+
+    /// Adds an event at `at_ms`, in milliseconds since 1970. After it, `rest` events of the same aggregate follow.
+    pub(crate) fn add(
+        &mut self,
+        key: AggregateKey,
+        version: u64,
+        forced: bool,
+        rest: u64,
+        event: &NewEvent,
+        at_ms: u64,
+    ) -> Result<(), AggregateError> {
+        limits::version(&key.to_string(), version)?;
+        let item = encode(&key, version, event, &rfc3339(at_ms), &self.push_id, rest)?;
+        ringfence::limits::event(&event.event_type, item_bytes(&item))?;
+        self.entries.push(Entry { key, version, forced, item: Some(item) });
+        Ok(())
+    }
+
+    /// Requires that a version is free.
+    pub(crate) fn check(&mut self, key: AggregateKey, version: u64) {
+        self.entries.push(Entry { key, version, forced: false, item: None });
+    }
+
+    /// Refuses what is too large for a transaction.
+    pub(crate) fn limited(&self) -> Result<(), AggregateError> {
+        let items = self.entries.iter().filter_map(|entry| entry.item.as_ref());
+        Ok(limits::group(self.entries.len(), items.map(item_bytes).sum())?)
+    }
+
+    /// The events as they are in the log once they are put.
+    pub(crate) fn events(self) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.entries.into_iter().filter_map(|entry| entry.item).map(decode_named).collect()
+    }
     /// The items of the group; `firsts` are the versions of each push's first event.
     pub(crate) fn new(
         group: &[Push],
@@ -35,30 +79,25 @@ impl Prepared {
         now_ms: u64,
         push_id: String,
     ) -> Result<Self, AggregateError> {
-        let timestamp = rfc3339(timestamp_ms(group)?.unwrap_or(now_ms));
-        let mut entries = Vec::new();
-        let mut events = Vec::new();
+        let at_ms = timestamp_ms(group)?.unwrap_or(now_ms);
+        let mut prepared = Self::begin(push_id);
         for (push, first) in group.iter().zip(firsts) {
-            for (event, offset) in push.events.iter().zip(0..) {
+            let forced = matches!(push.place, Place::Forced(_));
+            let rest = (0..push.events.len() as u64).rev();
+            for ((event, offset), rest) in push.events.iter().zip(0..).zip(rest) {
                 let version = first.saturating_add(offset);
-                limits::version(&push.key.to_string(), version)?;
-                let item = encode(&push.key, version, event, &timestamp, &push_id)?;
-                ringfence::limits::event(&event.event_type, item_bytes(&item))?;
-                events.push(decode_named(item.clone())?);
-                let (key, forced) = (push.key.clone(), matches!(push.place, Place::Forced(_)));
-                entries.push(Entry { key, version, forced, item });
+                prepared.add(push.key.clone(), version, forced, rest, event, at_ms)?;
             }
         }
-        let bytes = entries.iter().map(|entry| item_bytes(&entry.item)).sum();
-        limits::group(entries.len(), bytes)?;
-        Ok(Self { push_id, entries, events })
+        prepared.limited()?;
+        Ok(prepared)
     }
 
     /// What a failed send tells about the push; `None` if it tells nothing.
     ///
     /// Events are never deleted. So if another writer's event is there, a copy of this push that is still
     /// under way fails as well: a conflict is certain, even after a lost answer.
-    pub(crate) fn verdict(&self, failure: &Failure) -> Option<Result<(), AggregateError>> {
+    pub(crate) fn verdict(&self, failure: &Failure) -> Option<Verdict> {
         let found: Vec<_> = match failure {
             Failure::Condition(found) => self.entries.iter().zip([found.as_ref()]).collect(),
             Failure::Cancelled(reasons) => {
@@ -73,16 +112,15 @@ impl Prepared {
             _ => return None,
         };
         if found.iter().any(|(_, found)| is_of_push(*found, &self.push_id)) {
-            return Some(Ok(()));
+            return Some(Verdict::Committed);
         }
-        let (entry, _) = found.first()?;
-        Some(Err(entry.conflict()))
-    }
-}
-
-impl Entry {
-    pub(crate) fn conflict(&self) -> AggregateError {
-        AggregateError::Conflict(Conflict { key: self.key.clone(), version: self.version })
+        let mut conflicts: Vec<Conflict> = Vec::new();
+        for (entry, found) in found {
+            if conflicts.iter().all(|conflict| conflict.key != entry.key) {
+                conflicts.push(Conflict::new(entry.key.clone(), entry.version, found));
+            }
+        }
+        (!conflicts.is_empty()).then_some(Verdict::Conflicts(conflicts))
     }
 }
 

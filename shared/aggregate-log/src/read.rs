@@ -44,8 +44,8 @@ impl Gaps {
 }
 
 /// A read that is under way.
-struct Look<'a> {
-    items: BoxStream<'a, Result<Item, AggregateError>>,
+struct Look {
+    items: BoxStream<'static, Result<Item, AggregateError>>,
     /// The version that follows, and how many events are still asked for.
     range: Range,
     next: u64,
@@ -60,16 +60,18 @@ struct Look<'a> {
 /// versions looks again. A version that stays missing was never there: other writers of this layout
 /// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
 /// becoming visible, so the looks begin anew.
-pub(crate) fn events<'a>(
-    table: &'a Table,
-    key: &'a AggregateKey,
+pub(crate) fn events(
+    table: Table,
+    key: AggregateKey,
     range: Range,
-) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send + 'a {
-    let look = move |range| items(table, key.to_string(), range).boxed();
-    let looks = || table.retry.attempts_max(LOOKS_MAX).start();
-    let begin =
-        Look { items: look(range), range, next: range.min_version.unwrap_or(1).max(1), gap: None };
-    try_unfold(begin, move |mut state| async move {
+) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send {
+    let look = move |table: &Table, key: &AggregateKey, range| {
+        items(table.clone(), key.to_string(), range).boxed()
+    };
+    let next = range.min_version.unwrap_or(1).max(1);
+    let begin = Look { items: look(&table, &key, range), range, next, gap: None };
+    try_unfold((begin, table, key), move |(mut state, table, key)| async move {
+        let looks = || table.retry.attempts_max(LOOKS_MAX).start();
         loop {
             let Some(item) = state.items.try_next().await? else { return Ok(None) };
             let event = item::decode_named(item)?;
@@ -82,7 +84,8 @@ pub(crate) fn events<'a>(
                 let mut looks = begun.map_or_else(looks, |(_, looks)| looks);
                 if looks.again().await {
                     state.gap = Some((gap, looks));
-                    state.items = look(Range { min_version: Some(state.next), ..state.range });
+                    let range = Range { min_version: Some(state.next), ..state.range };
+                    state.items = look(&table, &key, range);
                     continue;
                 }
                 if looks.made() < LOOKS_MAX {
@@ -95,7 +98,7 @@ pub(crate) fn events<'a>(
             }
             state.next = version.saturating_add(1);
             state.range.limit = state.range.limit.map(|limit| limit.saturating_sub(1));
-            return Ok(Some((event, state)));
+            return Ok(Some((event, (state, table, key))));
         }
     })
 }
@@ -103,12 +106,12 @@ pub(crate) fn events<'a>(
 /// The items of `partition` whose versions are in `range`. Each page is asked for no more items than are
 /// still needed, so that a limit also bounds what is read and paid for.
 pub(crate) fn items(
-    table: &Table,
+    table: Table,
     partition: String,
     range: Range,
-) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
+) -> impl Stream<Item = Result<Item, AggregateError>> + Send {
     let begin = (!range.is_empty()).then_some((range, None));
-    try_unfold((begin, partition), move |(state, partition)| async move {
+    try_unfold((begin, table, partition), move |(state, table, partition)| async move {
         let Some((range, start)) = state else { return Ok(None) };
         let query =
             || table.dynamo.query(|query| of_range(query, &partition, range, start.clone()));
@@ -119,7 +122,7 @@ pub(crate) fn items(
         let range = Range { limit: range.limit.map(|limit| limit.saturating_sub(read)), ..range };
         let next = page.last_evaluated_key.filter(|_| range.limit != Some(0));
         let next = next.map(|key| (range, Some(key)));
-        Ok::<_, AggregateError>(Some((items, (next, partition))))
+        Ok::<_, AggregateError>(Some((items, (next, table, partition))))
     })
     .map_ok(|items| iter(items).map(Ok))
     .try_flatten()

@@ -1,21 +1,23 @@
 //! The log in a table of Castore's single-table layout.
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
-use futures::StreamExt;
+use aws_sdk_dynamodb::types::{
+    ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use ringfence::StoreError;
-use ringfence_dynamo::{Clock, Meter, Retry};
+use futures::{StreamExt, TryStreamExt};
+use ringfence::{Reads, SequencedEvent, State, StoreError};
+use ringfence_dynamo::{Clock, Item, Meter, Retry};
 
-use crate::item::{EVENT_STORE_ID, VERSION, text};
+use crate::item::{EVENT_STORE_ID, VERSION, key_of, text};
 use crate::key::check_store;
 use crate::list::{self, Of};
-use crate::push::{Entry, Prepared, check};
+use crate::push::{Entry, Prepared, Verdict, check};
 use crate::read::Gaps;
 use crate::{
-    AggregateError, AggregateKey, GetEvents, List, ListAggregateIds, Listed, NewEvent, Place, Push,
-    PushEvent, PushEventGroup, Range, StoredEvent, Version, read,
+    AggregateError, AggregateKey, List, Listed, NewEvent, Place, Push, Range, StoredEvent, Version,
+    read,
 };
 
 /// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
@@ -72,7 +74,7 @@ impl Table {
             let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
             let conflict = match self.send(&prepared).await {
                 Err(AggregateError::Conflict(conflict)) => conflict,
-                sent => return sent.map(|()| prepared.events),
+                sent => return sent.and_then(|()| prepared.events()),
             };
             // No decision rests on the end of an aggregate, so its end by now will do as well.
             let anywhere =
@@ -89,25 +91,57 @@ impl Table {
 
     /// Sends until the outcome is known.
     pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
-        let put = |entry: &Entry| entry.put(self.dynamo.name());
+        match self.judged(prepared).await? {
+            Verdict::Committed => Ok(()),
+            Verdict::Conflicts(mut conflicts) => {
+                Err(AggregateError::Conflict(conflicts.swap_remove(0)))
+            }
+        }
+    }
+
+    /// The same; what is in its place is no error.
+    pub(crate) async fn judged(&self, prepared: &Prepared) -> Result<Verdict, AggregateError> {
+        let table = self.dynamo.name();
         let send = async || match prepared.entries.as_slice() {
             // A single event needs no transaction, which would cost twice as much.
-            [entry] => self.dynamo.put(put(entry)).await,
+            [entry @ Entry { item: Some(item), .. }] => {
+                self.dynamo.put(entry.put(table, item)).await
+            }
             entries => {
-                let action = |entry| TransactWriteItem::builder().put(put(entry)).build();
-                let actions = entries.iter().map(action).collect();
+                let actions = entries.iter().map(|entry| entry.action(table)).collect();
                 self.dynamo.transact(actions, &prepared.push_id).await
             }
         };
-        let Err(gave_up) = self.retry.run(send).await else { return Ok(()) };
-        let verdict = prepared.verdict(&gave_up.failure);
-        verdict.unwrap_or_else(|| Err(gave_up.writing("pushing events").into()))
+        let Err(gave_up) = self.retry.run(send).await else { return Ok(Verdict::Committed) };
+        match prepared.verdict(&gave_up.failure) {
+            Some(verdict) => Ok(verdict),
+            None => Err(gave_up.writing("pushing events").into()),
+        }
     }
 }
 
 impl Entry {
-    fn put(&self, table: &str) -> Put {
-        let put = Put::builder().table_name(table).set_item(Some(self.item.clone()));
+    fn action(&self, table: &str) -> TransactWriteItem {
+        let action = TransactWriteItem::builder();
+        match &self.item {
+            Some(item) => action.put(self.put(table, item)).build(),
+            None => {
+                let check = ConditionCheck::builder()
+                    .table_name(table)
+                    .set_key(Some(key_of(&self.key, self.version)))
+                    .condition_expression(IS_FREE)
+                    .expression_attribute_names("#version", VERSION)
+                    .return_values_on_condition_check_failure(
+                        ReturnValuesOnConditionCheckFailure::AllOld,
+                    );
+                let check = check.build().expect("table, key and condition are set");
+                action.condition_check(check).build()
+            }
+        }
+    }
+
+    fn put(&self, table: &str, item: &Item) -> Put {
+        let put = Put::builder().table_name(table).set_item(Some(item.clone()));
         let put = match self.forced {
             true => put,
             false => put
@@ -124,18 +158,52 @@ impl Entry {
 /// No event has this version yet.
 const IS_FREE: &str = "attribute_not_exists(#version)";
 
-impl GetEvents for Table {
-    fn get_events<'a>(
-        &'a self,
-        key: &'a AggregateKey,
+/// The operations of Castore's storage adapter.
+impl Table {
+    /// The events in `range`, in the order of their versions. It shows every event that was
+    /// acknowledged before it began. Fails with the first page that can't be read, and with an
+    /// item that can't be decoded. Needs `dynamodb:Query` on the table.
+    pub fn get_events(
+        &self,
+        key: &AggregateKey,
         range: Range,
-    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
-        read::events(self, key, range).boxed()
+    ) -> BoxStream<'static, Result<StoredEvent, AggregateError>> {
+        read::events(self.clone(), key.clone(), range).boxed()
     }
-}
 
-impl PushEvent for Table {
-    async fn push_event(
+    /// The aggregate, folded from its events up to `max_version` if there is one. Events that the state does not read
+    /// are passed over.
+    ///
+    /// # Errors
+    /// As [`Table::get_events`], and an event that the state can't decode.
+    pub async fn get_aggregate<S: State>(
+        &self,
+        key: &AggregateKey,
+        max_version: Option<u64>,
+    ) -> Result<Aggregate<S>, AggregateError> {
+        let range = Range { max_version, ..Range::default() };
+        let mut events = self.get_events(key, range);
+        let mut aggregate = Aggregate { version: Version::NONE, state: S::default() };
+        while let Some(event) = events.try_next().await? {
+            aggregate.version = event.version;
+            let event = SequencedEvent::from(event);
+            if S::Reads::TYPES.contains(&&*event.event_type) {
+                let read = S::Reads::decode(&event);
+                let read =
+                    read.map_err(|source| AggregateError::undecodable(event.id(), source))?;
+                aggregate.state = aggregate.state.evolve(read);
+            }
+        }
+        Ok(aggregate)
+    }
+
+    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`Place::At`] and
+    /// [`Place::End`] also `dynamodb:Query`.
+    ///
+    /// # Errors
+    /// [`AggregateError::Conflict`] if another event is there, [`AggregateError::Gap`] if its
+    /// predecessor is not; then nothing is written.
+    pub async fn push_event(
         &self,
         key: &AggregateKey,
         place: Place,
@@ -144,17 +212,42 @@ impl PushEvent for Table {
         let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
         Ok(pushed.into_iter().next().expect("one event was pushed"))
     }
-}
 
-impl PushEventGroup for Table {
-    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
+    /// Adds all of the events or none, with one timestamp. The group names each aggregate once, of any stores. The
+    /// answer is in the order of the group. Needs what [`Table::push_event`] needs: a transaction of puts needs
+    /// `dynamodb:PutItem` alone.
+    ///
+    /// # Errors
+    /// As [`Table::push_event`], for the first aggregate of the group that refuses, gaps before
+    /// conflicts. [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has
+    /// two timestamps.
+    pub async fn push_event_group(
+        &self,
+        group: Vec<Push>,
+    ) -> Result<Vec<StoredEvent>, AggregateError> {
         self.push(&group).await
     }
-}
 
-impl ListAggregateIds for Table {
-    async fn list_aggregate_ids(&self, store: &str, list: &List) -> Result<Listed, AggregateError> {
+    /// One page of a store's aggregates, by the time of their first events. A new aggregate may appear late. Needs
+    /// `dynamodb:Query` on the index `initialEvents`.
+    ///
+    /// # Errors
+    /// The store can't be named so, the token is not of a list, or the request failed.
+    pub async fn list_aggregate_ids(
+        &self,
+        store: &str,
+        list: &List,
+    ) -> Result<Listed, AggregateError> {
         check_store(store)?;
         list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await
     }
+}
+
+/// An aggregate, folded from its events up to some version.
+#[derive(Debug)]
+pub struct Aggregate<S> {
+    /// The version of the last event.
+    pub version: Version,
+    /// The state after it.
+    pub state: S,
 }

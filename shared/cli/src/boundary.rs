@@ -10,7 +10,7 @@ use ringfence::{
     Access, Boundary, BoundaryId, Clause, Consistency, Envelope, Page, Plan, Query, QueryItem,
     Read, Reading, SequencedEvent, Tag,
 };
-use ringfence_aggregate_log::{AggregateKey, GetEvents, Range};
+use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::Standing;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;

@@ -2,13 +2,13 @@
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use anyhow::{Context as _, Result};
-use ringfence::{Context, DcbSlice, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
-use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
+use ringfence::{
+    Aggregates, Context, Dcb, DcbSlice, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent,
+};
 use ringfence_document_log::{DocumentContext, DocumentSlice, decode};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
-use serde::de::DeserializeOwned;
-use serde_json::{Error, Value, json};
+use serde_json::Error;
 
 type Read = fn(&SequencedEvent) -> Result<(), Error>;
 
@@ -100,38 +100,32 @@ fn reads_dcb<R: Reads>(event: &SequencedEvent) -> bool {
     event.partition.is_of_dcb_log() && R::TYPES.contains(&&*event.event_type)
 }
 
+fn reads_aggregate<S: DcbSlice>(event: &SequencedEvent) -> bool {
+    event.context == S::Context::NAME
+        && event.partition.as_str().contains('#')
+        && ReadsOf::<S>::TYPES.contains(&&*event.event_type)
+}
+
 fn reads_view<V: View>(event: &SequencedEvent) -> bool {
     let is_of_stream = V::STREAMS.contains(&&*event.context);
     (event.partition.is_of_dcb_log() || is_of_stream)
         && V::Reads::TYPES.contains(&&*event.event_type)
 }
 
-/// An event of an aggregate, in the layout of its table.
-fn read_aggregate<E: DeserializeOwned>(event: &SequencedEvent) -> Result<(), Error> {
-    let mut json = json!({ "type": event.event_type });
-    if event.data != Value::Null {
-        json["payload"] = event.data.clone();
-    }
-    serde_json::from_value::<E>(json).map(drop)
-}
-
 impl Visitor for Readers {
-    fn aggregate_context<C: AggregateContext>(&mut self) {
-        self.stream::<C>(read_aggregate::<C::Event>);
-    }
-
     fn document_context<C: DocumentContext>(&mut self) {
         self.stream::<C>(|event| {
             decode::<C::Event>(&event.event_type, Some(event.data.clone())).map(drop)
         });
     }
 
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
         self.add::<ReadsOf<S>>(S::NAME, reads_dcb::<ReadsOf<S>>);
         self.react::<S>();
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+        self.add::<ReadsOf<S>>(S::NAME, reads_aggregate::<S>);
         self.react::<S>();
     }
 

@@ -21,12 +21,14 @@ pub(crate) struct Model<S: DcbSlice> {
     last: Option<Place>,
     /// Of the slice's commands, those whose events were seen.
     keys: Keys,
-    /// The events that an earlier run of the command under way has appended, by their times.
-    first_run: BTreeMap<u64, EventRef>,
+    /// The events that an earlier run of the command under way has appended, in fold order.
+    first_run: BTreeMap<Place, EventRef>,
     /// Why that run was refused, if it was.
     refusal: Option<Refusal>,
     /// How many events were taken in since the last snapshot.
     taken: u64,
+    /// Whether what was seen was everything at a moment since the command under way began.
+    pub(crate) is_current: bool,
 }
 
 /// An event that has to be folded before another one that was folded already.
@@ -38,7 +40,8 @@ impl<S: DcbSlice> Model<S> {
     }
 
     fn of(state: S::State, seen: Seen, last: Option<Place>, keys: Keys) -> Self {
-        Self { state, seen, last, keys, first_run: BTreeMap::new(), refusal: None, taken: 0 }
+        let (first_run, refusal, taken, is_current) = (BTreeMap::new(), None, 0, false);
+        Self { state, seen, last, keys, first_run, refusal, taken, is_current }
     }
 
     /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
@@ -62,7 +65,7 @@ impl<S: DcbSlice> Model<S> {
             if let Some(record) = record
                 && record.wrote(|mark| event.metadata.text(mark))?
             {
-                self.first_run.insert(event.at, event.into());
+                self.first_run.insert(event.place(), event.into());
                 self.refusal = refusal_of(event)?;
             }
         }
@@ -110,6 +113,7 @@ impl<S: DcbSlice> Model<S> {
     pub(crate) fn settle(&mut self) {
         self.first_run.clear();
         self.refusal = None;
+        self.is_current = false;
     }
 
     /// The outcome of an earlier run of the command under way, if one has appended events.

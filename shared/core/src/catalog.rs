@@ -12,6 +12,8 @@ use crate::{
 pub struct Catalog {
     types: BTreeMap<Name, (Name, EventSchema)>,
     scopes: BTreeMap<Name, Scope>,
+    /// Whether a partition is a stream, named `<context>#<value>`, on a log of single streams.
+    streams: bool,
 }
 
 /// Which events a tag key finds, and how. It belongs to the key, in the whole stack.
@@ -67,6 +69,16 @@ pub enum CatalogError {
         /// The tag key.
         key: Name,
         /// The type that carries it.
+        event_type: Name,
+    },
+    /// A type on a log of single streams has more than the tag that names its stream.
+    #[error(
+        "{event_type} is on a log of streams, where an event has one tag: the one that names its stream, marked \
+         #[tag(partition)] and nothing else. Mark all other fields #[tag(skip)], and the type with no #[event(…)] that \
+         asks for another way to read it; or put its context on the DCB log"
+    )]
+    NotOfOneStream {
+        /// The type.
         event_type: Name,
     },
     /// A type read as a composite has a tag that an event may lack or have twice.
@@ -160,9 +172,31 @@ impl Catalog {
         context: impl Into<Name>,
         schemas: impl IntoIterator<Item = EventSchema>,
     ) -> Result<Self, CatalogError> {
-        let context = context.into();
-        let mut catalog = Self { types: BTreeMap::new(), scopes: BTreeMap::new() };
+        Self::of(context.into(), schemas, false)
+    }
+
+    /// The catalog of a context on a log of single streams: the stream of an event has the value of its one tag, and
+    /// the name `<context>#<value>`.
+    ///
+    /// # Errors
+    /// The schemas contradict each other, or a type has other tags than that of its stream.
+    pub fn of_streams(
+        context: impl Into<Name>,
+        schemas: impl IntoIterator<Item = EventSchema>,
+    ) -> Result<Self, CatalogError> {
+        Self::of(context.into(), schemas, true)
+    }
+
+    fn of(
+        context: Name,
+        schemas: impl IntoIterator<Item = EventSchema>,
+        streams: bool,
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self { types: BTreeMap::new(), scopes: BTreeMap::new(), streams };
         for schema in schemas {
+            if streams && !is_of_one_stream(&schema) {
+                return Err(CatalogError::NotOfOneStream { event_type: schema.name });
+            }
             catalog.add(context.clone(), schema)?;
         }
         Ok(catalog)
@@ -170,7 +204,7 @@ impl Catalog {
 
     /// The catalog of a stack: all of its contexts' together.
     pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
-        let mut composed = Self { types: BTreeMap::new(), scopes: BTreeMap::new() };
+        let mut composed = Self { types: BTreeMap::new(), scopes: BTreeMap::new(), streams: false };
         for (context, schema) in
             catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
         {
@@ -281,13 +315,42 @@ impl Catalog {
         event_type: &str,
         tags: &[Tag],
     ) -> Result<BoundaryId, FilingError> {
-        partition(self.known(event_type)?, tags)
+        let schema = self.known(event_type)?;
+        let mut parts = Vec::new();
+        for tag in schema.tags.iter().filter(|tag| tag.partition) {
+            let value = tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
+            let value = value.ok_or_else(|| FilingError::NoPartitionValue {
+                event_type: schema.name.clone(),
+                key: tag.key.clone(),
+            })?;
+            parts.push((&*tag.key, value.value.as_str()));
+        }
+        Ok(self.partition_of(schema, &parts))
+    }
+
+    /// The partition of events of a type, by the keys and values of its partition tags.
+    pub(crate) fn partition_of(&self, schema: &EventSchema, parts: &[(&str, &str)]) -> BoundaryId {
+        match parts {
+            [(_, value)] if self.streams => {
+                let context = self.context(&schema.name).unwrap_or_default();
+                BoundaryId::stored(format!("{context}#{value}"))
+            }
+            [] => BoundaryId::tagless(),
+            [(key, value)] => BoundaryId::tag(key, value),
+            _ => BoundaryId::composite_partition(parts.iter().copied(), schema.separator),
+        }
+    }
+
+    /// Whether its partitions are streams of a log of single streams.
+    #[must_use]
+    pub fn is_of_streams(&self) -> bool {
+        self.streams
     }
 
     /// Where `event` is filed, which is the same for decisions and imports.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let schema = self.known(&event.event_type)?;
-        let partition = partition(schema, &event.tags)?;
+        let partition = self.partition(&event.event_type, &event.tags)?;
         let in_scope = |scope| {
             let is_in =
                 move |tag: &&Tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope);
@@ -327,21 +390,11 @@ pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
     Err(FilingError::BoundaryTooLong { key: key.collect::<Vec<_>>().join(" and "), bytes })
 }
 
-fn partition(schema: &EventSchema, tags: &[Tag]) -> Result<BoundaryId, FilingError> {
-    let mut parts = Vec::new();
-    for tag in schema.tags.iter().filter(|tag| tag.partition) {
-        let value = tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
-        let value = value.ok_or_else(|| FilingError::NoPartitionValue {
-            event_type: schema.name.clone(),
-            key: tag.key.clone(),
-        })?;
-        parts.push((&*tag.key, value.value.as_str()));
-    }
-    Ok(match parts[..] {
-        [] => BoundaryId::tagless(),
-        [(key, value)] => BoundaryId::tag(key, value),
-        _ => BoundaryId::composite_partition(parts.into_iter(), schema.separator),
-    })
+/// Whether the events of the type are in one stream, by the one tag that they have, and read by nothing else.
+fn is_of_one_stream(schema: &EventSchema) -> bool {
+    let EventSchema { tags, read_as_composite, read_by_type, fenced, .. } = schema;
+    let only = matches!(&**tags, [tag] if tag.partition && !tag.cross_partition && !tag.strong);
+    only && !(*read_as_composite || *read_by_type || *fenced)
 }
 
 /// Whether the events of the type are filed under their whole set of tags: not where that set is the

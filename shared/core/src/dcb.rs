@@ -2,20 +2,14 @@
 
 use crate::{
     Catalog, CatalogError, Context, EventError, EventSchema, Name, NewEvent, Plan, PlanError,
-    Query, ReadsOf, SequencedEvent, Slice, State, Tag, TagSchema,
+    Query, ReadsOf, SequencedEvent, Slice, State, Tag, TagSchema, once::events_are_record,
 };
 
 /// Names the DCB log as the log of a context.
 pub enum Dcb {}
 
-/// A context on the DCB log.
-pub trait DcbContext: Context<Log = Dcb, Event = NewEvent> {
-    /// Declares its events.
-    ///
-    /// # Errors
-    /// The schemas contradict each other.
-    fn catalog() -> Result<Catalog, CatalogError>;
-}
+/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
+pub enum Aggregates {}
 
 /// The events that a slice reads. Derive it for an enum of type names, each with the fields that
 /// the fold needs.
@@ -39,16 +33,21 @@ pub trait Writes {
     fn to_event(&self) -> Result<NewEvent, EventError>;
 }
 
-/// A slice on the DCB log.
+/// A slice whose decision rests on a [`State`].
 ///
 /// Where the decision reads the partitions that the slice writes, the events of a command are the record of its
 /// idempotency key ([`events_are_record`](crate::events_are_record)). Such a slice may write to no partition
 /// that its command does not read.
-pub trait DcbSlice: Slice<Context: DcbContext, State: State, Writes: Writes> {
+pub trait DcbSlice:
+    Slice<Context: Context<Event = NewEvent>, State: State, Writes: Writes>
+{
     /// Checks, when a function starts, that command, events and catalog agree and that every
     /// consumed type has a route.
     fn check(catalog: &Catalog) -> Result<(), SliceError> {
         check_written::<Self>(catalog)?;
+        if catalog.is_of_streams() && !events_are_record::<Self>(catalog) {
+            return Err(SliceError::NoRecord { slice: Self::NAME });
+        }
         for shape in Self::SHAPES {
             check_scopes::<Self>(shape, catalog)?;
             check_routes::<Self>(shape, catalog)?;
@@ -64,7 +63,7 @@ pub trait DcbSlice: Slice<Context: DcbContext, State: State, Writes: Writes> {
     }
 }
 
-impl<S: Slice<Context: DcbContext, State: State, Writes: Writes>> DcbSlice for S {}
+impl<S: Slice<Context: Context<Event = NewEvent>, State: State, Writes: Writes>> DcbSlice for S {}
 
 /// A disagreement between a slice and its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +110,16 @@ pub enum SliceError {
         slice: &'static str,
         /// The event type.
         event_type: Name,
+    },
+    /// A command on a log of single streams could write to a stream that it does not read.
+    #[error(
+        "{slice}: its command does not name every stream that it writes to, and a log of streams knows the repeat of a \
+         command by the events of the streams that it reads: give the command a field for each stream, one value each, \
+         marked #[tag(partition)] or, for several of one kind, #[tag(key = \"…\")]"
+    )]
+    NoRecord {
+        /// The slice.
+        slice: &'static str,
     },
     /// A consumed type lacks a tag of the command, so nothing asks for its events.
     #[error(

@@ -261,11 +261,23 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
-        self.read(self.plan, consistency)
-            .try_fold(Model::empty(self.plan), async |model, event| {
-                model.apply(self.plan, self.marks, &event)
-            })
-            .await
+        let events = self.read(self.plan, consistency);
+        let read = events.try_fold(Model::empty(self.plan), async |model, event| {
+            model.apply(self.plan, self.marks, &event)
+        });
+        let mut model = read.await?;
+        model.is_current = self.is_look(consistency, &model.seen);
+        Ok(model)
+    }
+
+    /// Whether a read of the plan's boundaries showed everything as of one moment (rule 6): it was strong, of one
+    /// partition, and not within an append, whose events may become visible one by one.
+    fn is_look(&self, consistency: Consistency, seen: &Seen) -> bool {
+        let is_strong = consistency == Consistency::Strong || self.log.reads_strongly();
+        match &self.plan.reads[..] {
+            [read] if is_strong => seen.prefix(&read.boundary).is_some_and(|it| it.rest == 0),
+            _ => false,
+        }
     }
 
     /// The model with what it lacks. Where only partitions changed, their tails are read, and the rest of
@@ -285,7 +297,10 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
                 folded.map_err(|OutOfOrder| Missed::OutOfOrder)
             });
             match caught_up.await {
-                Ok(model) => return Ok(model),
+                Ok(mut model) => {
+                    model.is_current = self.is_look(Consistency::Strong, &model.seen);
+                    return Ok(model);
+                }
                 Err(Missed::Log(error)) => return Err(error),
                 Err(Missed::OutOfOrder) => {}
             }
@@ -311,8 +326,10 @@ impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             let events = events.collect::<Result<_, _>>()?;
             return self.append(model, refusal, events).await;
         }
-        // What a repeat answers is whole only if everything was seen.
-        if let Some(conflict) = self.log.verify(&model.seen, self.envelope).await? {
+        // A repeat's answer is complete only if everything was seen.
+        if !model.is_current
+            && let Some(conflict) = self.log.verify(&model.seen, self.envelope).await?
+        {
             return Ok(Err((conflict, model)));
         }
         if let Some(record) = self.item {

@@ -134,6 +134,23 @@ impl SequencedEvent {
         format!("{}/{}", self.partition, self.slot)
     }
 
+    /// A slot that no event has, and none will have: other writers of a table leave such gaps. It is of no type that a
+    /// decision reads. `at` is the time of the event before it.
+    #[must_use]
+    pub fn gap(partition: BoundaryId, slot: u64, at: u64) -> Self {
+        Self {
+            partition,
+            slot,
+            at,
+            rest: 0,
+            event_type: String::new(),
+            context: String::new(),
+            tags: Vec::new(),
+            data: Value::Null,
+            metadata: Metadata::default(),
+        }
+    }
+
     /// What a read shows of it if its type is not asked for: it takes its slot, and tells the marks of its command.
     #[must_use]
     pub fn place_only(self) -> Self {

@@ -134,7 +134,7 @@ pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{
     CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json, reaction_key,
 };
-pub use dcb::{Dcb, DcbContext, DcbSlice, Reads, SliceError, Writes};
+pub use dcb::{Aggregates, Dcb, DcbSlice, Reads, SliceError, Writes};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
 pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError, chain};
@@ -168,7 +168,7 @@ pub use visible::{visible, visible_lines};
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{
-        Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, DcbContext, Event,
+        Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, Event,
         Never, NewEvent, Reads, Slice, Snapshots, State, StreamContext, StreamSlice, TopicEvent,
         Writes, events,
         kit::{Case, given, id},

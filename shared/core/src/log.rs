@@ -124,6 +124,11 @@ pub trait EventLog: Send + Sync {
         })
     }
 
+    /// Whether each read of a partition is strongly consistent, whatever is asked for.
+    fn reads_strongly(&self) -> bool {
+        false
+    }
+
     /// Appends all of the events or none, only if nothing has been added to what was seen.
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
 
@@ -171,6 +176,10 @@ macro_rules! forward {
                 envelope: &'a Envelope,
             ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
                 (**self).read(plan, consistency, envelope)
+            }
+
+            fn reads_strongly(&self) -> bool {
+                (**self).reads_strongly()
             }
 
             fn append<'a>(

@@ -294,8 +294,7 @@ pub(crate) fn route(
         let parts: Option<Vec<_>> =
             partition.iter().map(|part| Some((&*part.key, value(&part.key)?))).collect();
         if let Some(parts) = parts {
-            let id = BoundaryId::composite_partition(parts.into_iter(), schema.separator);
-            return Some((id, Access::Partition));
+            return Some((catalog.partition_of(schema, &parts), Access::Partition));
         }
     }
     let is_whole = |tags: &[Tag]| {
@@ -310,7 +309,7 @@ pub(crate) fn route(
         && !part.cross_partition
         && let Some(value) = value(&part.key)
     {
-        return Some((BoundaryId::tag(&part.key, value), Access::Partition));
+        return Some((catalog.partition_of(schema, &[(&part.key, value)]), Access::Partition));
     }
     // A cross-partition key is read by its index, also for the types that it partitions. Of several the
     // first one is read and guards the decision.

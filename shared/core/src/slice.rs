@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, Catalog, Consistency, Query, Reads, SequencedEvent, State, Tag, TagSchema,
-    kit::Case,
+    BoundaryId, Catalog, CatalogError, Consistency, Query, Reads, SequencedEvent, State, Tag,
+    TagSchema, kit::Case,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -104,6 +104,14 @@ pub trait Context {
     /// An event of the context: [`NewEvent`](crate::NewEvent) on the DCB log, and an enum on the logs of
     /// single streams.
     type Event: Clone + Send + Sync;
+
+    /// Declares its events.
+    ///
+    /// # Errors
+    /// The schemas contradict each other.
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [])
+    }
 }
 
 /// An event of a slice's context.

@@ -57,6 +57,6 @@ pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use layout::table_layout;
 pub use log::DcbLog;
-pub use rehearsal::{Rehearsal, Rehearsed};
+pub use rehearsal::{Rehearsal, Rehearse, Rehearsed};
 pub use report::{Options, Report, Stage};
 pub use standing::Standing;

@@ -11,19 +11,47 @@ use ringfence::{
     Append, Appended, CommandRecord, Conflict, Consistency, Counts, Envelope, EventLog, EventRef,
     LogError, NewEvent, Place, Plan, Seen, SequencedEvent,
 };
-use ringfence_dynamo::{Intent, Usage};
+use ringfence_dynamo::{Intent, Meter, Usage};
 
 use crate::append::rehearse;
 use crate::item::{key_of, read_type};
 use crate::layout::table_layout;
 use crate::log::DcbLog;
 use crate::transaction::{Action, Transaction};
-use crate::{record, unchanged};
+
+/// A log whose appends can be thought through without a write.
+pub trait Rehearse: EventLog {
+    /// What its requests cost so far.
+    fn meter(&self) -> &Meter;
+
+    /// The request that an append would be sent as, and its events in their slots. Nothing is written.
+    fn rehearse<'a>(
+        &'a self,
+        append: Append<'a>,
+    ) -> BoxFuture<'a, Result<(Intent, Vec<SequencedEvent>), LogError>>;
+}
+
+impl Rehearse for DcbLog {
+    fn meter(&self) -> &Meter {
+        DcbLog::meter(self)
+    }
+
+    fn rehearse<'a>(
+        &'a self,
+        append: Append<'a>,
+    ) -> BoxFuture<'a, Result<(Intent, Vec<SequencedEvent>), LogError>> {
+        async move {
+            let (transaction, events) = rehearse(self, append).await?;
+            Ok((intent(self, &transaction), events))
+        }
+        .boxed()
+    }
+}
 
 /// A log that reads and does not write. An append is compared with the log as it is at that moment: it conflicts as
 /// it would, and otherwise counts as committed. It holds what one command is about to do.
-pub struct Rehearsal<'a> {
-    log: &'a DcbLog,
+pub struct Rehearsal<'a, L> {
+    log: &'a L,
     notes: Mutex<Rehearsed>,
 }
 
@@ -48,10 +76,10 @@ pub struct Rehearsed {
     pub looks: Usage,
 }
 
-impl<'a> Rehearsal<'a> {
+impl<'a, L: Rehearse> Rehearsal<'a, L> {
     /// A rehearsal on `log`.
     #[must_use]
-    pub fn of(log: &'a DcbLog) -> Self {
+    pub fn of(log: &'a L) -> Self {
         Self { log, notes: Mutex::default() }
     }
 
@@ -69,14 +97,14 @@ impl<'a> Rehearsal<'a> {
     async fn judge(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let Append { seen, record, envelope, .. } = append;
         let appends = append.events.clone();
-        let (transaction, events) = rehearse(self.log, append).await?;
+        let (intent, events) = self.log.rehearse(append).await?;
         let before = self.log.meter().snapshot();
         let found = match record {
-            Some(record) => record::find(self.log, record, envelope).await?,
+            Some(record) => self.log.recorded(record, envelope).await?,
             None => None,
         };
         let conflict = match seen {
-            Some(seen) if found.is_none() => unchanged::verify(self.log, seen, envelope).await?,
+            Some(seen) if found.is_none() => self.log.verify(seen, envelope).await?,
             _ => None,
         };
         let looks = self.log.meter().snapshot().since(&before);
@@ -90,13 +118,13 @@ impl<'a> Rehearsal<'a> {
             notes.conflicts.push(conflict.clone());
             return Err(LogError::Conflict(conflict));
         }
-        notes.intent = Some(intent(self.log, &transaction));
+        notes.intent = Some(intent);
         notes.appends = appends;
         Ok(Appended::Committed(events))
     }
 }
 
-impl EventLog for Rehearsal<'_> {
+impl<L: Rehearse> EventLog for Rehearsal<'_, L> {
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
@@ -116,6 +144,10 @@ impl EventLog for Rehearsal<'_> {
             }
         };
         self.log.read(plan, consistency, envelope).inspect(note).boxed()
+    }
+
+    fn reads_strongly(&self) -> bool {
+        self.log.reads_strongly()
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {

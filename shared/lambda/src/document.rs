@@ -11,7 +11,7 @@ use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
 
 use crate::Serve;
-use crate::dcb::DECISION_CACHE_ENTRIES_DEFAULT;
+use crate::events::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 

@@ -5,10 +5,9 @@
 //! event that the slice reacts to; `invocation.rs` tells them apart.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod aggregate;
 mod answer;
-mod dcb;
 mod document;
+mod events;
 mod function;
 mod handler;
 mod invocation;

@@ -10,11 +10,11 @@ mod shop;
 
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ringfence::{Append, DcbContext, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
+use ringfence::{Append, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
-use crate::dcb::OnEvents;
+use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
 use crate::handler::Handler;
 use shop::{PlaceOrder, ProductAdded, RecordDemand, euros};

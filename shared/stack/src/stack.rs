@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, ReadsOf, Slice,
+    Aggregates, Catalog, CatalogError, Cause, Context, Dcb, DcbSlice, Name, Reads, ReadsOf, Slice,
     Writes, variants,
 };
-use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
 use ringfence_document_log::{DocumentContext, DocumentSlice};
 use ringfence_views::{Definition, View};
 
@@ -65,11 +64,11 @@ pub struct SliceInfo {
     pub name: &'static str,
     /// What its command does, for people.
     pub about: &'static str,
-    /// The types of events that its decision reads. On a log of single streams, all types of its context: a
-    /// decision folds its whole stream.
+    /// The types of events that its decision reads. On the document log, all types of its context: a decision folds
+    /// its whole stream.
     pub reads: Vec<Name>,
-    /// The types of events that it writes. On a log of single streams, all types of its context, of which it may
-    /// write some only.
+    /// The types of events that it writes. On the document log, all types of its context, of which it may write some
+    /// only.
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
@@ -149,29 +148,36 @@ impl Found {
         });
     }
 
+    fn event_slice<S: DcbSlice>(&mut self) {
+        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
+        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
+        self.slice::<S>(reads.collect(), writes.collect());
+    }
+
     fn stream_slice<S: Slice>(&mut self) {
         let all = self.last().event_types.clone();
         self.slice::<S>(all.clone(), all);
     }
 }
 
+/// The types that a context declares, without those of other contexts that it reads.
+fn own_types<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
+    let own = catalog.iter().flat_map(|catalog| {
+        let own = |name: &&Name| catalog.context(name) == Some(C::NAME);
+        catalog.schemas().map(|schema| &schema.name).filter(own).cloned().collect::<Vec<_>>()
+    });
+    own.collect()
+}
+
 impl Visitor for Found {
-    fn dcb_context<C: DcbContext>(&mut self) {
+    fn dcb_context<C: Context>(&mut self) {
         let catalog = C::catalog();
-        let own = catalog.iter().flat_map(|catalog| {
-            let own = |name: &&Name| catalog.context(name) == Some(C::NAME);
-            catalog.schemas().map(|schema| &schema.name).filter(own).cloned().collect::<Vec<_>>()
-        });
-        let own = own.collect();
-        self.context::<C>(Log::Dcb, own);
+        self.context::<C>(Log::Dcb, own_types::<C>(&catalog));
         self.catalogs.push(catalog);
     }
 
-    fn aggregate_context<C: AggregateContext>(&mut self) {
-        self.context::<C>(
-            Log::Aggregate,
-            variants::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
-        );
+    fn aggregate_context<C: Context>(&mut self) {
+        self.context::<C>(Log::Aggregate, own_types::<C>(&C::catalog()));
     }
 
     fn document_context<C: DocumentContext>(&mut self) {
@@ -181,14 +187,12 @@ impl Visitor for Found {
         );
     }
 
-    fn dcb_slice<S: DcbSlice>(&mut self) {
-        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
-        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
-        self.slice::<S>(reads.collect(), writes.collect());
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+        self.event_slice::<S>();
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
-        self.stream_slice::<S>();
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+        self.event_slice::<S>();
     }
 
     fn document_slice<S: DocumentSlice>(&mut self) {

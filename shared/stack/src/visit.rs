@@ -1,7 +1,6 @@
 //! The walk over a stack.
 
-use ringfence::{Context, Dcb, DcbContext, DcbSlice, LogOf, Slice};
-use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
+use ringfence::{Aggregates, Context, Dcb, DcbSlice, LogOf, Slice};
 use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
 use ringfence_function::VariableNames;
 use ringfence_views::View;
@@ -26,15 +25,15 @@ pub trait Function {
 /// Visits each member of a stack.
 pub trait Visitor {
     /// A context on the DCB log. Its members follow.
-    fn dcb_context<C: DcbContext>(&mut self) {}
+    fn dcb_context<C: Context>(&mut self) {}
     /// A context on the aggregate log. Its members follow.
-    fn aggregate_context<C: AggregateContext>(&mut self) {}
+    fn aggregate_context<C: Context>(&mut self) {}
     /// A context on the document log. Its members follow.
     fn document_context<C: DocumentContext>(&mut self) {}
     /// A slice on the DCB log.
-    fn dcb_slice<S: DcbSlice>(&mut self) {}
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {}
     /// A slice on the aggregate log.
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {}
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {}
     /// A slice on the document log.
     fn document_slice<S: DocumentSlice>(&mut self) {}
     /// A view.
@@ -90,13 +89,13 @@ pub trait ListedSlice<S> {
     fn visit(visitor: &mut impl Visitor);
 }
 
-impl<C: DcbContext> ListedContext<C> for Dcb {
+impl<C: Context> ListedContext<C> for Dcb {
     fn visit(visitor: &mut impl Visitor) {
         visitor.dcb_context::<C>();
     }
 }
 
-impl<C: AggregateContext> ListedContext<C> for Aggregates {
+impl<C: Context> ListedContext<C> for Aggregates {
     fn visit(visitor: &mut impl Visitor) {
         visitor.aggregate_context::<C>();
     }
@@ -108,13 +107,13 @@ impl<C: DocumentContext> ListedContext<C> for Documents {
     }
 }
 
-impl<S: DcbSlice> ListedSlice<S> for Dcb {
+impl<S: DcbSlice + Slice<Context: Context<Log = Dcb>>> ListedSlice<S> for Dcb {
     fn visit(visitor: &mut impl Visitor) {
         visitor.dcb_slice::<S>();
     }
 }
 
-impl<S: AggregateSlice> ListedSlice<S> for Aggregates {
+impl<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>> ListedSlice<S> for Aggregates {
     fn visit(visitor: &mut impl Visitor) {
         visitor.aggregate_slice::<S>();
     }

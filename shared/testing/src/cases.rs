@@ -5,15 +5,17 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, catalog, check_in_memory, fail};
-use ringfence::{Access, Context, DcbSlice, Decisions, Envelope, Slice, handle};
-use ringfence_aggregate_log::kit::OnAggregates;
-use ringfence_aggregate_log::{AggregateSlice, Table};
+use ringfence::{
+    Access, Aggregates, Catalog, Context, Dcb, DcbSlice, Decisions, Envelope, EventLog, Slice,
+    handle,
+};
+use ringfence_aggregate_log::{AggregateLog, Table};
 use ringfence_dcb_log::{DcbLog, Options};
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{
     Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
 };
-use ringfence_dynamo::Retry;
+use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_stack::{List, Log, Members, Stack, Visitor};
@@ -103,22 +105,53 @@ fn in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
 }
 
 async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
+    let open = |dynamo: &Dynamo, catalog, clock| {
+        DcbLog::new(dynamo.client.clone(), EVENTS, catalog, clock)
+    };
+    let verify = async |log: &DcbLog| {
+        let options = Options { settle: Duration::ZERO, ..Options::default() };
+        let report = log.verify_fences(&options).await.expect("a report");
+        assert!(report.in_order(), "{}: {report:?}", S::NAME);
+    };
+    let requests = on_log::<S, _>(template, EVENTS, open, verify).await;
+    Ran { slice: S::NAME, log: Log::Dcb, requests }
+}
+
+async fn on_aggregates<S: DcbSlice>(template: &Template) -> Ran {
+    let open = |dynamo: &Dynamo, catalog, clock: Clock| {
+        let table = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
+        AggregateLog::new(table, catalog, clock)
+    };
+    let verify = async |log: &AggregateLog| {
+        let report = log.table().verify(&|_| {}).await.expect("a report");
+        assert!(report.wrong.is_empty(), "{}: {report:?}", S::NAME);
+    };
+    let requests = on_log::<S, _>(template, AGGREGATES, open, verify).await;
+    Ran { slice: S::NAME, log: Log::Aggregate, requests }
+}
+
+/// The requests of each case, on a log that `open` makes in the table and `verify` looks at afterwards.
+async fn on_log<S: DcbSlice, L: EventLog>(
+    template: &Template,
+    table: &'static str,
+    open: impl Fn(&Dynamo, Catalog, Clock) -> L,
+    verify: impl AsyncFn(&L),
+) -> Vec<(String, Value)> {
     let catalog = catalog::<S::Context>();
-    let mut requests = planned::<S>();
+    let mut requests = planned::<S>(table);
     // With a key and without one, each on a table of its own.
     for (case, has_key) in S::cases().iter().flat_map(|case| [(case, false), (case, true)]) {
-        let dynamo = Dynamo::with(template, &[EVENTS]);
+        let dynamo = Dynamo::with(template, &[table]);
         let clock = dynamo.clock.clone();
-        let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
+        let log = open(&dynamo, catalog.clone(), clock.clone());
         let on = OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) };
         if has_key {
             case.prepare(&on).await;
             dynamo.wire.forget();
             let envelope = with_key();
-            let run = async || {
-                let decisions = Decisions::new(0);
-                handle(&log, &catalog, &decisions, case.command(), &envelope).await
-            };
+            // A warm handler asks for what a handler that starts does not.
+            let decisions = Decisions::new(1);
+            let run = async || handle(&log, &catalog, &decisions, case.command(), &envelope).await;
             for handled in [run().await, run().await] {
                 handled.unwrap_or_else(|error| fail(S::NAME, error));
             }
@@ -126,15 +159,13 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
         } else {
             requests.extend(run(case, &on, &dynamo).await);
         }
-        let options = Options { settle: Duration::ZERO, ..Options::default() };
-        let report = log.verify_fences(&options).await.expect("a report");
-        assert!(report.in_order(), "{}: {report:?}", S::NAME);
+        verify(&log).await;
     }
-    Ran { slice: S::NAME, log: Log::Dcb, requests }
+    requests
 }
 
 /// The queries of any command of the slice.
-fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
+fn planned<S: DcbSlice>(table: &str) -> Vec<(String, Value)> {
     let catalog = catalog::<S::Context>();
     let plans = S::plans(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
     assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
@@ -145,25 +176,9 @@ fn planned<S: DcbSlice>() -> Vec<(String, Value)> {
             Access::CompositeIndex(_) => Some("tag_composite".to_owned()),
             Access::Partition | Access::TagItems(_) | Access::TypeItems(_) => None,
         };
-        ("Query".to_owned(), json!({ "TableName": EVENTS, "IndexName": index }))
+        ("Query".to_owned(), json!({ "TableName": table, "IndexName": index }))
     };
     reads.map(query).collect()
-}
-
-async fn on_aggregates<S: AggregateSlice>(template: &Template) -> Ran {
-    let mut requests = Vec::new();
-    for case in S::cases() {
-        let dynamo = Dynamo::with(template, &[AGGREGATES]);
-        let clock = dynamo.clock.clone();
-        let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
-        requests.extend(run(&case, &OnAggregates { log: &log, clock }, &dynamo).await);
-        let retry = Retry::default();
-        ringfence_aggregate_log::handle(&log, case.command(), &with_key(), retry).await;
-        requests.extend(asked(&dynamo));
-        let report = log.verify(&|_| {}).await.expect("a report");
-        assert!(report.wrong.is_empty(), "{}: {report:?}", S::NAME);
-    }
-    Ran { slice: S::NAME, log: Log::Aggregate, requests }
 }
 
 /// With Tips that calve at their usual size, and after each event.
@@ -190,12 +205,12 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
 }
 
 impl Visitor for Cases<'_> {
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_events::<S>(self.template).boxed_local());
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_aggregates::<S>(self.template).boxed_local());
     }

@@ -3,8 +3,7 @@
 use std::fs;
 
 use ringfence::kit::fail;
-use ringfence::{DcbSlice, Slice};
-use ringfence_aggregate_log::AggregateSlice;
+use ringfence::{Aggregates, Context, Dcb, DcbSlice, Slice};
 use ringfence_document_log::DocumentSlice;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
@@ -134,11 +133,11 @@ pub fn check_bad_input<M: Members>() {
     struct Each;
 
     impl Visitor for Each {
-        fn dcb_slice<S: DcbSlice>(&mut self) {
+        fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
             harass::<S>();
         }
 
-        fn aggregate_slice<S: AggregateSlice>(&mut self) {
+        fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
             harass::<S>();
         }
 

@@ -7,7 +7,7 @@ use ringfence::{
     Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
 };
-use ringfence_aggregate_log::{AggregateKey, Place, Push, PushEventGroup, Table};
+use ringfence_aggregate_log::{AggregateKey, Place, Push, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
 use ringfence_dynamo::wire::Exchange;

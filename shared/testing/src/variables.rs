@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::DcbSlice;
-use ringfence_aggregate_log::AggregateSlice;
+use ringfence::{Aggregates, Context, Dcb, DcbSlice, Slice};
 use ringfence_document_log::DocumentSlice;
 use ringfence_function::VariableNames;
 use ringfence_local::template::Model;
@@ -15,11 +14,11 @@ use crate::template::check_none;
 struct Read(BTreeMap<&'static str, VariableNames>);
 
 impl Visitor for Read {
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 

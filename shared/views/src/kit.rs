@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use ringfence::kit::{BEGIN_MS, assert_same, fail};
-use ringfence::{BoundaryId, Metadata, NewEvent, SequencedEvent};
-use ringfence_aggregate_log::{AggregateContext, Draft};
+use ringfence::{BoundaryId, Context, Metadata, NewEvent, SequencedEvent};
+use ringfence_aggregate_log::AggregateKey;
 
 use serde_json::Value;
 
@@ -32,29 +32,32 @@ impl Given {
         self
     }
 
-    /// Further events of an aggregate, now. Panics if the context can't have such an aggregate or events.
+    /// Further events of an aggregate of the context `C`, now. Panics if the context can't have such an aggregate. As in
+    /// the table, a payload does not repeat the aggregate's id.
     #[must_use]
     #[track_caller]
-    pub fn of_aggregate<C: AggregateContext>(
+    pub fn of_aggregate<C: Context>(
         mut self,
         id: &str,
-        events: impl IntoIterator<Item = C::Event>,
+        events: impl IntoIterator<Item = NewEvent>,
     ) -> Self {
-        let key = C::key(id).unwrap_or_else(|error| fail("the aggregate's id", error));
+        let key = AggregateKey::new(C::NAME, id);
+        let key = key.unwrap_or_else(|error| fail("the aggregate's id", error));
         let partition = BoundaryId::stored(key.to_string());
-        for event in events {
-            let event = Draft::from(event).encode();
-            let event = event.unwrap_or_else(|error| fail("a given event", error));
+        for NewEvent { event_type, tags, mut data } in events {
+            if let (Value::Object(fields), [tag]) = (&mut data, &tags[..]) {
+                fields.remove(&*tag.key);
+            }
             let before = self.events.iter().filter(|event| event.partition == partition).count();
             self.events.push(SequencedEvent {
                 partition: partition.clone(),
                 slot: before as u64 + 1,
                 at: self.now_ms,
                 rest: 0,
-                event_type: event.event_type,
+                event_type: event_type.into_owned(),
                 context: C::NAME.to_owned(),
                 tags: Vec::new(),
-                data: event.payload.unwrap_or_default(),
+                data,
                 metadata: Metadata::default(),
             });
         }

@@ -8,7 +8,7 @@ use ordering::CatalogProductSynced;
 use ordering::place_order::PlaceOrder;
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Metadata, NewEvent,
+    Append, Appended, Context, DcbSlice, Decisions, Envelope, EventLog, Metadata, NewEvent,
     Outcome, SequencedEvent, handle,
 };
 use ringfence_dcb_log::DcbLog;

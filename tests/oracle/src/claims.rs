@@ -185,7 +185,7 @@ pub(crate) fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), Str
 
 #[test]
 fn claims_that_overlap_or_work_after_their_end_are_noticed() {
-    use ringfence::{DcbContext, EventLog, MemoryLog, NewEvent, events};
+    use ringfence::{Context, EventLog, MemoryLog, NewEvent, events};
 
     use projects::Projects;
     use projects::facts::{claim_expired, iterated, released, started};

@@ -106,9 +106,7 @@ impl Context for Gates {
     const NAME: &'static str = "gates";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Gates {
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()
     }

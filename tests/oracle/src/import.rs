@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use futures::TryStreamExt;
 use ringfence::kit::id;
-use ringfence::{Catalog, DcbContext, Envelope, NewEvent, SequencedEvent};
+use ringfence::{Catalog, Context, Envelope, NewEvent, SequencedEvent};
 use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::wire::{Director, Fault, Wire};
 use ringfence_dynamo::{Clock, Units};

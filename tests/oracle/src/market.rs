@@ -37,9 +37,7 @@ impl Context for Market {
     const NAME: &'static str = "market";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Market {
     fn catalog() -> Result<Catalog, CatalogError> {
         let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];
         Catalog::new(Self::NAME, schemas)

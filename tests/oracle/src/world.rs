@@ -6,8 +6,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
 use ringfence::{
-    Catalog, CommandContext, DcbContext, Envelope, EventRef, HandleError, Handled, Metadata,
-    Outcome,
+    Catalog, CommandContext, Context, Envelope, EventRef, HandleError, Handled, Metadata, Outcome,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;

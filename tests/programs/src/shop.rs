@@ -2,7 +2,6 @@
 use std::collections::BTreeSet;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
-use ringfence_aggregate_log::{AggregateContext, Aggregates};
 use ringfence_document_log::{Access, DocumentContext, Documents};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
 id_type!(ParcelId, "names a parcel of an order");
+id_type!(CustomerId, "names a customer");
 id_type!(SealId, "names a seal");
 
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -67,9 +67,7 @@ impl Context for ProductCatalog {
     const NAME: &'static str = "catalog";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for ProductCatalog {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,
@@ -230,25 +228,22 @@ impl View for ProductDemand {
 
 pub struct Customers;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload")]
-pub enum CustomerEvent {
-    CustomerRenamed { name: String },
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CustomerRenamed {
+    #[tag(partition)]
+    pub customer_id: CustomerId,
+    pub name: String,
 }
 
 impl Context for Customers {
     const NAME: &'static str = "customers";
     type Log = Aggregates;
-    type Event = CustomerEvent;
+    type Event = NewEvent;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::of_streams(Self::NAME, [CustomerRenamed::SCHEMA])
+    }
 }
-
-impl StreamContext for Customers {
-    type State = ();
-
-    fn evolve((): (), _: CustomerEvent) {}
-}
-
-impl AggregateContext for Customers {}
 
 impl Members for Customers {
     fn list(_: &mut List<impl Visitor>) {}

@@ -1,9 +1,37 @@
 //! An account and its rules, which are the same on every log.
 
-use ringfence::id_type;
+use ringfence::{id_type, prelude::*};
 use serde::{Deserialize, Serialize};
 
 id_type!(AccountId, "names an account");
+
+/// An account was opened.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Opened {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+}
+
+/// Money was put in.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Deposited {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// In cents.
+    pub amount: u32,
+}
+
+/// Money was taken out.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct Withdrawn {
+    /// The account.
+    #[tag(partition)]
+    pub account_id: AccountId,
+    /// In cents.
+    pub amount: u32,
+}
 
 /// An account as its events make it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,5 +89,41 @@ impl Account {
     pub fn check_covers(&self, amount: u32) -> Result<(), Refusal> {
         let balance = self.balance()?;
         if balance < amount.into() { Err(Refusal::TooLittle { balance }) } else { Ok(()) }
+    }
+}
+
+/// What slices read.
+#[derive(Reads)]
+pub enum AccountEvent {
+    /// An account was opened.
+    Opened {
+        /// The account.
+        account_id: AccountId,
+    },
+    /// Money was put in.
+    Deposited {
+        /// The account.
+        account_id: AccountId,
+        /// In cents.
+        amount: u32,
+    },
+    /// Money was taken out.
+    Withdrawn {
+        /// The account.
+        account_id: AccountId,
+        /// In cents.
+        amount: u32,
+    },
+}
+
+impl State for Account {
+    type Reads = AccountEvent;
+
+    fn evolve(self, event: AccountEvent) -> Self {
+        match event {
+            AccountEvent::Opened { .. } => Self::OPENED,
+            AccountEvent::Deposited { amount, .. } => self.plus(amount),
+            AccountEvent::Withdrawn { amount, .. } => self.minus(amount),
+        }
     }
 }

@@ -1,34 +1,19 @@
 //! Accounts on the aggregate log: each account is a stream of its own.
 
+#[path = "slices/deposit.rs"]
 pub mod deposit;
+#[path = "slices/facts.rs"]
 pub mod facts;
+#[path = "slices/open.rs"]
 pub mod open;
+#[path = "slices/transfer.rs"]
 pub mod transfer;
+#[path = "slices/withdraw.rs"]
 pub mod withdraw;
 
 use ringfence::prelude::*;
-use ringfence_aggregate_log::{AggregateContext, Aggregates};
-use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
-
-/// What happens to an account.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload")]
-pub enum AccountEvent {
-    /// It was opened.
-    Opened,
-    /// Money was put in.
-    Deposited {
-        /// In cents.
-        amount: u32,
-    },
-    /// Money was taken out.
-    Withdrawn {
-        /// In cents.
-        amount: u32,
-    },
-}
+use crate::account::{Deposited, Opened, Withdrawn};
 
 /// The context.
 pub struct Accounts;
@@ -36,19 +21,9 @@ pub struct Accounts;
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
     type Log = Aggregates;
-    type Event = AccountEvent;
-}
+    type Event = NewEvent;
 
-impl StreamContext for Accounts {
-    type State = Account;
-
-    fn evolve(account: Account, event: AccountEvent) -> Account {
-        match event {
-            AccountEvent::Opened => Account::OPENED,
-            AccountEvent::Deposited { amount } => account.plus(amount),
-            AccountEvent::Withdrawn { amount } => account.minus(amount),
-        }
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::of_streams(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])
     }
 }
-
-impl AggregateContext for Accounts {}

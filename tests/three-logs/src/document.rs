@@ -1,12 +1,8 @@
 //! Accounts on the document log: each account is a document, its newest events beside its balance.
 
-#[path = "aggregate/deposit.rs"]
 pub mod deposit;
-#[path = "aggregate/facts.rs"]
 pub mod facts;
-#[path = "aggregate/open.rs"]
 pub mod open;
-#[path = "aggregate/withdraw.rs"]
 pub mod withdraw;
 
 use ringfence::prelude::*;

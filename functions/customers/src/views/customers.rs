@@ -97,14 +97,11 @@ impl View for Customers {
 
 #[test]
 fn a_row_shows_all_changes_of_a_customer() {
-    use crate::{CustomerEvent, WELCOME_POINTS};
+    use crate::facts::{deactivated, registered};
+    use crate::{CustomerRegistered, CustomerRenamed, EmailChanged, PointsReceived, PointsSent};
     use ringfence_views::kit::given;
 
-    let registered = |name: &str| CustomerEvent::CustomerRegistered {
-        name: name.to_owned(),
-        email: id("ada@example.com"),
-        points: WELCOME_POINTS,
-    };
+    let customer_id = || id("ada");
     let customer = |name: &str, email, points, active| Customer {
         name: name.to_owned(),
         email: id(email),
@@ -112,21 +109,24 @@ fn a_row_shows_all_changes_of_a_customer() {
         active,
     };
     given([])
-        .of_aggregate::<crate::Customers>("ada", [registered("Ada")])
-        .of_aggregate::<crate::Customers>("bob", [registered("Bob")])
+        .of_aggregate::<crate::Customers>("ada", events![registered("ada")])
+        .of_aggregate::<crate::Customers>(
+            "bob",
+            events![CustomerRegistered { name: "Bob".to_owned(), ..registered("bob") }],
+        )
         .of_aggregate::<crate::Customers>(
             "ada",
-            [
-                CustomerEvent::PointsSent { to: id("bob"), points: 30 },
-                CustomerEvent::CustomerRenamed { name: "Ada L.".to_owned() },
-                CustomerEvent::EmailChanged { email: id("l@example.com") },
+            events![
+                PointsSent { customer_id: customer_id(), to: id("bob"), points: 30 },
+                CustomerRenamed { customer_id: customer_id(), name: "Ada L.".to_owned() },
+                EmailChanged { customer_id: customer_id(), email: id("l@example.com") },
             ],
         )
         .of_aggregate::<crate::Customers>(
             "bob",
-            [CustomerEvent::PointsReceived { from: id("ada"), points: 30 }],
+            events![PointsReceived { customer_id: id("bob"), from: id("ada"), points: 30 }],
         )
-        .of_aggregate::<crate::Customers>("bob", [CustomerEvent::CustomerDeactivated])
+        .of_aggregate::<crate::Customers>("bob", events![deactivated("bob")])
         .then::<Customers>([
             ("ada", customer("Ada L.", "l@example.com", 70, true)),
             ("bob", customer("Bob", "ada@example.com", 130, false)),
@@ -135,8 +135,8 @@ fn a_row_shows_all_changes_of_a_customer() {
 
 #[test]
 fn events_of_the_same_type_in_other_streams_are_ignored() {
-    use crate::CustomerEvent;
-    use ringfence_aggregate_log::{AggregateContext, Aggregates};
+    use crate::CustomerRenamed;
+    use crate::facts::registered;
     use ringfence_views::kit::given;
 
     /// Another context, with event types of the same names.
@@ -145,22 +145,10 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
     impl Context for Others {
         const NAME: &'static str = "others";
         type Log = Aggregates;
-        type Event = CustomerEvent;
+        type Event = NewEvent;
     }
 
-    impl AggregateContext for Others {}
-
-    impl StreamContext for Others {
-        type State = ();
-
-        fn evolve((): (), _: CustomerEvent) {}
-    }
-
-    let renamed = CustomerEvent::CustomerRenamed { name: "Eve".to_owned() };
-    let event = CustomerEvent::CustomerRegistered {
-        name: "Eve".to_owned(),
-        email: id("eve@example.com"),
-        points: 0,
-    };
-    given([]).of_aggregate::<Others>("eve", [event, renamed]).then::<Customers>([]);
+    let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };
+    let events = events![registered("eve"), renamed];
+    given([]).of_aggregate::<Others>("eve", events).then::<Customers>([]);
 }

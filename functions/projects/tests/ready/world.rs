@@ -12,7 +12,7 @@ use projects::{
 };
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Catalog, CommandContext, DcbContext, DcbSlice, NewEvent, Reads, ReadsOf, SequencedEvent, Slice,
+    Catalog, CommandContext, Context, DcbSlice, NewEvent, Reads, ReadsOf, SequencedEvent, Slice,
     State, Writes, events,
 };
 use ringfence_views::kit::sequenced;

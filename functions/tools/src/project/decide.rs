@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use projects::Projects;
 use ringfence::{
-    Catalog, CommandContext, DcbContext, DcbSlice, Decisions, Envelope, EventLog, HandleError,
+    Catalog, CommandContext, Context, DcbSlice, Decisions, Envelope, EventLog, HandleError,
     Handled, Metadata, handle,
 };
 use ringfence_stack::{List, Visitor};

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use projects::Projects;
-use ringfence::{BoundaryId, DcbContext, EventRef, HandleError, Handled, LogError, Outcome};
+use ringfence::{BoundaryId, Context, EventRef, HandleError, Handled, LogError, Outcome};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
 use ringfence_feed::{Indexer, Logs, Partition};

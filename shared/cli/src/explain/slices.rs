@@ -7,12 +7,13 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{
-    Access, Boundary, BoundaryId, Consistency, Context, Counts, DcbContext, DcbSlice, Decisions,
-    Envelope, EventRef, Extent, Outcome, Read, Slice, Tag,
+    Access, Aggregates, Boundary, BoundaryId, Catalog, Consistency, Context, Counts, Dcb, DcbSlice,
+    Decisions, Envelope, EventRef, Extent, Outcome, Read, Slice, Tag,
 };
-use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent};
+use ringfence_aggregate_log::AggregateLog;
+use ringfence_dcb_log::{Rehearsal, Rehearse};
 use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DocumentSlice};
-use ringfence_dynamo::{Clock, Retry};
+use ringfence_dynamo::Clock;
 use ringfence_stack::{List, Members, Visitor};
 use serde_json::Value;
 
@@ -126,16 +127,16 @@ fn name<S: Slice>() -> String {
 }
 
 impl Visitor for Slices {
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
         let plans = S::Context::catalog().ok().and_then(|catalog| S::plans(&catalog).ok());
         let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
         let strong = S::CONSISTENCY == Consistency::Strong;
         let shape = |read: &Read| Some((Shape::of(&read.boundary)?, by(&read.access, strong)));
         let shapes = reads.filter_map(shape).collect();
-        self.add::<S>(|logs, payload| of_events::<S>(logs, payload).boxed(), shapes);
+        self.add::<S>(|logs, payload| of_dcb::<S>(logs, payload).boxed(), shapes);
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.add_of_stream::<S>(
             |logs, payload| of_aggregates::<S>(logs, payload).boxed(),
             BY_EVENTS,
@@ -194,17 +195,31 @@ fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Ans
     }
 }
 
-async fn of_events<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_dcb<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
+    of_events::<S, _>("DCB", payload, |catalog, _| logs.dcb(catalog)).await
+}
+
+async fn of_aggregates<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
+    let open = |catalog, clock| Ok(AggregateLog::new(logs.aggregates()?, catalog, clock));
+    of_events::<S, _>("aggregate", payload, open).await
+}
+
+/// The commands of a payload, on the log that `open` makes.
+async fn of_events<S: DcbSlice, L: Rehearse>(
+    name: &'static str,
+    payload: &str,
+    open: impl Fn(Catalog, Clock) -> Result<L>,
+) -> Result<Vec<Explanation>> {
     let (clock, catalog) = (Clock::system(), S::Context::catalog()?);
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
-        let log = logs.dcb(catalog.clone())?;
-        let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
+        let log = open(catalog.clone(), clock.clone())?;
+        let rehearsal = Rehearsal::of(&log);
         let none = Decisions::new(0);
         let handled = ringfence::handle(&rehearsal, &catalog, &none, &command, &envelope).await;
         let end = rehearsal.end();
         let handled = handled?;
-        let mut explained = explanation("DCB", &command, handled.attempts);
+        let mut explained = explanation(name, &command, handled.attempts);
         explained.reads = end
             .plan
             .iter()
@@ -213,7 +228,7 @@ async fn of_events<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<E
                 let extent = end.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
                 Reading {
                     boundary: read.boundary.to_string(),
-                    by: by(&read.access, end.strong),
+                    by: by(&read.access, end.strong || log.reads_strongly()),
                     types: read.types.iter().map(ToString::to_string).collect(),
                     seen: extent.map_or_else(String::new, seen),
                 }
@@ -262,56 +277,6 @@ fn seen(extent: &Extent) -> String {
         },
         Extent::Fence { counts, .. } => counted(counts),
     }
-}
-
-async fn of_aggregates<S: AggregateSlice>(
-    logs: &StackLogs,
-    payload: &str,
-) -> Result<Vec<Explanation>> {
-    let clock = Clock::system();
-    let mut explanations = Vec::new();
-    for (command, envelope) in commands::<S>(payload, &clock)? {
-        let log = logs.aggregates()?;
-        let rehearsal = ringfence_aggregate_log::Rehearsal::of(&log, clock.clone());
-        let retry = Retry::of(&envelope, &clock);
-        let executed =
-            ringfence_aggregate_log::handle(&rehearsal, &command, &envelope, retry).await;
-        let end = rehearsal.end();
-        let mut explained = explanation("aggregate", &command, executed.attempts);
-        explained.reads = end
-            .reads
-            .iter()
-            .map(|key| {
-                let newest = end.events.iter().filter(|event| event.key == *key);
-                let newest = newest.map(|event| event.version.number()).max();
-                Reading {
-                    boundary: key.to_string(),
-                    by: BY_EVENTS.to_owned(),
-                    types: Vec::new(),
-                    seen: newest
-                        .map_or_else(|| "nothing".to_owned(), |newest| format!("version {newest}")),
-                }
-            })
-            .collect();
-        let id = |event: &StoredEvent| format!("{}/{}", event.key, event.version.number());
-        explained.events = end
-            .events
-            .iter()
-            .map(|event| Seen { id: id(event), event_type: event.event_type.clone() })
-            .collect();
-        let payloads = end.pushes.into_iter().map(|event| event.payload).collect();
-        let outcome = match executed.outcome {
-            Ok(events) => Outcome::Accepted(events.iter().map(EventRef::from).collect()),
-            Err(CommandError::Rejected(rejection)) => {
-                Outcome::of(Some(ringfence::Refusal::of(&rejection)), Vec::new())
-            }
-            Err(CommandError::Log(error)) => return Err(error.into()),
-        };
-        explained.answer = answer(outcome, executed.repeated, payloads);
-        explained.conflicts = end.conflicts.iter().map(ToString::to_string).collect();
-        explanations.push(explained.costs(end.intent, &log.meter().snapshot(), &end.looks));
-    }
-    Ok(explanations)
 }
 
 async fn of_documents<S: DocumentSlice>(

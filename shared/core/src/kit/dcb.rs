@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Came, Case, CaseLog, CaseResult, Fact, InMemory, fail};
 use crate::{
-    Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency, Dcb,
-    DcbContext, DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent,
+    Aggregates, Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency,
+    Context, Dcb, DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent,
     Outcome, Plan, Seen, SequencedEvent, Writes, handle,
 };
 
@@ -69,7 +69,7 @@ fn written(events: &[impl Writes]) -> CaseResult<Vec<Value>> {
 }
 
 /// The catalog of a context. Panics if it contradicts itself.
-pub fn catalog<C: DcbContext>() -> Catalog {
+pub fn catalog<C: Context>() -> Catalog {
     C::catalog().unwrap_or_else(|error| fail(format!("the catalog of {}", C::NAME), error))
 }
 
@@ -78,20 +78,26 @@ fn json(event: &NewEvent) -> Value {
     json!({ "type": event_type, "tags": tags, "data": data })
 }
 
-impl<S: DcbSlice> InMemory<S> for Dcb {
-    async fn check(case: &Case<S>) {
-        let catalog = catalog::<S::Context>();
-        let log = MemoryLog::new(catalog.clone());
-        // The log in memory takes the time from the envelope.
-        case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
-        orders::check(case, &catalog, log.events());
-        once::check(case, &catalog).await;
-    }
+macro_rules! in_memory {
+    ($($log:ident),*) => {$(
+        impl<S: DcbSlice> InMemory<S> for $log {
+            async fn check(case: &Case<S>) {
+                let catalog = catalog::<S::Context>();
+                let log = MemoryLog::new(catalog.clone());
+                // The log in memory takes the time from the envelope.
+                case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
+                orders::check(case, &catalog, log.events());
+                once::check(case, &catalog).await;
+            }
 
-    fn check_slice() {
-        S::check(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
-    }
+            fn check_slice() {
+                S::check(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
+            }
+        }
+    )*};
 }
+
+in_memory!(Dcb, Aggregates);
 
 /// A log that notes what is committed through it.
 struct Spy<'l, L> {

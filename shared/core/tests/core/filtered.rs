@@ -36,9 +36,7 @@ impl Context for Rooms {
     const NAME: &'static str = "rooms";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Rooms {
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()
     }

@@ -216,9 +216,7 @@ impl Context for Parcels {
     const NAME: &'static str = "parcels";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Parcels {
     fn catalog() -> Result<Catalog, CatalogError> {
         Ok(catalog())
     }

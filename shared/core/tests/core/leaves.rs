@@ -38,9 +38,7 @@ impl Context for Tools {
     const NAME: &'static str = "tools";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Tools {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Lent::SCHEMA, Returned::SCHEMA, Missed::SCHEMA])
     }

@@ -94,9 +94,7 @@ impl Context for Bank {
     const NAME: &'static str = "bank";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Bank {
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()
     }

@@ -57,9 +57,7 @@ impl Context for Rooms {
     const NAME: &'static str = "rooms";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Rooms {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])
     }

@@ -3,7 +3,7 @@
 
 use futures::TryStreamExt;
 use ringfence::{
-    AHEAD_MAX_MS, Append, Appended, BoundaryId, Catalog, CommandContext, Consistency, DcbContext,
+    AHEAD_MAX_MS, Append, Appended, BoundaryId, Catalog, CommandContext, Consistency, Context,
     Envelope, Event, EventLog, Extent, MemoryLog, NewEvent, Plan, Query, QueryItem, Seen,
     SequencedEvent, Tag, kit::id,
 };

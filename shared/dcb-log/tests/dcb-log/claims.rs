@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use ringfence::{
-    Access, CommandContext, DcbContext, DcbSlice, Decisions, Never, NewEvent, Plan, Query,
-    SequencedEvent, events, handle, prelude::*,
+    Access, CommandContext, DcbSlice, Decisions, Never, NewEvent, Plan, Query, SequencedEvent,
+    events, handle, prelude::*,
 };
 
 use crate::prices::{Cost, cost, metered};
@@ -81,9 +81,7 @@ impl Context for Projects {
     const NAME: &'static str = "projects";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Projects {
     fn catalog() -> Result<Catalog, CatalogError> {
         let of_edges = [EdgeStarted::SCHEMA, ClaimExpired::SCHEMA, IterationCompleted::SCHEMA];
         let others = [ProjectInitialized::SCHEMA, FeatureCreated::SCHEMA, EdgeConverged::SCHEMA];

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use ringfence::kit::id;
-use ringfence::{DcbContext, DcbSlice, Decisions, Envelope, NewEvent, handle};
+use ringfence::{Context, DcbSlice, Decisions, Envelope, NewEvent, handle};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::item_bytes;
 use ringfence_dynamo::wire::Fault;

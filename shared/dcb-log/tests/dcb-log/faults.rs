@@ -2,7 +2,7 @@
 
 use ringfence::kit::id;
 use ringfence::{
-    Append, DcbContext, DcbSlice, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem,
+    Append, Context, DcbSlice, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem,
     StoreError, events,
 };
 use ringfence_dynamo::Clock;

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{DcbContext, DcbSlice, HandleError, Handled, Outcome, events};
+use ringfence::{Context, DcbSlice, HandleError, Handled, Outcome, events};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
-    DcbContext, DcbSlice, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS,
+    Context, DcbSlice, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS,
     LogError, NewEvent, Outcome, events, handle,
 };
 use ringfence_dcb_log::Imported;

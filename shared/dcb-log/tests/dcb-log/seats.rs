@@ -32,9 +32,7 @@ impl Context for Seats {
     const NAME: &'static str = "seats";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Seats {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [CourseDefined::SCHEMA, StudentSubscribed::SCHEMA])
     }

@@ -96,9 +96,7 @@ impl Context for Shop {
     const NAME: &'static str = "shop";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Shop {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,

@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
-    DcbContext, Decisions, Envelope, EventLog, Handled, MemoryLog, Query, QueryItem,
+    Context, Decisions, Envelope, EventLog, Handled, MemoryLog, Query, QueryItem,
     SNAPSHOT_BYTES_MAX, Tag, handle, prelude::*,
 };
 use ringfence_dynamo::Clock;

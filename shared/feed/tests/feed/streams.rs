@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
-use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Push, PushEventGroup, Table};
+use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Push, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,

@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, BoundaryId, Cause, Change, Command, CommandContext, CommandRecord, Conflict,
-    Consistency, DcbContext, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan, Reads, Seen,
+    Consistency, Context, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan, Reads, Seen,
     SequencedEvent, Slice, State, StoreError, TopicEvent, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::shop::{self, Money, PriceChanged, ProductAdded, ProductId, euros};
 use super::{NOW_MS, invoke, topic_event};
-use crate::dcb::OnEvents;
+use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
 
 /// A log on which other writers are always faster for one product.

@@ -14,7 +14,7 @@ use invoices::create_invoice::CreateInvoice;
 use ordering::submit_order::SubmitOrder;
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent,
+    Append, Context, DcbSlice, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent,
     events, handle,
 };
 use ringfence_dcb_log::{DcbLog, Options};
@@ -32,7 +32,7 @@ struct World<C> {
     context: PhantomData<C>,
 }
 
-impl<C: DcbContext> World<C> {
+impl<C: Context> World<C> {
     fn start() -> Self {
         let template = Template::of_workspace().unwrap();
         let dynamo = Dynamo::with(&template, &["EventTable"]);

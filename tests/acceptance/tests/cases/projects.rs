@@ -8,8 +8,8 @@ use projects::views::project_claims::ProjectClaims;
 use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Append, Appended, Catalog, CommandContext, Consistency, DcbContext, Envelope, EventLog,
-    NewEvent, Plan, Query, QueryItem, Tag, events,
+    Append, Appended, Catalog, CommandContext, Consistency, Context, Envelope, EventLog, NewEvent,
+    Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Fault;

@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{Case, OnEvents};
-use ringfence::{DcbContext, DcbSlice, Decisions, Envelope, HandleError, Handled, Slice, handle};
+use ringfence::{Context, DcbSlice, Decisions, Envelope, HandleError, Handled, Slice, handle};
 use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_aggregate_log::{AggregateSlice, Table};
 use ringfence_dcb_log::DcbLog;

@@ -13,11 +13,10 @@ use catalog::add_product::AddProduct;
 use invoices::create_invoice::CreateInvoice;
 use ordering::order_product::OrderProduct;
 use ringfence::{
-    Context, DcbContext, DcbSlice, Decisions, Envelope, EventLog, NewEvent, StreamContext, handle,
-    kit::id,
+    Context, DcbSlice, Decisions, Envelope, EventLog, NewEvent, StreamContext, handle, kit::id,
 };
 use ringfence_aggregate_log::{
-    AggregateKey, NewEvent as Pushed, Place, Push, PushEventGroup, Table as AggregateLog,
+    AggregateKey, NewEvent as Pushed, Place, Push, Table as AggregateLog,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{

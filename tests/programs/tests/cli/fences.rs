@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag,
 };
-use ringfence_aggregate_log::{self as aggregate, AggregateKey, Place, PushEvent, Table};
+use ringfence_aggregate_log::{self as aggregate, AggregateKey, Place, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;

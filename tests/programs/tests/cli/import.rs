@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use futures::TryStreamExt;
-use ringfence::{DcbContext, Decisions, Envelope, Outcome, SequencedEvent, handle, kit::id};
+use ringfence::{Context, Decisions, Envelope, Outcome, SequencedEvent, handle, kit::id};
 use ringfence_dynamo::{Item, to_attribute};
 use serde_json::{Value, json};
 

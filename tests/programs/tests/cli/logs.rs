@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, PushEvent, Table};
+use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Table};
 use ringfence_document_log::{Append, Appended, Batch, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;

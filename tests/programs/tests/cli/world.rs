@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{
-    Append, Appended, BoundaryId, DcbContext, Envelope, EventLog, Metadata, NewEvent,
-    SequencedEvent, events, kit::id,
+    Append, Appended, BoundaryId, Context, Envelope, EventLog, Metadata, NewEvent, SequencedEvent,
+    events, kit::id,
 };
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;

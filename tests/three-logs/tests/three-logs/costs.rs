@@ -6,9 +6,7 @@
 use std::num::NonZeroUsize;
 
 use ringfence::kit::id;
-use ringfence::{
-    Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Outcome, Slice, handle,
-};
+use ringfence::{Append, Context, DcbSlice, Decisions, Envelope, EventLog, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
     self as aggregates, Aggregate, AggregateContext, AggregateSlice, CommandError, Draft, Place,
     PushEvent, PushEventGroup,

@@ -1,7 +1,7 @@
 //! A program awaits commands on all logs inside futures of its own.
 
 use ringfence::kit::id;
-use ringfence::{DcbContext, Decisions, Envelope, Outcome, handle};
+use ringfence::{Context, Decisions, Envelope, Outcome, handle};
 use ringfence_aggregate_log as aggregates;
 use ringfence_document_log::{self as documents, Cache};
 use ringfence_dynamo::Retry;

@@ -1,7 +1,7 @@
 //! A DynamoDB in this process with a table for each log.
 
 use aws_sdk_dynamodb::Client;
-use ringfence::DcbContext;
+use ringfence::Context;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DynamoStore};

@@ -14,13 +14,12 @@ impl Context for __Context__ {
     const NAME: &'static str = "__name__";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for __Context__ {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [])
     }
 }
+
 
 impl Members for __Context__ {
     fn list(_list: &mut List<impl Visitor>) {}

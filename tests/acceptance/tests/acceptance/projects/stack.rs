@@ -5,7 +5,7 @@ use std::sync::Arc;
 use projects::Projects;
 use ringfence::kit::BEGIN_MS;
 use ringfence::{
-    Append, Catalog, CommandContext, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Handled,
+    Append, Catalog, CommandContext, Context, DcbSlice, Decisions, Envelope, EventLog, Handled,
     NewEvent, Outcome, SequencedEvent, handle,
 };
 use ringfence_dcb_log::DcbLog;

@@ -19,9 +19,7 @@ impl Context for Shop {
     const NAME: &'static str = "shop";
     type Log = Dcb;
     type Event = NewEvent;
-}
 
-impl DcbContext for Shop {
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
             Self::NAME,
@@ -29,6 +27,7 @@ impl DcbContext for Shop {
         )
     }
 }
+
 
 impl Members for Shop {
     fn list(list: &mut List<impl Visitor>) {

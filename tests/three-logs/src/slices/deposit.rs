@@ -2,9 +2,9 @@
 
 use ringfence::prelude::*;
 
+use super::Accounts;
 use super::facts::history;
-use super::{Accounts, Deposited};
-use crate::account::{Account, AccountId, Refusal};
+use crate::account::{Account, AccountId, Deposited, Refusal};
 
 /// Puts money into an account.
 #[derive(Clone, Debug, PartialEq, Command)]

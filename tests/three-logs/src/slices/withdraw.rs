@@ -2,9 +2,9 @@
 
 use ringfence::prelude::*;
 
+use super::Accounts;
 use super::facts::history;
-use super::{Accounts, Withdrawn};
-use crate::account::{Account, AccountId, Refusal};
+use crate::account::{Account, AccountId, Refusal, Withdrawn};
 
 /// Takes money out of an account.
 #[derive(Clone, Debug, PartialEq, Command)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
 
+use super::Accounts;
 use super::facts::{history, history_of};
-use super::{AccountEvent, Accounts, Deposited, Withdrawn};
-use crate::account::{Account, AccountId, Refusal};
+use crate::account::{Account, AccountEvent, AccountId, Deposited, Refusal, Withdrawn};
 
 /// Moves money from one account to another.
 #[derive(Clone, Debug, PartialEq, Command)]

@@ -2,9 +2,9 @@
 
 use ringfence::prelude::*;
 
+use super::Accounts;
 use super::facts::history;
-use super::{Accounts, Opened};
-use crate::account::{Account, AccountId};
+use crate::account::{Account, AccountId, Opened};
 
 /// Opens an account, once.
 #[derive(Clone, Debug, PartialEq, Command)]

@@ -3,8 +3,7 @@
 use ringfence::NewEvent;
 use ringfence::kit::id;
 
-use super::{Deposited, Opened, Withdrawn};
-use crate::account::AccountId;
+use crate::account::{AccountId, Deposited, Opened, Withdrawn};
 
 /// The events of Ada's account, with these deposits and withdrawals.
 pub fn history(amounts: &[i32]) -> Vec<NewEvent> {

@@ -1,13 +1,15 @@
-//! Slices on the DCB log.
+//! Slices on the logs of events: the DCB log and the aggregate log.
 
 use std::process::ExitCode;
 
+use aws_sdk_dynamodb::Client;
 use ringfence::{
-    BoundaryId, Catalog, Conflict, Dcb, DcbContext, DcbSlice, Decisions, Envelope, EventLog,
-    HandleError, Handled, LogError, PlanError, StoreError, handle,
+    Aggregates, BoundaryId, Catalog, Conflict, Context, Dcb, DcbSlice, Decisions, Envelope,
+    EventLog, HandleError, Handled, LogError, PlanError, StoreError, handle,
 };
+use ringfence_aggregate_log::{AggregateLog, Table};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
 
 use crate::Serve;
@@ -24,32 +26,81 @@ pub(crate) struct OnEvents<S: DcbSlice, L> {
     decisions: Decisions<S>,
 }
 
-impl<S: DcbSlice> Serve<S> for Dcb {
-    fn serve() -> ExitCode {
-        crate::start(open::<S>())
-    }
+/// A log of events in a table, by its name.
+trait OnTable {
+    /// The variable with the name of the table.
+    const TABLE: &'static str;
 
-    fn variables() -> VariableNames {
-        Variables::names(config)
+    /// The log in the table, and what counts its requests.
+    fn open(
+        client: Client,
+        table: String,
+        catalog: Catalog,
+        clock: Clock,
+    ) -> (impl EventLog, Meter);
+}
+
+impl OnTable for Dcb {
+    const TABLE: &'static str = "EVENT_TABLE";
+
+    fn open(
+        client: Client,
+        table: String,
+        catalog: Catalog,
+        clock: Clock,
+    ) -> (impl EventLog, Meter) {
+        let log = DcbLog::new(client, table, catalog, clock);
+        let meter = log.meter().clone();
+        (log, meter)
     }
 }
 
+impl OnTable for Aggregates {
+    const TABLE: &'static str = "AGGREGATE_TABLE";
+
+    fn open(
+        client: Client,
+        table: String,
+        catalog: Catalog,
+        clock: Clock,
+    ) -> (impl EventLog, Meter) {
+        let table = Table::new(client, table, clock.clone());
+        let meter = table.meter().clone();
+        (AggregateLog::new(table, catalog, clock), meter)
+    }
+}
+
+macro_rules! serve {
+    ($($log:ident),*) => {$(
+        impl<S: DcbSlice> Serve<S> for $log {
+            fn serve() -> ExitCode {
+                crate::start(open::<S, $log>())
+            }
+
+            fn variables() -> VariableNames {
+                Variables::names(config::<$log>)
+            }
+        }
+    )*};
+}
+
+serve!(Dcb, Aggregates);
+
 /// The name of the table, and how many decisions are kept.
-fn config(variables: &mut Variables) -> (String, usize) {
-    let table = variables.required("EVENT_TABLE");
+fn config<L: OnTable>(variables: &mut Variables) -> (String, usize) {
+    let table = variables.required(L::TABLE);
     let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
     (table, entries)
 }
 
-async fn open<S: DcbSlice>() -> Result<Function<OnEvents<S, DcbLog>>, BoxError> {
-    let (table, entries) = Variables::from_env(config)?;
+async fn open<S: DcbSlice, L: OnTable>() -> Result<Function<OnEvents<S, impl EventLog>>, BoxError> {
+    let (table, entries) = Variables::from_env(config::<L>)?;
     let catalog = S::Context::catalog()?;
     S::check(&catalog)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
-    let log = DcbLog::new(client, table, catalog.clone(), clock.clone());
-    let meter = log.meter().clone();
+    let (log, meter) = L::open(client, table, catalog.clone(), clock.clone());
     Ok(Function::new(OnEvents::new(log, catalog, entries), clock, meter))
 }
 
@@ -120,12 +171,10 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_aggregate_log::{AggregateError, AggregateKey, Version};
     use ringfence_document_log::{DocumentError, StreamName};
     use serde_json::json;
 
     use super::*;
-    use crate::aggregate::Unsettled;
     use ringfence_function::chain;
 
     #[test]
@@ -147,15 +196,10 @@ mod tests {
         let (event, context) = ("roomId:r1/3".to_owned(), "rooms".to_owned());
         let of_dcb =
             HandleError::from(LogError::UnknownType { event, event_type: name(), context });
-        let key = AggregateKey::new("rooms", "r1").expect("a key");
-        let (version, event_type, context) = (Version::NONE, name(), "rooms");
-        let error = AggregateError::UnknownType { key, version, event_type, context };
-        let of_aggregates = Unsettled { error, attempts: 1, conflicts: vec![] };
         let stream = StreamName::new("rooms", "r1").expect("a name");
         let of_documents = DocumentError::UnknownType { stream, index: 2, event_type: name() };
         let answers = [
             (of_dcb.problem("r"), chain(&of_dcb)),
-            (of_aggregates.problem("r"), chain(&of_aggregates)),
             (of_documents.problem("r"), chain(&of_documents)),
         ];
         for (problem, logged) in answers {

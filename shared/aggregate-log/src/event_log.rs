@@ -1,0 +1,405 @@
+//! The log as decisions use it: a context's aggregates are partitions, and versions are slots.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::{BoxFuture, ready};
+use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
+use ringfence::{
+    Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
+    Envelope, EventLog, EventRef, LogError, NewEvent, Plan, Read, Seen, SequencedEvent, StoreError,
+    Tag, Target, earliest_ms, own_ms,
+};
+use ringfence_dcb_log::Rehearse;
+use ringfence_dynamo::{Action, Clock, Intent, Item, Meter, Retry};
+use serde_json::Value;
+
+use crate::item::{self, key_of};
+use crate::push::{Entry, Prepared, Verdict};
+use crate::{AggregateError, AggregateKey, Range, Table, read, table_layout};
+
+/// How often an append gets new versions and times. If many writers append to one aggregate that they have not read,
+/// one of them commits at a time, and the others try the next version.
+const MINTS_MAX: u32 = 16;
+/// The widest gap of versions that a read goes over. Each version of a gap takes its slot.
+const GAP_MAX: u64 = 100_000;
+
+/// The aggregates of a context, as the partitions of an event log.
+///
+/// Reads are strongly consistent. A version that stays missing was never there, because other writers of this layout
+/// leave gaps: it takes its slot and is never filled. No command has an item of its own, so an idempotency key is known
+/// by the events that carry it.
+pub struct AggregateLog {
+    table: Table,
+    catalog: Catalog,
+    clock: Clock,
+    /// The time of this writer's last event, in milliseconds since 1970.
+    last_ms: AtomicU64,
+}
+
+impl AggregateLog {
+    /// The aggregates in `table` of the context whose events `catalog` declares ([`Catalog::of_streams`]).
+    #[must_use]
+    pub fn new(table: Table, catalog: Catalog, clock: Clock) -> Self {
+        Self { table, catalog, clock, last_ms: AtomicU64::new(0) }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn retry(&self, envelope: &Envelope) -> Retry {
+        Retry::of(envelope, &self.clock)
+    }
+
+    fn retrying(&self, envelope: &Envelope) -> Table {
+        self.table.clone().retrying(self.retry(envelope))
+    }
+
+    /// The events of one aggregate, each in its slot.
+    fn source<'a>(
+        &'a self,
+        plan: &'a Plan,
+        read: &'a Read,
+        envelope: &Envelope,
+    ) -> Result<BoxStream<'a, Result<SequencedEvent, LogError>>, LogError> {
+        let key = key(&read.boundary)?;
+        let range = Range { min_version: Some(read.after + 1), ..Range::default() };
+        let (mut slot, mut at) = (read.after, 0);
+        let events = read::events(self.retrying(envelope), key, range).map_err(LogError::from);
+        let in_slots = events.map(move |stored| {
+            let event = self.sequenced(plan, stored?);
+            if event.slot - slot > GAP_MAX {
+                let source = format!("versions {} and more are missing before it", slot + 1).into();
+                return Err(LogError::Undecodable { event: event.id(), source });
+            }
+            let gap = |slot| Ok(SequencedEvent::gap(event.partition.clone(), slot, at));
+            let mut found: Vec<_> = (slot + 1..event.slot).map(gap).collect();
+            (slot, at) = (event.slot, event.at);
+            found.push(Ok(event));
+            Ok(iter(found))
+        });
+        Ok(in_slots.try_flatten().boxed())
+    }
+
+    /// The event with the tag that names its aggregate. Its payload need not repeat the aggregate's id.
+    fn sequenced(&self, plan: &Plan, stored: crate::StoredEvent) -> SequencedEvent {
+        let id = stored.key.id().to_owned();
+        let event = SequencedEvent::from(stored);
+        if !plan.reads_type(&event.event_type) {
+            return event.place_only();
+        }
+        let schema = self.catalog.schema(&event.event_type);
+        let Some(tag) = schema.and_then(|schema| schema.tags.first()) else { return event };
+        let mut data = match event.data {
+            Value::Null => Value::Object(serde_json::Map::new()),
+            data => data,
+        };
+        if let Value::Object(fields) = &mut data {
+            fields.entry(&*tag.key).or_insert_with(|| id.as_str().into());
+        }
+        SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
+    }
+
+    /// The versions after which the events of partitions go that the decision did not read, and their times.
+    async fn ends(
+        &self,
+        targets: &BTreeMap<BoundaryId, Target>,
+        envelope: &Envelope,
+    ) -> Result<Ends, LogError> {
+        let mut ends = Ends::default();
+        for (partition, _) in targets.iter().filter(|(_, target)| target.seen.is_none()) {
+            let table = self.retrying(envelope);
+            let newest = table.get_events(&key(partition)?, Range::NEWEST).next().await;
+            let newest = newest.transpose()?.map(SequencedEvent::from);
+            let (slot, at) = newest.map_or((0, 0), |event| (event.slot, event.at + 1));
+            ends.slots.insert(partition.clone(), slot);
+            ends.raise = ends.raise.max(at);
+        }
+        Ok(ends)
+    }
+
+    /// The request of an append at this time, and its events in their slots.
+    fn prepare(
+        &self,
+        draft: &Draft<'_>,
+        ends: &Ends,
+    ) -> Result<(Prepared, Vec<SequencedEvent>), LogError> {
+        let Draft { effect, envelope, seen } = draft;
+        let (now_ms, own_ms) = (self.clock.now_ms(), self.last_ms.load(Ordering::Acquire));
+        let Effect { events, targets, checks, fences } = effect;
+        let ms = earliest_ms(now_ms, own_ms, envelope.cause_ms, *seen, targets, fences);
+        let mut prepared = Prepared::begin(self.clock.uuid().simple().to_string());
+        let mut slots: BTreeMap<&BoundaryId, u64> = BTreeMap::new();
+        let mut in_slots = Vec::with_capacity(events.len());
+        for ((event, filing), n) in events.iter().zip(0..) {
+            let partition = &filing.partition;
+            let target = &targets[partition];
+            let last = target.seen.or_else(|| ends.slots.get(partition).copied()).unwrap_or(0);
+            let put = slots.entry(partition).or_default();
+            *put += 1;
+            let at = ms.max(ends.raise) + n;
+            let stored = stored(event, envelope, at);
+            let (key, rest) = (key(partition)?, target.events - *put);
+            prepared.add(key, last + *put, false, rest, &stored, at)?;
+            let NewEvent { event_type, tags, data } = event.clone();
+            in_slots.push(SequencedEvent {
+                partition: partition.clone(),
+                slot: last + *put,
+                at,
+                rest,
+                context: self.catalog.context(&event_type).unwrap_or_default().to_owned(),
+                event_type: event_type.into_owned(),
+                tags,
+                data,
+                metadata: envelope.metadata.clone(),
+            });
+        }
+        for (partition, slot) in checks {
+            prepared.check(key(partition)?, slot + 1);
+        }
+        prepared.limited()?;
+        Ok((prepared, in_slots))
+    }
+
+    async fn commit(&self, append: Append<'_>) -> Result<Appended, LogError> {
+        let envelope = append.envelope;
+        let draft = self.draft(append)?;
+        let mut mints = self.retry(envelope).attempts_max(MINTS_MAX).start();
+        loop {
+            let ends = self.ends(&draft.effect.targets, envelope).await?;
+            let (prepared, events) = self.prepare(&draft, &ends)?;
+            match self.retrying(envelope).judged(&prepared).await? {
+                Verdict::Committed => {
+                    let last = events.last().map_or(0, |event| event.at);
+                    let last_ms = own_ms(0, last, self.clock.now_ms());
+                    self.last_ms.fetch_max(last_ms, Ordering::AcqRel);
+                    return Ok(Appended::Committed(events));
+                }
+                Verdict::Conflicts(conflicts) => {
+                    let of_seen = conflicts.into_iter().filter(|conflict| {
+                        let target = draft.effect.targets.get(&partition(&conflict.key));
+                        target.is_none_or(|target| target.seen.is_some())
+                    });
+                    let changes: Vec<Change> = of_seen.map(Change::from).collect();
+                    if !changes.is_empty() {
+                        return Err(LogError::Conflict(Conflict(changes)));
+                    }
+                }
+            }
+            // Only aggregates that the decision did not read have moved on: what it rests on is unchanged.
+            if !mints.again().await {
+                return Err(StoreError::Contention { attempts: mints.made(), over: None }.into());
+            }
+        }
+    }
+
+    fn draft<'a>(&self, append: Append<'a>) -> Result<Draft<'a>, LogError> {
+        let Append { events, seen, record, envelope } = append;
+        assert!(record.is_none(), "a slice whose events are no record does not start on this log");
+        Ok(Draft { effect: Effect::new(&self.catalog, events, seen, 0)?, seen, envelope })
+    }
+
+    async fn look(&self, seen: &Seen, envelope: &Envelope) -> Result<Option<Conflict>, LogError> {
+        const OPERATION: &str = "reading items";
+        let Effect { checks, .. } = Effect::look(&self.catalog, seen)?;
+        let next = checks.iter().map(|(partition, slot)| Ok((key(partition)?, slot + 1)));
+        let next: Vec<(AggregateKey, u64)> = next.collect::<Result<_, LogError>>()?;
+        let keys: Vec<Item> = next.iter().map(|(key, version)| key_of(key, *version)).collect();
+        let (retry, dynamo) = (self.retry(envelope), &self.table.dynamo);
+        let is_whole = seen.iter().all(|(id, _)| seen.prefix(id).is_some_and(|it| it.rest == 0));
+        let found = match &keys[..] {
+            [key] if is_whole => {
+                let found = retry.run(|| dynamo.get(key.clone(), true)).await;
+                vec![found.map_err(|gave_up| gave_up.during(OPERATION))?]
+            }
+            _ => {
+                let found = retry.run(|| dynamo.get_together(&keys)).await;
+                found.map_err(|gave_up| gave_up.during(OPERATION))?
+            }
+        };
+        if found.len() != keys.len() {
+            let source = format!("{} answers to {} keys", found.len(), keys.len()).into();
+            return Err(StoreError::Failed { operation: OPERATION, source }.into());
+        }
+        let taken = next.into_iter().zip(found).filter_map(|((key, version), item)| {
+            Some(Change::from(crate::Conflict::new(key, version, Some(&item?))))
+        });
+        let changes: Vec<Change> = taken.collect();
+        Ok((!changes.is_empty()).then_some(Conflict(changes)))
+    }
+}
+
+/// An append before its events have versions.
+struct Draft<'a> {
+    effect: Effect,
+    seen: Option<&'a Seen>,
+    envelope: &'a Envelope,
+}
+
+/// Where aggregates end that the decision did not read.
+#[derive(Default)]
+struct Ends {
+    slots: BTreeMap<BoundaryId, u64>,
+    /// What the time has to reach, in milliseconds since 1970.
+    raise: u64,
+}
+
+/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat it.
+fn stored(event: &NewEvent, envelope: &Envelope, at: u64) -> crate::NewEvent {
+    let mut payload = event.data.clone();
+    if let (Value::Object(fields), [tag]) = (&mut payload, &event.tags[..])
+        && fields.get(&*tag.key).is_some_and(|value| *value == *tag.value)
+    {
+        fields.remove(&*tag.key);
+    }
+    let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
+    let metadata = envelope.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
+    let metadata = Value::Object(metadata.collect());
+    crate::NewEvent {
+        event_type: event.event_type.clone().into_owned(),
+        payload: Some(payload).filter(|payload| !is_empty(payload)),
+        metadata: Some(metadata).filter(|metadata| !is_empty(metadata)),
+        timestamp_ms: Some(at),
+    }
+}
+
+/// The aggregate of a partition.
+fn key(partition: &BoundaryId) -> Result<AggregateKey, LogError> {
+    Ok(AggregateKey::of_partition(partition.as_str()).map_err(AggregateError::Key)?)
+}
+
+fn partition(key: &AggregateKey) -> BoundaryId {
+    BoundaryId::stored(key.to_string())
+}
+
+/// The events of all sources, merged in fold order. Each source keeps its own order.
+fn merged<'a>(
+    sources: Vec<BoxStream<'a, Result<SequencedEvent, LogError>>>,
+) -> impl Stream<Item = Result<SequencedEvent, LogError>> + 'a {
+    let sources: Vec<_> = sources.into_iter().map(StreamExt::peekable).map(Box::pin).collect();
+    try_unfold(sources, |mut sources| async move {
+        let mut first = None;
+        for (n, source) in sources.iter_mut().enumerate() {
+            let place = match source.as_mut().peek().await {
+                None => continue,
+                // The error comes first.
+                Some(Err(_)) => None,
+                Some(Ok(event)) => Some(event.place()),
+            };
+            if first.as_ref().is_none_or(|(of_first, _)| place < *of_first) {
+                first = Some((place, n));
+            }
+        }
+        let Some((_, n)) = first else { return Ok(None) };
+        let event = sources[n].next().await.transpose()?;
+        Ok(event.map(|event| (event, sources)))
+    })
+}
+
+impl EventLog for AggregateLog {
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        _: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+        let sources = plan.reads.iter().map(|read| self.source(plan, read, envelope));
+        match sources.collect::<Result<Vec<_>, _>>() {
+            Ok(mut sources) if sources.len() == 1 => sources.swap_remove(0),
+            Ok(sources) => merged(sources).boxed(),
+            Err(error) => iter([Err(error)]).boxed(),
+        }
+    }
+
+    fn reads_strongly(&self) -> bool {
+        true
+    }
+
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
+        Box::pin(self.commit(append))
+    }
+
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+        Box::pin(self.look(seen, envelope))
+    }
+
+    /// No command has an item on this log.
+    fn recorded<'a>(
+        &'a self,
+        _: &'a CommandRecord,
+        _: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+        Box::pin(self.retry(envelope).pause(attempt))
+    }
+}
+
+impl Rehearse for AggregateLog {
+    fn meter(&self) -> &Meter {
+        self.table.meter()
+    }
+
+    fn rehearse<'a>(
+        &'a self,
+        append: Append<'a>,
+    ) -> BoxFuture<'a, Result<(Intent, Vec<SequencedEvent>), LogError>> {
+        Box::pin(async move {
+            let envelope = append.envelope;
+            let draft = self.draft(append)?;
+            let ends = self.ends(&draft.effect.targets, envelope).await?;
+            let (prepared, events) = self.prepare(&draft, &ends)?;
+            let mut intent = Intent::default();
+            for Entry { key, version, item, .. } in &prepared.entries {
+                let does = item.as_ref().and_then(item::event_type);
+                let action = Action {
+                    item: format!("{key} {version}"),
+                    does: does.map(|event_type| format!("puts {event_type}")),
+                    requires: Some(format!("version {version} is free")),
+                    bytes: 0,
+                };
+                match item {
+                    Some(item) => intent.put(&table_layout(), item, action),
+                    None => intent.actions.push(action),
+                }
+            }
+            Ok((intent, events))
+        })
+    }
+}
+
+impl From<crate::Conflict> for Change {
+    fn from(crate::Conflict { key, version, event_type }: crate::Conflict) -> Self {
+        Self::Slot { partition: partition(&key), slot: version, event_type: event_type.into() }
+    }
+}
+
+impl From<AggregateError> for LogError {
+    fn from(error: AggregateError) -> Self {
+        match error {
+            AggregateError::Conflict(conflict) => {
+                Self::Conflict(Conflict(vec![Change::from(conflict)]))
+            }
+            AggregateError::Limit(limit) => Self::Limit(limit),
+            AggregateError::Store(error) => Self::Store(error),
+            AggregateError::Unstorable { source, .. } => {
+                Self::Unstorable { field: source.path, reason: source.problem.to_string() }
+            }
+            AggregateError::Undecodable { what, source } => {
+                Self::Undecodable { event: what, source }
+            }
+            AggregateError::Key(_) | AggregateError::Invalid(_) | AggregateError::Gap { .. } => {
+                Self::Undecodable { event: "the aggregate".to_owned(), source: error.into() }
+            }
+        }
+    }
+}
