@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use ringfence::{Context, DcbSlice, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
-use ringfence_document_log::{DocumentContext, DocumentSlice, decode};
+use ringfence_document_log::{Declares, Document, Documents, OfDocument, decode};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
 use serde::de::DeserializeOwned;
@@ -120,10 +120,8 @@ impl Visitor for Readers {
         self.stream::<C>(read_aggregate::<C::Event>);
     }
 
-    fn document_context<C: DocumentContext>(&mut self) {
-        self.stream::<C>(|event| {
-            decode::<C::Event>(&event.event_type, Some(event.data.clone())).map(drop)
-        });
+    fn document_context<D: Document, C: Declares + Context<Log = Documents<D>>>(&mut self) {
+        self.stream::<C>(|event| decode::<C, D>(event).map(drop));
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {
@@ -135,7 +133,7 @@ impl Visitor for Readers {
         self.react::<S>();
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.react::<S>();
     }
 

@@ -35,6 +35,7 @@
 //!             strong: false,
 //!             many: false,
 //!             required: true,
+//!             computed: false,
 //!         }]
 //!         .into(),
 //!         separator: '/',

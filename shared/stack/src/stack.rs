@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use ringfence::{
     Catalog, CatalogError, Cause, Context, DcbContext, DcbSlice, Name, Reads, ReadsOf, Slice,
-    Writes, variants,
+    State, Writes, variants,
 };
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice};
-use ringfence_document_log::{DocumentContext, DocumentSlice};
+use ringfence_document_log::{Declares, Document, Documents, OfDocument};
 use ringfence_views::{Definition, View};
 
 use crate::{Function, List, Members, Visitor};
@@ -65,10 +65,10 @@ pub struct SliceInfo {
     pub name: &'static str,
     /// What its command does, for people.
     pub about: &'static str,
-    /// The types of events that its decision reads. On a log of single streams, all types of its context: a
+    /// The types of events that its decision reads. On the aggregate log, all types of its context: a
     /// decision folds its whole stream.
     pub reads: Vec<Name>,
-    /// The types of events that it writes. On a log of single streams, all types of its context, of which it may
+    /// The types of events that it writes. On the aggregate log, all types of its context, of which it may
     /// write some only.
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
@@ -149,21 +149,31 @@ impl Found {
         });
     }
 
+    fn exact_slice<S: Slice<State: State, Writes: Writes>>(&mut self) {
+        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
+        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
+        self.slice::<S>(reads.collect(), writes.collect());
+    }
+
     fn stream_slice<S: Slice>(&mut self) {
         let all = self.last().event_types.clone();
         self.slice::<S>(all.clone(), all);
     }
 }
 
+/// The names of the types that the context itself declares.
+fn own<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
+    let own = catalog.iter().flat_map(|catalog| {
+        let own = |name: &&Name| catalog.context(name) == Some(C::NAME);
+        catalog.schemas().map(|schema| &schema.name).filter(own).cloned().collect::<Vec<_>>()
+    });
+    own.collect()
+}
+
 impl Visitor for Found {
     fn dcb_context<C: DcbContext>(&mut self) {
         let catalog = C::catalog();
-        let own = catalog.iter().flat_map(|catalog| {
-            let own = |name: &&Name| catalog.context(name) == Some(C::NAME);
-            catalog.schemas().map(|schema| &schema.name).filter(own).cloned().collect::<Vec<_>>()
-        });
-        let own = own.collect();
-        self.context::<C>(Log::Dcb, own);
+        self.context::<C>(Log::Dcb, own::<C>(&catalog));
         self.catalogs.push(catalog);
     }
 
@@ -174,25 +184,20 @@ impl Visitor for Found {
         );
     }
 
-    fn document_context<C: DocumentContext>(&mut self) {
-        self.context::<C>(
-            Log::Document,
-            variants::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
-        );
+    fn document_context<D: Document, C: Declares + Context<Log = Documents<D>>>(&mut self) {
+        self.context::<C>(Log::Document, own::<C>(&C::catalog()));
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {
-        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
-        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
-        self.slice::<S>(reads.collect(), writes.collect());
+        self.exact_slice::<S>();
     }
 
     fn aggregate_slice<S: AggregateSlice>(&mut self) {
         self.stream_slice::<S>();
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
-        self.stream_slice::<S>();
+    fn document_slice<S: OfDocument>(&mut self) {
+        self.exact_slice::<S>();
     }
 
     fn view<V: View>(&mut self) {

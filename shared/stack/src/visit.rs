@@ -2,7 +2,7 @@
 
 use ringfence::{Context, Dcb, DcbContext, DcbSlice, LogOf, Slice};
 use ringfence_aggregate_log::{AggregateContext, AggregateSlice, Aggregates};
-use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
+use ringfence_document_log::{Declares, Document, Documents, OfDocument};
 use ringfence_function::VariableNames;
 use ringfence_views::View;
 
@@ -30,13 +30,13 @@ pub trait Visitor {
     /// A context on the aggregate log. Its members follow.
     fn aggregate_context<C: AggregateContext>(&mut self) {}
     /// A context on the document log. Its members follow.
-    fn document_context<C: DocumentContext>(&mut self) {}
+    fn document_context<D: Document, C: Declares + Context<Log = Documents<D>>>(&mut self) {}
     /// A slice on the DCB log.
     fn dcb_slice<S: DcbSlice>(&mut self) {}
     /// A slice on the aggregate log.
     fn aggregate_slice<S: AggregateSlice>(&mut self) {}
     /// A slice on the document log.
-    fn document_slice<S: DocumentSlice>(&mut self) {}
+    fn document_slice<S: OfDocument>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
     /// A function that is not a slice.
@@ -102,9 +102,9 @@ impl<C: AggregateContext> ListedContext<C> for Aggregates {
     }
 }
 
-impl<C: DocumentContext> ListedContext<C> for Documents {
+impl<D: Document, C: Declares + Context<Log = Self>> ListedContext<C> for Documents<D> {
     fn visit(visitor: &mut impl Visitor) {
-        visitor.document_context::<C>();
+        visitor.document_context::<D, C>();
     }
 }
 
@@ -120,7 +120,7 @@ impl<S: AggregateSlice> ListedSlice<S> for Aggregates {
     }
 }
 
-impl<S: DocumentSlice> ListedSlice<S> for Documents {
+impl<S: OfDocument> ListedSlice<S> for Documents<S::State> {
     fn visit(visitor: &mut impl Visitor) {
         visitor.document_slice::<S>();
     }

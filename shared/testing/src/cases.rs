@@ -10,9 +10,7 @@ use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_aggregate_log::{AggregateSlice, Table};
 use ringfence_dcb_log::{DcbLog, Options};
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{
-    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
-};
+use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
@@ -167,7 +165,7 @@ async fn on_aggregates<S: AggregateSlice>(template: &Template) -> Ran {
 }
 
 /// With Tips that calve at their usual size, and after each event.
-async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
+async fn on_documents<S: OfDocument>(template: &Template) -> Ran {
     let mut requests = Vec::new();
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     for limits in [TipLimits::default(), each] {
@@ -176,9 +174,9 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
             let clock = dynamo.clock.clone();
             let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
             let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
-            let category = Category::new(log, S::Context::access(), Cache::none());
+            let category = Category::of::<S>(log, Cache::none());
             let category = category.unwrap_or_else(|error| fail(S::NAME, error));
-            let on = OnDocuments { category: &category, prefix: String::new(), clock };
+            let on = OnDocuments { category: &category, clock };
             requests.extend(run(&case, &on, &dynamo).await);
             let again =
                 ringfence_document_log::handle(&category, case.command(), &with_key()).await;
@@ -200,7 +198,7 @@ impl Visitor for Cases<'_> {
         self.on_dynamo.push(on_aggregates::<S>(self.template).boxed_local());
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_documents::<S>(self.template).boxed_local());
     }

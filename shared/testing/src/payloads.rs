@@ -5,7 +5,7 @@ use std::fs;
 use ringfence::kit::fail;
 use ringfence::{DcbSlice, Slice};
 use ringfence_aggregate_log::AggregateSlice;
-use ringfence_document_log::DocumentSlice;
+use ringfence_document_log::OfDocument;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 use ringfence_lambda::read;
@@ -142,7 +142,7 @@ pub fn check_bad_input<M: Members>() {
             harass::<S>();
         }
 
-        fn document_slice<S: DocumentSlice>(&mut self) {
+        fn document_slice<S: OfDocument>(&mut self) {
             harass::<S>();
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::DcbSlice;
 use ringfence_aggregate_log::AggregateSlice;
-use ringfence_document_log::DocumentSlice;
+use ringfence_document_log::OfDocument;
 use ringfence_function::VariableNames;
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
@@ -23,7 +23,7 @@ impl Visitor for Read {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_aggregate_log::{AggregateContext, Aggregates};
-use ringfence_document_log::{Access, DocumentContext, Documents};
+use ringfence_document_log::{Declares, Document, Documents};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
 id_type!(ParcelId, "names a parcel of an order");
 id_type!(SealId, "names a seal");
+id_type!(CartId, "names a cart");
 
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductAdded {
@@ -256,26 +257,40 @@ impl Members for Customers {
 
 pub struct Carts;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CheckedOut {
+    #[tag(partition)]
+    pub cart_id: CartId,
+    pub items: u32,
+}
+
+#[derive(Reads)]
 pub enum CartEvent {
     CheckedOut { items: u32 },
 }
 
+#[derive(Clone, Default)]
+pub struct Cart;
+
+impl State for Cart {
+    type Reads = CartEvent;
+
+    fn evolve(self, _: CartEvent) -> Self {
+        self
+    }
+}
+
+impl Document for Cart {}
+
 impl Context for Carts {
     const NAME: &'static str = "carts";
-    type Log = Documents;
-    type Event = CartEvent;
+    type Log = Documents<Cart>;
+    type Event = NewEvent;
 }
 
-impl StreamContext for Carts {
-    type State = ();
-
-    fn evolve((): (), _: CartEvent) {}
-}
-
-impl DocumentContext for Carts {
-    fn access() -> Access<Self> {
-        Access::Unoptimized
+impl Declares for Carts {
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [CheckedOut::SCHEMA])
     }
 }
 

@@ -11,7 +11,7 @@ use ringfence::{
     Envelope, EventRef, Extent, Outcome, Read, Slice, Tag,
 };
 use ringfence_aggregate_log::{AggregateSlice, CommandError, StoredEvent};
-use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DocumentSlice};
+use ringfence_document_log::{Cache, Category, DocumentLog, OfDocument};
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_stack::{List, Members, Visitor};
 use serde_json::Value;
@@ -142,7 +142,7 @@ impl Visitor for Slices {
         );
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.add_of_stream::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed(), BY_TIP);
     }
 }
@@ -314,20 +314,17 @@ async fn of_aggregates<S: AggregateSlice>(
     Ok(explanations)
 }
 
-async fn of_documents<S: DocumentSlice>(
-    logs: &StackLogs,
-    payload: &str,
-) -> Result<Vec<Explanation>> {
+async fn of_documents<S: OfDocument>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
     let clock = Clock::system();
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
         let store = logs.documents()?;
         let rehearsal = ringfence_document_log::Rehearsal::of(store.clone());
         let log = DocumentLog::new(rehearsal, clock.clone());
-        let category = Category::new(log, S::Context::access(), Cache::none())?;
+        let category = Category::of::<S>(log, Cache::none())?;
         let handled = ringfence_document_log::handle(&category, &command, &envelope).await?;
         let end = category.log().store().rehearsed();
-        let stream = category.stream(&command.stream_id())?.partition();
+        let stream = category.stream(&category.id(&command.tags()))?.partition();
         let mut explained = explanation("document", &command, handled.attempts);
         let version = end.version;
         explained.reads.push(Reading {

@@ -185,6 +185,7 @@ fn a_key_has_one_scope_in_a_stack() {
         strong: false,
         many: false,
         required: true,
+        computed: false,
     };
     let (name, tags) = ("Greeted".into(), vec![partition].into());
     let greeted = ringfence::EventSchema { name, tags, ..Booked::SCHEMA };

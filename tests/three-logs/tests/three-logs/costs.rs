@@ -7,15 +7,16 @@ use std::num::NonZeroUsize;
 
 use ringfence::kit::id;
 use ringfence::{
-    Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Outcome, Slice, handle,
+    Append, DcbContext, DcbSlice, Decisions, Envelope, EventLog, Never, NewEvent, Outcome, Slice,
+    handle,
 };
 use ringfence_aggregate_log::{
     self as aggregates, Aggregate, AggregateContext, AggregateSlice, CommandError, Draft, Place,
     PushEvent, PushEventGroup,
 };
-use ringfence_document_log::{self as documents, Cache, DocumentSlice, Load};
+use ringfence_document_log::{self as documents, Cache, Load, OfDocument};
 use ringfence_dynamo::{Meter, Retry};
-use ringfence_three_logs::{aggregate, dcb, document};
+use ringfence_three_logs::{account::Account, aggregate, dcb, document};
 
 use crate::stack::Stack;
 
@@ -117,7 +118,7 @@ async fn on_aggregates<S: AggregateSlice>(
     metered(log.meter(), run).await
 }
 
-async fn on_documents<S: DocumentSlice<Context = document::Accounts>>(
+async fn on_documents<S: OfDocument<Context = document::Accounts, State = Account>>(
     accounts: &[&str],
     warm: bool,
     command: S,
@@ -197,7 +198,10 @@ async fn open_five() -> [Option<Cost>; 3] {
     let on_documents = async {
         for name in names {
             let command = document::open::Open { account_id: id(name) };
-            let decide = |account: &_| command.decide(account, &envelope.context);
+            let decide = |account: &_| {
+                let opened = command.decide(account, &envelope.context)?;
+                Ok::<_, Never>(opened.into_iter().map(NewEvent::from).collect())
+            };
             let opened = category.transact(name, Load::Empty, &envelope, decide).await;
             opened.expect("settled");
         }
