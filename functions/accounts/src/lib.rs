@@ -17,7 +17,6 @@ pub struct Accounts;
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

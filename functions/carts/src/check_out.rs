@@ -3,13 +3,15 @@
 //! The ordering context reacts to the event and places the order under the cart's id. The cart stays
 //! closed even if ordering refuses the order.
 
-use crate::{Cart, CartEvent, CartId, Carts, CustomerId, Rejection, facts};
+use crate::{Cart, CartId, Carts, CheckedOut, CustomerId, Rejection, facts};
 use ringfence::prelude::*;
 
 /// Checks out a cart.
 #[derive(Clone, Debug, Command)]
 pub struct CheckOut {
+    #[tag(partition)]
     pub cart_id: CartId,
+    #[tag(skip)]
     pub customer_id: CustomerId,
 }
 
@@ -17,10 +19,10 @@ impl Slice for CheckOut {
     const NAME: &'static str = "check-out";
     type Context = Carts;
     type State = Cart;
-    type Writes = CartEvent;
+    type Writes = CheckedOut;
     type Rejection = Rejection;
 
-    fn decide(&self, cart: &Cart, _: &CommandContext) -> Result<Vec<CartEvent>, Rejection> {
+    fn decide(&self, cart: &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Rejection> {
         let Self { cart_id, customer_id } = self.clone();
         if cart.checked_out_by.as_ref() == Some(&customer_id) {
             return Ok(vec![]);
@@ -29,30 +31,25 @@ impl Slice for CheckOut {
         if cart.items.is_empty() {
             return Err(Rejection::CartEmpty);
         }
-        Ok(vec![CartEvent::CheckedOut { cart_id, customer_id, items: cart.items.clone() }])
+        Ok(vec![CheckedOut { cart_id, customer_id, items: cart.items.clone() }])
     }
 
     fn cases() -> Vec<Case<Self>> {
         let check_out = |customer| CheckOut { cart_id: id("cart-1"), customer_id: id(customer) };
-        let removed = || CartEvent::ItemRemoved { product_id: id("lamp") };
         vec![
-            given([facts::lamps(1), facts::lamps(2)])
+            given(events![facts::lamps(1), facts::lamps(2)])
                 .when(check_out("ada"))
                 .then([facts::checked_out(3)]),
             given([]).when(check_out("ada")).then_rejected(Rejection::CartEmpty),
-            given([facts::lamps(1), removed()])
+            given(events![facts::lamps(1), facts::no_lamps()])
                 .when(check_out("ada"))
                 .then_rejected(Rejection::CartEmpty),
-            given([facts::lamps(1), facts::checked_out(1)]).when(check_out("ada")).then_nothing(),
-            given([facts::lamps(1), facts::checked_out(1)])
+            given(events![facts::lamps(1), facts::checked_out(1)])
+                .when(check_out("ada"))
+                .then_nothing(),
+            given(events![facts::lamps(1), facts::checked_out(1)])
                 .when(check_out("bob"))
                 .then_rejected(Rejection::CartCheckedOut),
         ]
-    }
-}
-
-impl StreamSlice for CheckOut {
-    fn stream_id(&self) -> String {
-        self.cart_id.to_string()
     }
 }

@@ -22,7 +22,6 @@ pub struct ProductCatalog;
 impl Context for ProductCatalog {
     const NAME: &'static str = "catalog";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

@@ -21,7 +21,6 @@ pub struct Courses;
 impl Context for Courses {
     const NAME: &'static str = "courses";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

@@ -28,7 +28,6 @@ pub struct Customers;
 impl Context for Customers {
     const NAME: &'static str = "customers";
     type Log = Aggregates;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(

@@ -13,7 +13,6 @@ pub struct Invoices;
 impl Context for Invoices {
     const NAME: &'static str = "invoices";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [InvoiceCreated::SCHEMA])

@@ -23,7 +23,6 @@ pub struct Ordering;
 impl Context for Ordering {
     const NAME: &'static str = "ordering";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

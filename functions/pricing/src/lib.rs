@@ -14,7 +14,6 @@ pub struct Pricing;
 impl Context for Pricing {
     const NAME: &'static str = "pricing";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::compose([

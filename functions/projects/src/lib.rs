@@ -76,7 +76,6 @@ pub struct Projects;
 impl Context for Projects {
     const NAME: &'static str = "projects";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, Fact::SCHEMAS.iter().cloned())

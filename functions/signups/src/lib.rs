@@ -14,7 +14,6 @@ pub struct Signups;
 impl Context for Signups {
     const NAME: &'static str = "signups";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [SignUpInitiated::SCHEMA, SignUpConfirmed::SCHEMA])

@@ -2,10 +2,8 @@
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use anyhow::{Context as _, Result};
-use ringfence::{
-    Aggregates, Context, Dcb, DcbSlice, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent,
-};
-use ringfence_document_log::{DocumentContext, DocumentSlice, decode};
+use ringfence::{Aggregates, Context, Dcb, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
+use ringfence_document_log::{Document, Documents, OfDocument, decode};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
 use serde_json::Error;
@@ -100,7 +98,7 @@ fn reads_dcb<R: Reads>(event: &SequencedEvent) -> bool {
     event.partition.is_of_dcb_log() && R::TYPES.contains(&&*event.event_type)
 }
 
-fn reads_aggregate<S: DcbSlice>(event: &SequencedEvent) -> bool {
+fn reads_aggregate<S: Slice>(event: &SequencedEvent) -> bool {
     event.context == S::Context::NAME
         && event.partition.as_str().contains('#')
         && ReadsOf::<S>::TYPES.contains(&&*event.event_type)
@@ -113,23 +111,21 @@ fn reads_view<V: View>(event: &SequencedEvent) -> bool {
 }
 
 impl Visitor for Readers {
-    fn document_context<C: DocumentContext>(&mut self) {
-        self.stream::<C>(|event| {
-            decode::<C::Event>(&event.event_type, Some(event.data.clone())).map(drop)
-        });
+    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {
+        self.stream::<C>(|event| decode::<C, D>(event).map(drop));
     }
 
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
         self.add::<ReadsOf<S>>(S::NAME, reads_dcb::<ReadsOf<S>>);
         self.react::<S>();
     }
 
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.add::<ReadsOf<S>>(S::NAME, reads_aggregate::<S>);
         self.react::<S>();
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.react::<S>();
     }
 

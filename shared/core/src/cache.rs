@@ -7,14 +7,14 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, DcbSlice, EventRef, LogError, Outcome, Place, Plan, Query,
-    Reads, ReadsOf, Refusal, Seen, SequencedEvent, Snapshots, State,
+    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Reads,
+    ReadsOf, Refusal, Seen, SequencedEvent, Slice, Snapshots, State,
     once::{Keys, events_are_record},
 };
 
 /// A folded state with what was seen of the log: enough to append without reading. A wrong entry costs a
 /// conflict, never a wrong write, because the append is under the condition of what was seen.
-pub(crate) struct Model<S: DcbSlice> {
+pub(crate) struct Model<S: Slice> {
     pub(crate) state: S::State,
     pub(crate) seen: Seen,
     /// The last event that was folded, in fold order.
@@ -34,7 +34,7 @@ pub(crate) struct Model<S: DcbSlice> {
 /// An event that has to be folded before another one that was folded already.
 pub(crate) struct OutOfOrder;
 
-impl<S: DcbSlice> Model<S> {
+impl<S: Slice> Model<S> {
     pub(crate) fn empty(plan: &Plan) -> Self {
         Self::of(S::State::default(), Seen::nothing(plan), None, Keys::default())
     }
@@ -131,13 +131,13 @@ fn refusal_of(event: &SequencedEvent) -> Result<Option<Refusal>, LogError> {
 }
 
 /// A model from a snapshot, while the events after it are read.
-pub(crate) struct Recalled<S: DcbSlice> {
+pub(crate) struct Recalled<S: Slice> {
     model: Model<S>,
     /// The boundaries whose last event of the snapshot was not read yet, each with its time.
     missing: BTreeMap<BoundaryId, u64>,
 }
 
-impl<S: DcbSlice> Recalled<S> {
+impl<S: Slice> Recalled<S> {
     /// The snapshot in `text`, if this version of the slice can read it, and no event of the command with this
     /// key is in it.
     pub(crate) fn of(
@@ -182,12 +182,12 @@ impl<S: DcbSlice> Recalled<S> {
 
 /// What a handler of a slice keeps: the models of its latest queries, a limited number. The least recently used
 /// goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
-pub struct Decisions<S: DcbSlice> {
+pub struct Decisions<S: Slice> {
     models: Option<Mutex<LruCache<Query, Model<S>>>>,
     events_are_record: OnceLock<bool>,
 }
 
-impl<S: DcbSlice> Decisions<S> {
+impl<S: Slice> Decisions<S> {
     /// Keeps at most `entries` models; 0 keeps none.
     pub fn new(entries: usize) -> Self {
         let models = NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries)));

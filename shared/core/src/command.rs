@@ -34,7 +34,7 @@ impl Envelope {
 
     /// The same for the events that a refusal leaves.
     #[must_use]
-    pub(crate) fn refused(&self, refusal: &Refusal) -> Self {
+    pub fn refused(&self, refusal: &Refusal) -> Self {
         let refusal = serde_json::to_string(refusal).expect("texts are keys of its maps");
         self.clone().with(CommandRecord::REFUSAL, refusal)
     }

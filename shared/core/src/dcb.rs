@@ -1,8 +1,8 @@
 //! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
 
 use crate::{
-    Catalog, CatalogError, Context, EventError, EventSchema, Name, NewEvent, Plan, PlanError,
-    Query, ReadsOf, SequencedEvent, Slice, State, Tag, TagSchema, once::events_are_record,
+    Catalog, CatalogError, EventError, EventSchema, Name, NewEvent, Plan, PlanError, Query,
+    ReadsOf, SequencedEvent, Slice, Tag, TagSchema, once::events_are_record,
 };
 
 /// Names the DCB log as the log of a context.
@@ -22,7 +22,7 @@ pub trait Reads: Sized {
 }
 
 /// The events that a slice writes: one event type, or a derived enum of several.
-pub trait Writes {
+pub trait Writes: Send {
     /// Their schemas.
     const SCHEMAS: &'static [EventSchema];
 
@@ -33,37 +33,31 @@ pub trait Writes {
     fn to_event(&self) -> Result<NewEvent, EventError>;
 }
 
-/// A slice whose decision rests on a [`State`].
+/// Checks, when a function starts, that command, events and catalog agree and that every consumed type has a route.
 ///
-/// Where the decision reads the partitions that the slice writes, the events of a command are the record of its
-/// idempotency key ([`events_are_record`](crate::events_are_record)). Such a slice may write to no partition
-/// that its command does not read.
-pub trait DcbSlice:
-    Slice<Context: Context<Event = NewEvent>, State: State, Writes: Writes>
-{
-    /// Checks, when a function starts, that command, events and catalog agree and that every
-    /// consumed type has a route.
-    fn check(catalog: &Catalog) -> Result<(), SliceError> {
-        check_written::<Self>(catalog)?;
-        if catalog.is_of_streams() && !events_are_record::<Self>(catalog) {
-            return Err(SliceError::NoRecord { slice: Self::NAME });
-        }
-        for shape in Self::SHAPES {
-            check_scopes::<Self>(shape, catalog)?;
-            check_routes::<Self>(shape, catalog)?;
-        }
-        Self::plans(catalog).map(drop)
+/// # Errors
+/// The first disagreement.
+pub fn check<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
+    check_written::<S>(catalog)?;
+    if catalog.is_of_streams() && !events_are_record::<S>(catalog) {
+        return Err(SliceError::NoRecord { slice: S::NAME });
     }
-
-    /// What a command of this slice can read: the plans of made-up commands, with and without a value for
-    /// each of their options and lists.
-    fn plans(catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
-        let shapes = Self::SHAPES.iter().map(|shape| plans::<Self>(shape, catalog));
-        Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
+    for shape in S::SHAPES {
+        check_scopes::<S>(shape, catalog)?;
+        check_routes::<S>(shape, catalog)?;
     }
+    plans::<S>(catalog).map(drop)
 }
 
-impl<S: Slice<Context: Context<Event = NewEvent>, State: State, Writes: Writes>> DcbSlice for S {}
+/// What a command of a slice can read: the plans of made-up commands, with and without a value for each of their
+/// options and lists.
+///
+/// # Errors
+/// A command has no plan.
+pub fn plans<S: Slice>(catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+    let shapes = S::SHAPES.iter().map(|shape| plans_of::<S>(shape, catalog));
+    Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
+}
 
 /// A disagreement between a slice and its catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,7 +148,7 @@ pub enum SliceError {
     },
 }
 
-fn check_written<S: DcbSlice>(catalog: &Catalog) -> Result<(), SliceError> {
+fn check_written<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
     match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(&written.name) != Some(*written))
     {
         None => Ok(()),
@@ -164,7 +158,7 @@ fn check_written<S: DcbSlice>(catalog: &Catalog) -> Result<(), SliceError> {
     }
 }
 
-fn check_scopes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
     let error = |key: &Name, catalog, fix| SliceError::Scope {
         slice: S::NAME,
         key: key.clone(),
@@ -220,7 +214,7 @@ pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
 /// # Errors
 /// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
 /// the tags that its types are read by.
-pub(crate) fn plan<S: DcbSlice>(
+pub(crate) fn plan<S: Slice>(
     shape: &[TagSchema],
     tags: Vec<Tag>,
     catalog: &Catalog,
@@ -235,7 +229,7 @@ pub(crate) fn plan<S: DcbSlice>(
 }
 
 /// The plan of a made-up command of this shape without some of its options and lists.
-pub(crate) fn made_up<S: DcbSlice>(
+pub(crate) fn made_up<S: Slice>(
     shape: &[TagSchema],
     omitted: &[usize],
     catalog: &Catalog,
@@ -254,7 +248,7 @@ pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag>
 /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without
 /// a value is not read by, but the tags that are left must have a route. No plan may ask for a type that the
 /// slice does not read.
-fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+fn plans_of<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
     let slice = S::NAME;
     let mut plans = Vec::new();
     for omitted in omissions(shape) {
@@ -277,7 +271,7 @@ fn plans<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan
 
 /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
 /// reads.
-fn check_routes<S: DcbSlice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
     let (slice, error) = (S::NAME, |source| SliceError::Route { slice: S::NAME, source });
     let plan = made_up::<S>(shape, &[], catalog);
     for &event_type in ReadsOf::<S>::TYPES {

@@ -8,8 +8,8 @@ use futures::{Stream, TryStreamExt, future::ready};
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
-    Consistency, Context, DcbSlice, Decisions, Envelope, EventError, EventLog, EventRef, Extent,
-    LogError, Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, State,
+    Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, Extent, LogError,
+    Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, Slice, State,
     StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     dcb::plan,
@@ -83,7 +83,7 @@ impl From<StoreError> for HandleError {
 /// (rule 6). With an idempotency key that is also the answer to a repeat: the events of the first run (rule
 /// 10). After a conflict the events that were missed are folded and the command is decided again: where they do
 /// not concern it, it decides the same, for `decide` is pure.
-pub async fn handle<S: DcbSlice, L: EventLog + ?Sized>(
+pub async fn handle<S: Slice, L: EventLog + ?Sized>(
     log: &L,
     catalog: &Catalog,
     decisions: &Decisions<S>,
@@ -169,7 +169,7 @@ struct Attempt<'a, S, L: ?Sized> {
     item: Option<&'a CommandRecord>,
 }
 
-struct Decided<S: DcbSlice> {
+struct Decided<S: Slice> {
     outcome: Outcome,
     /// What the handler may keep: it holds as of the commit or the answer.
     model: Option<Model<S>>,
@@ -185,7 +185,7 @@ enum Missed {
     Log(LogError),
 }
 
-impl<S: DcbSlice, L: EventLog + ?Sized> Attempt<'_, S, L> {
+impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// Reads. It fails at an event whose type the catalog does not have, of the slice's own context or of one that the
     /// decision reads other events of, since nobody can say what it means for the decision. That is an event of a newer
     /// version of the program, or of a type that was renamed. Events of other contexts in a partition that all use do

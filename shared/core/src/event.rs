@@ -56,6 +56,9 @@ pub struct TagSchema {
     pub many: bool,
     /// Whether it always has a value.
     pub required: bool,
+    /// Whether it is computed, and so not the field of its key. A log of single streams leaves the field of the
+    /// partition tag out of the payload, since the stream's name says it, and no other.
+    pub computed: bool,
 }
 
 /// An event that is not yet in a log.

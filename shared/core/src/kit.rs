@@ -16,9 +16,9 @@ use std::{error::Error, fmt::Display, panic::Location, str::FromStr};
 
 use futures::executor::block_on;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{CommandContext, Context, EventOf, LogOf, Refusal, Rejection, Slice};
+use crate::{CommandContext, Context, LogOf, NewEvent, Refusal, Rejection, Slice, Writes};
 
 pub use dcb::{OnEvents, catalog};
 pub use same::{assert_same, fail};
@@ -40,32 +40,29 @@ pub const BEGIN_MS: u64 = 1_719_100_800_000;
 
 /// An event that is in the log before a command.
 #[derive(Clone, Debug)]
-pub struct Fact<E> {
+pub struct Fact {
     /// When it became one, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The id of its stream; `None` where the event's tags say where it is, and for the stream that the
-    /// command names.
-    pub stream: Option<String>,
-    /// The event.
-    pub event: E,
+    /// The event. Its tags say where it is.
+    pub event: NewEvent,
 }
 
 /// Facts before a command.
-pub struct Given<E> {
-    facts: Vec<Fact<E>>,
+pub struct Given {
+    facts: Vec<Fact>,
     now_ms: u64,
 }
 
 /// Facts and a command.
 pub struct When<S: Slice> {
-    given: Vec<Fact<EventOf<S>>>,
+    given: Vec<Fact>,
     command: S,
     context: CommandContext,
 }
 
 /// Facts, a command, and what follows.
 pub struct Case<S: Slice> {
-    given: Vec<Fact<EventOf<S>>>,
+    given: Vec<Fact>,
     command: S,
     context: CommandContext,
     then: Then<S>,
@@ -103,28 +100,16 @@ impl Came {
 }
 
 /// Starts a case with the events that are in the log; without any: `given([])`.
-pub fn given<E>(events: impl IntoIterator<Item = E>) -> Given<E> {
+pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
     Given { facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
 }
 
-impl<E> Given<E> {
+impl Given {
     /// Further events, now.
     #[must_use]
-    pub fn and(self, events: impl IntoIterator<Item = E>) -> Self {
-        self.add(None, events)
-    }
-
-    /// Further events, now, of the stream with this id. Events without a stream are of the stream that
-    /// the command names.
-    #[must_use]
-    pub fn and_of(self, stream: &str, events: impl IntoIterator<Item = E>) -> Self {
-        self.add(Some(stream), events)
-    }
-
-    fn add(mut self, stream: Option<&str>, events: impl IntoIterator<Item = E>) -> Self {
-        let (at_ms, stream) = (self.now_ms, stream.map(str::to_owned));
-        let fact = |event| Fact { at_ms, stream: stream.clone(), event };
-        self.facts.extend(events.into_iter().map(fact));
+    pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
+        let at_ms = self.now_ms;
+        self.facts.extend(events.into_iter().map(|event| Fact { at_ms, event }));
         self
     }
 
@@ -135,7 +120,7 @@ impl<E> Given<E> {
     }
 
     /// The command under test.
-    pub fn when<S: Slice<Context: Context<Event = E>>>(self, command: S) -> When<S> {
+    pub fn when<S: Slice>(self, command: S) -> When<S> {
         let context = CommandContext { now_ms: self.now_ms, ..CommandContext::default() };
         When { given: self.facts, command, context }
     }
@@ -217,6 +202,16 @@ impl<S: Slice> When<S> {
     }
 }
 
+/// Events as JSON, as [`Came`] has them.
+pub fn event_json(event: &NewEvent) -> Value {
+    let NewEvent { event_type, tags, data } = event;
+    json!({ "type": event_type, "tags": tags, "data": data })
+}
+
+fn written(events: &[impl Writes]) -> CaseResult<Vec<Value>> {
+    events.iter().map(|event| Ok(event_json(&event.to_event()?))).collect()
+}
+
 /// What goes wrong with a case.
 pub type CaseResult<T> = Result<T, Box<dyn Error>>;
 
@@ -225,14 +220,11 @@ pub trait CaseLog<S: Slice> {
     /// Sets the log's clock, in milliseconds since 1970.
     fn set_clock(&self, now_ms: u64);
 
-    /// Adds the fact of a case of this command.
-    fn add(&self, fact: &Fact<EventOf<S>>, command: &S) -> impl Future<Output = CaseResult<()>>;
+    /// Adds a fact.
+    fn add(&self, fact: &Fact) -> impl Future<Output = CaseResult<()>>;
 
     /// Carries out the command.
     fn run(&self, command: &S, context: &CommandContext) -> impl Future<Output = CaseResult<Came>>;
-
-    /// The JSON of these events in what [`CaseLog::run`] returns.
-    fn written(&self, events: &[S::Writes], command: &S) -> CaseResult<Vec<Value>>;
 }
 
 impl<S: Slice> Case<S> {
@@ -257,7 +249,7 @@ impl<S: Slice> Case<S> {
     pub async fn prepare(&self, log: &impl CaseLog<S>) {
         for fact in &self.given {
             log.set_clock(fact.at_ms);
-            let added = log.add(fact, &self.command).await;
+            let added = log.add(fact).await;
             added.unwrap_or_else(|error| self.fail("a given event can't be added", error));
         }
         log.set_clock(self.context.now_ms);
@@ -269,7 +261,7 @@ impl<S: Slice> Case<S> {
             Then::Events(events) => (None, events),
             Then::Rejected(rejection, events) => (Some(rejection.clone()), events),
         };
-        let events = log.written(events, &self.command);
+        let events = written(events);
         let events = events.unwrap_or_else(|error| self.fail("an expected event", error));
         let came = log.run(&self.command, &self.context).await;
         let came = came.unwrap_or_else(|error| self.fail("the command fails", error));

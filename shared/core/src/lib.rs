@@ -35,6 +35,7 @@
 //!             strong: false,
 //!             many: false,
 //!             required: true,
+//!             computed: false,
 //!         }]
 //!         .into(),
 //!         separator: '/',
@@ -111,7 +112,6 @@ pub mod limits;
 mod log;
 mod memory;
 mod metadata;
-mod names;
 mod once;
 mod place;
 mod plan;
@@ -122,7 +122,6 @@ mod slice;
 mod snapshot;
 mod state;
 pub mod storable;
-mod stream;
 mod tag;
 mod time;
 mod value;
@@ -134,7 +133,7 @@ pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
 pub use command::{
     CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json, reaction_key,
 };
-pub use dcb::{Aggregates, Dcb, DcbSlice, Reads, SliceError, Writes};
+pub use dcb::{Aggregates, Dcb, Reads, SliceError, Writes, check, plans};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
 pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError, chain};
@@ -145,7 +144,6 @@ pub use limits::{
 pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
-pub use names::variants;
 pub use once::events_are_record;
 pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
@@ -154,12 +152,10 @@ pub use reading::{Page, Reading};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::{Counts, Extent, Prefix, Seen};
 pub use slice::{
-    Cause, Command, CommandContext, Context, EventOf, LogOf, Never, ReadsOf, Rejection, Slice,
-    TopicEvent,
+    Cause, Command, CommandContext, Context, LogOf, Never, ReadsOf, Rejection, Slice, TopicEvent,
 };
 pub use snapshot::Snapshots;
 pub use state::State;
-pub use stream::{StateOf, StreamContext, StreamSlice};
 pub use tag::{Name, Tag, TagValue};
 pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed, own_ms};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
@@ -169,8 +165,7 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, Event,
-        Never, NewEvent, Reads, Slice, Snapshots, State, StreamContext, StreamSlice, TopicEvent,
-        Writes, events,
+        Never, NewEvent, Reads, Slice, Snapshots, State, TopicEvent, Writes, events,
         kit::{Case, given, id},
     };
 }

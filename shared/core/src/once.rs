@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, DcbSlice, KEY_KEPT_SECONDS, SequencedEvent, Writes,
+    BoundaryId, Catalog, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, Slice, Writes,
     dcb::{made_up, omissions, tags},
     place::hash,
 };
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Lists and options don't count. What a command is [about](crate::Slice::about) does not say which values a
 /// list has, so a reaction that makes another command under the same key could read other partitions.
-pub fn events_are_record<S: DcbSlice>(catalog: &Catalog) -> bool {
+pub fn events_are_record<S: Slice>(catalog: &Catalog) -> bool {
     S::SHAPES.iter().all(|shape| {
         let required = tags(shape, |n| shape[n].required);
         omissions(shape).iter().all(|omitted| match made_up::<S>(shape, omitted, catalog) {

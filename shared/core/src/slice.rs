@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     BoundaryId, Catalog, CatalogError, Consistency, Query, Reads, SequencedEvent, State, Tag,
-    TagSchema, kit::Case,
+    TagSchema, Writes, kit::Case,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -98,24 +98,16 @@ pub trait Context {
     /// Name in kebab case: the first part of its slices' HTTP paths, and the source of its events on the
     /// EventTopic.
     const NAME: &'static str;
-    /// The log that its events are on, by its name: [`Dcb`](crate::Dcb), or the `Aggregates` or
-    /// `Documents` of the crate of that log.
+    /// The log that its events are on, by its name: [`Dcb`](crate::Dcb), [`Aggregates`](crate::Aggregates), or the
+    /// `Documents` of the crate of that log. Nothing else names the log.
     type Log;
-    /// An event of the context: [`NewEvent`](crate::NewEvent) on the DCB log, and an enum on the logs of
-    /// single streams.
-    type Event: Clone + Send + Sync;
 
     /// Declares its events.
     ///
     /// # Errors
     /// The schemas contradict each other.
-    fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [])
-    }
+    fn catalog() -> Result<Catalog, CatalogError>;
 }
-
-/// An event of a slice's context.
-pub type EventOf<S> = <<S as Slice>::Context as Context>::Event;
 
 /// The log of a slice's context.
 pub type LogOf<S> = <<S as Slice>::Context as Context>::Log;
@@ -145,10 +137,10 @@ pub trait Slice: Command + 'static {
 
     /// The context that it belongs to.
     type Context: Context;
-    /// What the decision rests on: a [`State`].
-    type State: Send;
+    /// What the decision rests on.
+    type State: State;
     /// The events that it writes.
-    type Writes: Send;
+    type Writes: Writes;
     /// Why it refuses.
     type Rejection: Rejection;
 
@@ -180,10 +172,7 @@ pub trait Slice: Command + 'static {
     /// The query of a command of this shape with these tags. A slice can write its own, for example to read
     /// every event of a type although the command has one of its tags. The function takes the tags and not
     /// the command, so that the query that will run can be planned when a function starts.
-    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query
-    where
-        Self::State: State,
-    {
+    fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
         Query::of_command(shape, tags, ReadsOf::<Self>::TYPES.iter().copied(), catalog)
     }
 

@@ -32,6 +32,7 @@ pub(crate) struct Tag {
     strong: bool,
     many: bool,
     required: bool,
+    computed: bool,
 }
 
 impl Tagged {
@@ -115,6 +116,7 @@ impl TaggedField {
                 strong: options.strong.is_some(),
                 many,
                 required: required && !many,
+                computed: false,
             }),
         };
         if let Some(tag) = &tag {
@@ -143,8 +145,15 @@ impl ComputedTag {
                  `#[tag(key = \"…\", value = …)]`; the tag of one field is written on the field",
             ));
         };
-        let (strong, many, required) = (strong.is_some(), false, true);
-        let tag = Tag { key: key.value(), partition, cross_partition, strong, many, required };
+        let tag = Tag {
+            key: key.value(),
+            partition,
+            cross_partition,
+            strong: strong.is_some(),
+            many: false,
+            required: true,
+            computed: true,
+        };
         Ok(Self { tag, value })
     }
 }
@@ -246,7 +255,7 @@ impl Tag {
     }
 
     fn schema(&self) -> TokenStream {
-        let Self { key, partition, cross_partition, strong, many, required } = self;
+        let Self { key, partition, cross_partition, strong, many, required, computed } = self;
         quote! {
             ::ringfence::TagSchema {
                 key: ::std::borrow::Cow::Borrowed(#key),
@@ -255,6 +264,7 @@ impl Tag {
                 strong: #strong,
                 many: #many,
                 required: #required,
+                computed: #computed,
             }
         }
     }

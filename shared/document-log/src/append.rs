@@ -60,6 +60,15 @@ impl<S: Store> DocumentLog<S> {
     /// There is nothing to write, it is too large, the requests failed, or the outcome can't be
     /// known.
     pub async fn append(&self, append: Append<'_>) -> Result<Appended, DocumentError> {
+        self.append_at(append, self.clock.now_ms()).await
+    }
+
+    /// The same for events and unfolds of this time, in milliseconds since 1970.
+    pub(crate) async fn append_at(
+        &self,
+        append: Append<'_>,
+        at_ms: u64,
+    ) -> Result<Appended, DocumentError> {
         let Append { stream, known, by_etag, events, unfolds, envelope } = append;
         if events.is_empty() && unfolds.is_empty() {
             return Err(DocumentError::Nothing { stream: stream.clone() });
@@ -68,8 +77,8 @@ impl<S: Store> DocumentLog<S> {
             stream,
             known,
             by_etag,
-            unfolds: self.unfolds(unfolds, known, events.len()),
-            events: self.events(events, envelope),
+            unfolds: self.unfolds(unfolds, known, events.len(), at_ms),
+            events: self.events(events, envelope, at_ms),
             etag: self.clock.uuid().to_string(),
         };
         let write = draft.plan(&self.limits)?;
@@ -132,8 +141,9 @@ impl<S: Store> DocumentLog<S> {
         &self,
         events: Vec<(String, Option<Value>)>,
         envelope: &Envelope,
+        at_ms: u64,
     ) -> Vec<StoredEvent> {
-        let time = rfc3339(self.clock.now_ms());
+        let time = rfc3339(at_ms);
         // An empty id is not stored.
         let text = |key: &str| envelope.metadata.text(key).filter(|id| !id.is_empty());
         let id = |key: &str| text(key).map(str::to_owned);
@@ -162,8 +172,9 @@ impl<S: Store> DocumentLog<S> {
         unfolds: Vec<(String, Option<Value>)>,
         known: Option<&Batch>,
         added: usize,
+        at_ms: u64,
     ) -> Vec<Unfold> {
-        let time = rfc3339(self.clock.now_ms());
+        let time = rfc3339(at_ms);
         let version = known.map_or(0, |known| known.version) + added as u64;
         let unfold = |(event_type, data): (String, Option<Value>)| Unfold {
             version,

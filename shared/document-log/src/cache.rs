@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
+use ringfence::is_followed;
+use ringfence_dynamo::ms_of_rfc3339;
 
 use crate::{Batch, StreamName};
 
@@ -56,6 +58,17 @@ impl<T> Cache<T> {
 impl<T> Loaded<T> {
     pub(crate) fn version(&self) -> u64 {
         self.tip.as_ref().map_or(0, |tip| tip.version)
+    }
+
+    /// The time of a decision of which the clock says `now_ms`, in milliseconds since 1970: that of the newest event or
+    /// unfold of the Tip, if that is later and no more ahead than a writer follows.
+    pub(crate) fn newest_ms(&self, now_ms: u64) -> u64 {
+        let times = self.tip.iter().flat_map(|tip| {
+            let events = tip.events.iter().map(|event| &event.time);
+            events.chain(tip.unfolds.iter().map(|unfold| &unfold.time))
+        });
+        let times = times.filter_map(|time| ms_of_rfc3339(time));
+        times.filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
     }
 
     pub(crate) fn etag(&self) -> Option<&String> {

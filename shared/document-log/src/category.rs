@@ -3,34 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
+use ringfence::{
+    Catalog, CommandRecord, Consistency, Context, Envelope, Metadata, Name, NewEvent, Reads,
+    Refusal, SequencedEvent, StoreError, Tag,
+};
+use serde_json::Value;
 
 use crate::cache::{Cache, Loaded};
-use crate::codec::{encode_readable, types};
+use crate::check::{check, declared};
+use crate::codec::{stored, whole};
+use crate::context::Stored;
 use crate::once::Search;
 use crate::{
-    Access, Append, Appended, Batch, Conflict, DocumentContext, DocumentError, DocumentLog,
-    Recorded, Store, StreamName, StreamNameError,
+    Access, Append, Appended, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
+    Documents, OfDocument, Recorded, Store, StreamName,
 };
 
-/// The streams of one category.
-pub struct Category<D: DocumentContext, S> {
+/// The streams of one category, which are the documents of one context.
+pub struct Category<D: Document, S> {
     pub(crate) log: DocumentLog<S>,
     pub(crate) access: Access<D>,
-    pub(crate) cache: Cache<D::State>,
-    /// The types of events that the enum knows.
-    pub(crate) types: &'static [&'static str],
-}
-
-/// Why a category can't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum CategoryError {
-    /// Events are distinguished by the names of their variants.
-    #[error("the events of {0} must be an enum that is tagged by the names of its variants alone")]
-    Events(&'static str),
-    /// The category's name.
-    #[error(transparent)]
-    Name(#[from] StreamNameError),
+    pub(crate) cache: Cache<D>,
+    /// The events of the context.
+    pub(crate) catalog: Catalog,
+    name: &'static str,
+    /// The key of the tag that names a stream; empty in a context without events.
+    pub(crate) key: Name,
 }
 
 /// How the first attempt gets the state. In every case a write takes effect only if its state is the
@@ -51,10 +49,10 @@ pub enum Load {
 }
 
 /// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transacted<E, R> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transacted<R> {
     /// Its outcome.
-    pub outcome: Outcome<E, R>,
+    pub outcome: Outcome<R>,
     /// The stream's version after it.
     pub version: u64,
     /// How often it was decided; 1 without conflicts.
@@ -62,42 +60,96 @@ pub struct Transacted<E, R> {
 }
 
 /// The outcome of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<E, R> {
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<R> {
     /// These events are in the stream; empty if there was nothing to change.
-    Accepted(Vec<E>),
+    Accepted(Vec<NewEvent>),
     /// The command was accepted before, under the same idempotency key; these are its events.
     Repeated(Vec<Recorded>),
     /// Refused by the domain.
     Rejected(R),
 }
 
+/// What follows from a state.
+pub(crate) struct Decision<R> {
+    pub(crate) rejection: Option<R>,
+    pub(crate) events: Vec<NewEvent>,
+    /// The refusal that leaves the events, which bear it as a mark.
+    pub(crate) left_by: Option<Refusal>,
+}
+
+/// A decision that took effect.
+pub(crate) struct Settled<R> {
+    pub(crate) rejection: Option<R>,
+    pub(crate) events: Events,
+    pub(crate) version: u64,
+    pub(crate) attempts: u32,
+}
+
+/// The events of a command.
+pub(crate) enum Events {
+    Written(Vec<NewEvent>),
+    /// By an earlier run under the same idempotency key.
+    Found(Vec<Recorded>),
+}
+
+impl<R> From<Settled<R>> for Transacted<R> {
+    fn from(settled: Settled<R>) -> Self {
+        let Settled { rejection, events, version, attempts } = settled;
+        let outcome = match (rejection, events) {
+            (Some(rejection), _) => Outcome::Rejected(rejection),
+            (None, Events::Written(events)) => Outcome::Accepted(events),
+            (None, Events::Found(events)) => Outcome::Repeated(events),
+        };
+        Self { outcome, version, attempts }
+    }
+}
+
 /// The result of an attempt to write.
-enum Synced<E> {
-    Written {
-        events: Vec<E>,
-        version: u64,
-    },
+enum Synced {
+    /// The stream's version after it.
+    Written(u64),
     /// The Tip that refused it, if the refusal brought it.
     Conflict(Option<Batch>),
 }
 
-impl<D: DocumentContext, S: Store> Category<D, S> {
-    /// The streams of `D` in `log`.
+/// The decision of a caller's own function.
+fn plain<D, R>(
+    decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
+) -> impl Fn(&Loaded<D>) -> Result<Decision<R>, DocumentError> {
+    move |loaded| {
+        let (rejection, events) = match decide(&loaded.state) {
+            Ok(events) => (None, events),
+            Err(rejection) => (Some(rejection), Vec::new()),
+        };
+        Ok(Decision { rejection, events, left_by: None })
+    }
+}
+
+impl<D: Document, S: Store> Category<D, S> {
+    /// The documents of a slice's context in `log`, stored and read as their state says.
     ///
     /// # Errors
-    /// `D` can't be stored as it is declared.
-    pub fn new(
+    /// The commands of the slice, or the events of its context, do not each name one document.
+    pub fn of<C: OfDocument<State = D>>(
+        log: DocumentLog<S>,
+        cache: Cache<D>,
+    ) -> Result<Self, CategoryError> {
+        check::<C>()?;
+        Self::new::<C::Context>(log, D::ACCESS, cache)
+    }
+
+    /// The documents of the context `C` in `log`.
+    ///
+    /// # Errors
+    /// The events of `C` do not each name one document.
+    pub fn new<C: Context<Log = Documents<D>>>(
         log: DocumentLog<S>,
         access: Access<D>,
-        cache: Cache<D::State>,
+        cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
-        StreamName::new(D::NAME, "id")?;
-        let types = types::<D::Event>();
-        if types.is_empty() {
-            return Err(CategoryError::Events(D::NAME));
-        }
-        Ok(Self { log, access, cache, types })
+        let (catalog, key) = declared::<C, D>()?;
+        Ok(Self { log, access, cache, catalog, name: C::NAME, key: key.unwrap_or_default() })
     }
 
     /// The log of the streams.
@@ -111,7 +163,14 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     /// # Errors
     /// The id is empty or too long.
     pub fn stream(&self, id: &str) -> Result<StreamName, DocumentError> {
-        Ok(StreamName::new(D::NAME, id)?)
+        Ok(StreamName::new(self.name, id)?)
+    }
+
+    /// The id of the stream that a command or an event with these tags names; empty if they name none.
+    #[must_use]
+    pub fn id(&self, tags: &[Tag]) -> String {
+        let named = tags.iter().find(|tag| tag.key == self.key);
+        named.map(|tag| tag.value.clone()).unwrap_or_default()
     }
 
     /// The result of `view` for the state of stream `id`, and the stream's version.
@@ -123,7 +182,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         id: &str,
         load: Load,
         envelope: &Envelope,
-        view: impl FnOnce(&D::State) -> V,
+        view: impl FnOnce(&D) -> V,
     ) -> Result<(V, u64), DocumentError> {
         let stream = self.stream(id)?;
         let (loaded, _) = self.first(&stream, load, envelope).await?;
@@ -142,9 +201,9 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         id: &str,
         load: Load,
         envelope: &Envelope,
-        decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
-    ) -> Result<Transacted<D::Event, R>, DocumentError> {
-        self.settle(id, load, envelope, None, decide).await
+        decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
+    ) -> Result<Transacted<R>, DocumentError> {
+        Ok(self.settle(id, load, envelope, None, plain(decide)).await?.into())
     }
 
     /// The same for a command that takes effect once: the record's marks go into the metadata of its
@@ -159,58 +218,60 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
         load: Load,
         envelope: &Envelope,
         record: &CommandRecord,
-        decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
-    ) -> Result<Transacted<D::Event, R>, DocumentError> {
-        if !self.access.keeps_events() {
-            return Err(DocumentError::KeyWithoutEvents { category: D::NAME });
-        }
-        let (marked, search) = (envelope.marked(record), Search::new(record));
-        self.settle(id, load, &marked, Some(search), decide).await
+        decide: impl Fn(&D) -> Result<Vec<NewEvent>, R>,
+    ) -> Result<Transacted<R>, DocumentError> {
+        Ok(self.settle(id, load, envelope, Some(record), plain(decide)).await?.into())
     }
 
-    async fn settle<R>(
+    /// Carries a command out, once if it has a record.
+    pub(crate) async fn settle<R>(
         &self,
         id: &str,
         load: Load,
         envelope: &Envelope,
-        mut search: Option<Search<'_>>,
-        decide: impl Fn(&D::State) -> Result<Vec<D::Event>, R>,
-    ) -> Result<Transacted<D::Event, R>, DocumentError> {
-        let stream = self.stream(id)?;
+        record: Option<&CommandRecord>,
+        decide: impl Fn(&Loaded<D>) -> Result<Decision<R>, DocumentError>,
+    ) -> Result<Settled<R>, DocumentError> {
+        if record.is_some() && !self.access.keeps_events() {
+            return Err(DocumentError::KeyWithoutEvents { category: self.name });
+        }
+        let marked = record.map(|record| envelope.marked(record));
+        let envelope = marked.as_ref().unwrap_or(envelope);
+        let (mut search, stream) = (record.map(Search::new), self.stream(id)?);
         let mut attempts = self.log.retry(envelope).start();
         let (mut loaded, mut strong) = self.first(&stream, load, envelope).await?;
         loop {
             if let (Some(search), Some(tip)) = (&mut search, &loaded.tip) {
                 let found = search.find(&self.log, tip, envelope).await?;
                 if !found.is_empty() {
-                    let (outcome, version) = (Outcome::Repeated(found), loaded.version());
-                    return Ok(Transacted { outcome, version, attempts: attempts.made() });
+                    let (events, version) = (Events::Found(found), loaded.version());
+                    let attempts = attempts.made();
+                    return Ok(Settled { rejection: None, events, version, attempts });
                 }
             }
-            let outcome = match decide(&loaded.state) {
-                Ok(events) if !events.is_empty() => {
-                    let found = match self.sync(&stream, &loaded, events, envelope).await? {
-                        Synced::Written { events, version } => {
-                            let (outcome, attempts) = (Outcome::Accepted(events), attempts.made());
-                            return Ok(Transacted { outcome, version, attempts });
-                        }
-                        Synced::Conflict(found) => found,
-                    };
-                    if !attempts.again().await {
-                        let (seen, found) = (loaded.version(), found.map(|found| found.version));
-                        let over = Some(Conflict { stream, seen, found }.into());
-                        let attempts = attempts.made();
-                        return Err(StoreError::Contention { attempts, over }.into());
+            let Decision { rejection, events, left_by } = decide(&loaded)?;
+            if !events.is_empty() {
+                let refused = left_by.map(|refusal| envelope.refused(&refusal));
+                let of_events = refused.as_ref().unwrap_or(envelope);
+                let found = match self.sync(&stream, id, &loaded, &events, of_events).await? {
+                    Synced::Written(version) => {
+                        let (events, attempts) = (Events::Written(events), attempts.made());
+                        return Ok(Settled { rejection, events, version, attempts });
                     }
-                    loaded = self
-                        .fetch(&stream, Some(&loaded), Consistency::Strong, found, envelope)
-                        .await?;
-                    strong = true;
-                    continue;
+                    Synced::Conflict(found) => found,
+                };
+                if !attempts.again().await {
+                    let (seen, found) = (loaded.version(), found.map(|found| found.version));
+                    let over = Some(Conflict { stream, seen, found }.into());
+                    let attempts = attempts.made();
+                    return Err(StoreError::Contention { attempts, over }.into());
                 }
-                Ok(_) => Outcome::Accepted(Vec::new()),
-                Err(rejection) => Outcome::Rejected(rejection),
-            };
+                loaded = self
+                    .fetch(&stream, Some(&loaded), Consistency::Strong, found, envelope)
+                    .await?;
+                strong = true;
+                continue;
+            }
             // An old state shows when a write is refused. Nothing is written here, so the store is asked.
             if !strong {
                 let fresh =
@@ -222,7 +283,7 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
                 }
             }
             let (version, attempts) = (loaded.version(), attempts.made());
-            return Ok(Transacted { outcome, version, attempts });
+            return Ok(Settled { rejection, events: Events::Written(events), version, attempts });
         }
     }
 
@@ -230,34 +291,88 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     async fn sync(
         &self,
         stream: &StreamName,
-        loaded: &Loaded<D::State>,
-        events: Vec<D::Event>,
+        id: &str,
+        loaded: &Loaded<D>,
+        events: &[NewEvent],
         envelope: &Envelope,
-    ) -> Result<Synced<D::Event>, DocumentError> {
-        let state = events.iter().cloned().fold(loaded.state.clone(), D::evolve);
-        let (written, unfolds) = self.access.written(events.clone(), &state);
-        let encoded = |all: &[D::Event]| {
-            let all = all.iter().map(encode_readable).collect::<Result<Vec<_>, _>>();
-            let stream = stream.clone();
-            all.map_err(|source| DocumentError::Unencodable { stream, source })
-        };
+    ) -> Result<Synced, DocumentError> {
+        let unencodable = |source| DocumentError::Unencodable { stream: stream.clone(), source };
+        let (at_ms, mut state) = (self.log.clock.now_ms(), loaded.state.clone());
+        let mut encoded: Vec<Stored> = Vec::new();
+        for (index, event) in (loaded.version()..).zip(events) {
+            let event_type = event.event_type.clone().into_owned();
+            let Some(schema) = self.catalog.schema(&event_type) else {
+                return Err(DocumentError::Undeclared { stream: stream.clone(), event_type });
+            };
+            let named = self.id(&event.tags);
+            if named != id {
+                return Err(DocumentError::OtherStream {
+                    stream: stream.clone(),
+                    event_type,
+                    named,
+                });
+            }
+            let (event_type, data) = stored(event, schema, id).map_err(unencodable)?;
+            let read = self.sequenced(stream, index, at_ms, &event_type, data.clone());
+            state = self.evolve(state, read, id).map_err(unencodable)?;
+            encoded.push((event_type, data));
+        }
+        let (events, unfolds) = self.access.written(encoded, &state).map_err(unencodable)?;
         let append = Append {
             stream,
             known: loaded.tip.as_ref(),
             by_etag: self.access.by_etag(),
-            events: encoded(&written)?,
-            unfolds: encoded(&unfolds)?,
+            events,
+            unfolds,
             envelope,
         };
-        let at_ms = self.log.clock.now_ms();
-        Ok(match self.log.append(append).await? {
+        Ok(match self.log.append_at(append, at_ms).await? {
             Appended::Conflict(found) => Synced::Conflict(found),
             Appended::Written(tip) => {
                 let version = tip.version;
                 let loaded = Arc::new(Loaded { state, tip: Some(tip) });
                 self.cache.put(stream, &loaded, at_ms);
-                Synced::Written { events, version }
+                Synced::Written(version)
             }
         })
+    }
+
+    /// An event of a stream, or an unfold in place of one, with what a state may be folded from.
+    pub(crate) fn sequenced(
+        &self,
+        stream: &StreamName,
+        slot: u64,
+        at: u64,
+        event_type: &str,
+        data: Option<Value>,
+    ) -> SequencedEvent {
+        SequencedEvent {
+            partition: stream.partition(),
+            slot,
+            at,
+            rest: 0,
+            event_type: event_type.to_owned(),
+            context: self.name.to_owned(),
+            tags: Vec::new(),
+            data: data.unwrap_or(Value::Null),
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// The state after an event of the stream with this id, or after the snapshot of it.
+    pub(crate) fn evolve(
+        &self,
+        state: D,
+        event: SequencedEvent,
+        id: &str,
+    ) -> Result<D, serde_json::Error> {
+        let event_type = event.event_type.as_str();
+        if let Some(snapshot) = self.access.snapshot(event_type) {
+            return snapshot.read(event.data);
+        }
+        match D::Reads::TYPES.contains(&event_type) {
+            true => Ok(state.evolve(D::Reads::decode(&whole(event, &self.key, id))?)),
+            false => Ok(state),
+        }
     }
 }

@@ -1,58 +1,102 @@
-//! Contexts on the document log, and how the state of a stream is stored and read.
+//! Contexts on the document log, and how the state of a document is stored and read.
 
-use ringfence::StreamContext;
+use std::marker::PhantomData;
 
-/// Names the document log as the log of a context.
-pub enum Documents {}
+use ringfence::{Context, Reads, Slice, State, Writes};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Error, Value};
 
-/// A context on the document log. Its name is the category: the part of a stream's name before the hyphen.
+use crate::codec::readable;
+
+/// Names the document log as the log of a context, and the state that its documents have. The context's name is the
+/// category: the part of a stream's name before the hyphen.
+pub struct Documents<D>(PhantomData<D>);
+
+/// The state of a document, on which all decisions about it rest. A context has one, since a document stores it beside
+/// the events.
+pub trait Document: State + Clone + Sync + 'static {
+    /// How it is stored and read for commands. The default is to read all events.
+    const ACCESS: Access<Self> = Access::Unoptimized;
+}
+
+/// A slice on the document log: its decision rests on the state of one document.
+pub trait OfDocument:
+    Slice<Context: Context<Log = Documents<<Self as Slice>::State>>, State: Document, Writes: Writes>
+{
+}
+
+impl<S> OfDocument for S where
+    S: Slice<
+            Context: Context<Log = Documents<<S as Slice>::State>>,
+            State: Document,
+            Writes: Writes,
+        >
+{
+}
+
+/// How the state of a document is stored and read.
 ///
-/// `Event` is an enum with a variant for each type of event, and for each unfold. An unfold of another type is
-/// ignored. An event of another type fails the read: a decision that overlooks it could be wrong.
-pub trait DocumentContext: StreamContext<Log = Documents> {
-    /// How the state is stored and read for commands. The default is to read all events.
+/// A context can change from `Unoptimized` to any other access at any time, and back from any but `RollingState`: what
+/// that writes is in no event.
+#[derive(Clone, Copy)]
+pub enum Access<D: 'static> {
+    /// All events are read, backwards in pages; no unfold is written.
+    Unoptimized,
+    /// The state is the last event that it reads, which each append also writes as unfold.
+    LatestKnownEvent,
+    /// Each append writes the state as one unfold; a read goes back to the newest one.
+    Snapshot(Snapshot<D>),
+    /// The same with several unfolds, for example when two versions of a program run side by side. A read takes the
+    /// first of them alone; the others are for other versions.
+    Snapshots(&'static [Snapshot<D>]),
+    /// The state alone, as one unfold; no events are written, and the etag guards it.
+    RollingState(Snapshot<D>),
+}
+
+/// An unfold that holds a whole state. Where a read meets its type, as unfold or as event, nothing before it matters.
+#[derive(Clone, Copy)]
+pub struct Snapshot<D> {
+    name: &'static str,
+    to_json: fn(&D) -> Result<Value, Error>,
+    from_json: fn(Value) -> Result<D, Error>,
+}
+
+impl<D: Serialize + DeserializeOwned> Snapshot<D> {
+    /// The JSON of the state, under this type name. No event of the context may have the name.
     #[must_use]
-    fn access() -> Access<Self>
-    where
-        Self: Sized,
-    {
-        Access::Unoptimized
+    pub const fn named(name: &'static str) -> Self {
+        Self::of(name, |state| serde_json::to_value(state), |json| serde_json::from_value(json))
     }
 }
 
-/// How a category's state is stored and read.
-///
-/// A context can change from `Unoptimized` to snapshots and back at any time. From `RollingState` there is
-/// no way back: what it writes is in no event.
-pub enum Access<D: DocumentContext> {
-    /// All events are read, backwards in pages; no unfold is written.
-    Unoptimized,
-    /// The state is the last event, which each append also writes as unfold.
-    LatestKnownEvent,
-    /// Each append writes the state as one unfold; a read goes back to the newest event or unfold
-    /// that is an origin.
-    Snapshot {
-        /// Whether nothing before it matters; true for the snapshot.
-        is_origin: fn(&D::Event) -> bool,
-        /// The event that sets the state.
-        to_snapshot: fn(&D::State) -> D::Event,
-    },
-    /// The same with several unfolds, for example when two versions of a program run side by side and each
-    /// reads its own.
-    Snapshots {
-        /// Whether nothing before it matters.
-        is_origin: fn(&D::Event) -> bool,
-        /// The events that set the state.
-        to_snapshots: fn(&D::State) -> Vec<D::Event>,
-    },
-    /// The state alone, as one unfold; no events are written, and the etag guards it.
-    RollingState {
-        /// The event that sets the state.
-        to_snapshot: fn(&D::State) -> D::Event,
-    },
+impl<D> Snapshot<D> {
+    /// The JSON that these functions make of a state, and make a state of, under this type name.
+    #[must_use]
+    pub const fn of(
+        name: &'static str,
+        to_json: fn(&D) -> Result<Value, Error>,
+        from_json: fn(Value) -> Result<D, Error>,
+    ) -> Self {
+        Self { name, to_json, from_json }
+    }
+
+    /// The state in a payload.
+    pub(crate) fn read(&self, data: Value) -> Result<D, Error> {
+        (self.from_json)(data)
+    }
+
+    /// Type and payload for a state, which can be read back.
+    fn written(&self, state: &D) -> Result<Stored, Error> {
+        let data = (self.to_json)(state)?;
+        self.read(readable(&data)?)?;
+        Ok((self.name.to_owned(), Some(data)))
+    }
 }
 
-impl<D: DocumentContext> Access<D> {
+/// Type and payload of an event or unfold.
+pub(crate) type Stored = (String, Option<Value>);
+
+impl<D: Document> Access<D> {
     /// Whether a cold read begins with the Tip alone, because an unfold may be enough.
     pub(crate) fn reads_unfolds(&self) -> bool {
         !matches!(self, Self::Unoptimized)
@@ -60,7 +104,7 @@ impl<D: DocumentContext> Access<D> {
 
     /// Whether decisions are kept as events, not in the state alone.
     pub(crate) fn keeps_events(&self) -> bool {
-        !matches!(self, Self::RollingState { .. })
+        !matches!(self, Self::RollingState(_))
     }
 
     /// Whether an append must find the whole Tip unchanged, not only its events.
@@ -68,31 +112,43 @@ impl<D: DocumentContext> Access<D> {
         !self.keeps_events()
     }
 
-    pub(crate) fn is_origin(&self, event: &D::Event) -> bool {
+    /// The snapshot of this type, if reads take it.
+    pub(crate) fn snapshot(&self, event_type: &str) -> Option<&Snapshot<D>> {
+        let own = match self {
+            Self::Unoptimized | Self::LatestKnownEvent => None,
+            Self::Snapshot(snapshot) | Self::RollingState(snapshot) => Some(snapshot),
+            Self::Snapshots(snapshots) => snapshots.first(),
+        };
+        own.filter(|snapshot| snapshot.name == event_type)
+    }
+
+    /// Whether nothing matters before an event or unfold of this type.
+    pub(crate) fn is_origin(&self, event_type: &str) -> bool {
         match self {
-            Self::Unoptimized => false,
-            Self::LatestKnownEvent | Self::RollingState { .. } => true,
-            Self::Snapshot { is_origin, .. } | Self::Snapshots { is_origin, .. } => {
-                is_origin(event)
-            }
+            Self::LatestKnownEvent => D::Reads::TYPES.contains(&event_type),
+            _ => self.snapshot(event_type).is_some(),
         }
     }
 
-    /// The events and unfolds to write for these events.
+    /// The events and unfolds to write for these events and the state after them.
     pub(crate) fn written(
         &self,
-        events: Vec<D::Event>,
-        state: &D::State,
-    ) -> (Vec<D::Event>, Vec<D::Event>) {
-        match self {
+        events: Vec<Stored>,
+        state: &D,
+    ) -> Result<(Vec<Stored>, Vec<Stored>), Error> {
+        Ok(match self {
             Self::Unoptimized => (events, Vec::new()),
             Self::LatestKnownEvent => {
-                let last = events.last().cloned().into_iter().collect();
-                (events, last)
+                let last = events.iter().rfind(|(event_type, _)| self.is_origin(event_type));
+                let unfolds = last.cloned().into_iter().collect();
+                (events, unfolds)
             }
-            Self::Snapshot { to_snapshot, .. } => (events, vec![to_snapshot(state)]),
-            Self::Snapshots { to_snapshots, .. } => (events, to_snapshots(state)),
-            Self::RollingState { to_snapshot } => (Vec::new(), vec![to_snapshot(state)]),
-        }
+            Self::Snapshot(snapshot) => (events, vec![snapshot.written(state)?]),
+            Self::Snapshots(all) => {
+                let all = all.iter().map(|snapshot| snapshot.written(state));
+                (events, all.collect::<Result<_, _>>()?)
+            }
+            Self::RollingState(snapshot) => (Vec::new(), vec![snapshot.written(state)?]),
+        })
     }
 }

@@ -44,7 +44,7 @@ pub enum DocumentError {
         /// The stream.
         stream: StreamName,
     },
-    /// An event or unfold has no JSON form that can be read back, or is not a variant of an enum; nothing is written.
+    /// An event or unfold has no JSON form that can be read back; nothing is written.
     #[error("an event of {stream} can't be encoded")]
     Unencodable {
         /// The stream.
@@ -52,6 +52,29 @@ pub enum DocumentError {
         /// Why.
         #[source]
         source: serde_json::Error,
+    },
+    /// The context's catalog does not have the type of an event; nothing is written.
+    #[error(
+        "{event_type} can't be written to {stream}, because the catalog of its context does not have it: add \
+         {event_type}::SCHEMA"
+    )]
+    Undeclared {
+        /// The stream.
+        stream: StreamName,
+        /// The type.
+        event_type: String,
+    },
+    /// A decision on one document has made an event of another one; nothing is written.
+    #[error(
+        "a decision on {stream} has made an event of type {event_type} of the document {named:?}"
+    )]
+    OtherStream {
+        /// The stream of the decision.
+        stream: StreamName,
+        /// The type.
+        event_type: String,
+        /// The id that the event's tag has; empty if it has none.
+        named: String,
     },
     /// The body of an event or unfold can't be read.
     #[error("event {index} of {stream} ({event_type}) can't be read")]

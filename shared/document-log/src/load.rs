@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, Reads, SequencedEvent};
+use ringfence_dynamo::ms_of_rfc3339;
 
 use crate::cache::Loaded;
-use crate::codec::decode;
 use crate::read::{Walk, torn_retry};
-use crate::{Batch, Body, Category, DocumentContext, DocumentError, Load, Store, StreamName};
+use crate::{Batch, Body, Category, Document, DocumentError, Load, Store, StreamName};
 
 /// Items of one page while a read looks for its origin.
 const PAGE_ITEMS_MAX: u64 = 32;
 
-impl<D: DocumentContext, S: Store> Category<D, S> {
+impl<D: Document, S: Store> Category<D, S> {
     /// The state for the first attempt, and whether it has every acknowledged write.
     pub(crate) async fn first(
         &self,
         stream: &StreamName,
         load: Load,
         envelope: &Envelope,
-    ) -> Result<(Arc<Loaded<D::State>>, bool), DocumentError> {
+    ) -> Result<(Arc<Loaded<D>>, bool), DocumentError> {
         let cached = self.cache.get(stream);
         let age = |at_ms: u64| self.log.clock.now_ms().saturating_sub(at_ms);
         let state = match (load, &cached) {
             (Load::Empty, _) => {
-                return Ok((Arc::new(Loaded { state: D::State::default(), tip: None }), false));
+                return Ok((Arc::new(Loaded { state: D::default(), tip: None }), false));
             }
             (Load::Cached, Some((cached, _))) => return Ok((cached.clone(), false)),
             (Load::Stale(most), Some((cached, at_ms)))
@@ -45,11 +45,11 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     pub(crate) async fn fetch(
         &self,
         stream: &StreamName,
-        known: Option<&Arc<Loaded<D::State>>>,
+        known: Option<&Arc<Loaded<D>>>,
         consistency: Consistency,
         found: Option<Batch>,
         envelope: &Envelope,
-    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+    ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let mut attempts = torn_retry(self.log.retry(envelope)).start();
         let (mut consistency, mut found) = (consistency, found);
         let at_ms = self.log.clock.now_ms();
@@ -70,11 +70,11 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     async fn attempt(
         &self,
         stream: &StreamName,
-        known: Option<&Arc<Loaded<D::State>>>,
+        known: Option<&Arc<Loaded<D>>>,
         consistency: Consistency,
         found: Option<Batch>,
         envelope: &Envelope,
-    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+    ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let known = known.filter(|known| known.tip.is_some());
         let mut walk = Walk::back(&self.log, stream, consistency, envelope);
         let tip = match found {
@@ -110,40 +110,42 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
     async fn fold(
         &self,
         stream: &StreamName,
-        known: Option<&Arc<Loaded<D::State>>>,
+        known: Option<&Arc<Loaded<D>>>,
         tip: Option<Batch>,
         mut walk: Walk<'_, S>,
-    ) -> Result<Arc<Loaded<D::State>>, DocumentError> {
+    ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let since = known.map_or(0, |known| known.version());
         let mut newest_first = Vec::new();
         let mut origin = false;
         let Some(tip) = tip else {
-            return Ok(Arc::new(Loaded { state: D::State::default(), tip: None }));
+            return Ok(Arc::new(Loaded { state: D::default(), tip: None }));
         };
-        let reads_unfolds = self.access.reads_unfolds();
-        let current =
-            tip.unfolds.iter().filter(|unfold| reads_unfolds && unfold.version == tip.version);
-        for unfold in current.rev() {
-            let (event_type, data) = (&unfold.event_type, &unfold.data);
-            // That of another version of the program, which this one does not need.
-            if !self.types.contains(&&**event_type) {
-                continue;
-            }
-            let event = self.decode(stream, unfold.version, event_type, data)?;
-            origin = self.access.is_origin(&event);
-            newest_first.push(event);
-            if origin {
-                break;
-            }
+        // An unfold of another type is of another version of the program, which this one does not need.
+        let newest = tip.unfolds.iter().rfind(|unfold| {
+            unfold.version == tip.version && self.access.is_origin(&unfold.event_type)
+        });
+        if let Some(unfold) = newest {
+            let (event_type, time, data) = (&unfold.event_type, &unfold.time, &unfold.data);
+            // It is the last event again, or else the state after it.
+            let is_event = self.access.snapshot(event_type).is_none();
+            let index = unfold.version - u64::from(is_event && unfold.version > 0);
+            newest_first.push(self.found(stream, index, event_type, time, data)?);
+            origin = true;
         }
         let mut batch = Some(tip.clone());
         let mut reached = tip.version;
         while let Some(events) = batch.take().filter(|_| !origin && reached > since) {
             let indexed = (events.base()..).zip(&events.events).collect::<Vec<_>>();
             for (index, event) in indexed.into_iter().rev().filter(|(index, _)| *index >= since) {
-                let event = self.decode(stream, index, &event.event_type, &event.data)?;
-                origin = self.access.is_origin(&event);
-                newest_first.push(event);
+                let event_type = &event.event_type;
+                origin = self.access.is_origin(event_type);
+                if origin || D::Reads::TYPES.contains(&&**event_type) {
+                    let (time, data) = (&event.time, &event.data);
+                    newest_first.push(self.found(stream, index, event_type, time, data)?);
+                } else if self.catalog.schema(event_type).is_none() {
+                    let (stream, event_type) = (stream.clone(), event_type.clone());
+                    return Err(DocumentError::UnknownType { stream, index, event_type });
+                }
                 if origin {
                     break;
                 }
@@ -158,27 +160,30 @@ impl<D: DocumentContext, S: Store> Category<D, S> {
             return Err(DocumentError::Pruned { stream, wanted: since, first });
         }
         let begin = known.filter(|_| !origin).map(|known| known.state.clone());
-        let state = newest_first.into_iter().rev().fold(begin.unwrap_or_default(), D::evolve);
+        let mut oldest_first = newest_first.into_iter().rev();
+        let state =
+            oldest_first.try_fold(begin.unwrap_or_default(), |state, event| {
+                let (index, event_type) = (event.slot, event.event_type.clone());
+                self.evolve(state, event, stream.id()).map_err(|source| {
+                    DocumentError::Undecodable { stream: stream.clone(), index, event_type, source }
+                })
+            })?;
         Ok(Arc::new(Loaded { state, tip: Some(tip) }))
     }
 
-    fn decode(
+    fn found(
         &self,
         stream: &StreamName,
         index: u64,
         event_type: &str,
+        time: &str,
         data: &Body,
-    ) -> Result<D::Event, DocumentError> {
-        let (stream, event_type) = (stream.clone(), event_type.to_owned());
-        if !self.types.contains(&&*event_type) {
-            return Err(DocumentError::UnknownType { stream, index, event_type });
-        }
-        match data.json().map(|data| decode(&event_type, data)) {
-            Ok(Ok(event)) => Ok(event),
-            Ok(Err(source)) => {
-                Err(DocumentError::Undecodable { stream, index, event_type, source })
-            }
-            Err(source) => Err(DocumentError::Body { stream, index, event_type, source }),
-        }
+    ) -> Result<SequencedEvent, DocumentError> {
+        let data = data.json().map_err(|source| {
+            let (stream, event_type) = (stream.clone(), event_type.to_owned());
+            DocumentError::Body { stream, index, event_type, source }
+        })?;
+        let at = ms_of_rfc3339(time).unwrap_or(0);
+        Ok(self.sequenced(stream, index, at, event_type, data))
     }
 }

@@ -48,6 +48,12 @@ impl StreamName {
         self.0.split_once('-').map_or("", |(category, _)| category)
     }
 
+    /// The text after the first hyphen.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.0.split_once('-').map_or("", |(_, id)| id)
+    }
+
     /// Whether a system keeps its own state here, such as checkpoints, which are not for readers of events.
     #[must_use]
     pub fn is_internal(&self) -> bool {
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn a_name_is_a_category_and_an_id() {
         let name = StreamName::new("Cart", "a-b_c").expect("a name");
-        assert_eq!((name.as_str(), name.category()), ("Cart-a-b_c", "Cart"));
+        assert_eq!((name.as_str(), name.category(), name.id()), ("Cart-a-b_c", "Cart", "a-b_c"));
         assert!(!name.is_internal());
         assert!(StreamName::new("$Index", "0").expect("a name").is_internal());
     }

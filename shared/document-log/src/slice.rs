@@ -1,55 +1,47 @@
 //! Slices on the document log, and how their commands are carried out.
 
-use ringfence::{CommandRecord, Envelope, EventRef, Handled, Refusal, StreamSlice};
-use serde::Serialize;
+use ringfence::{
+    CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Refusal,
+    SequencedEvent, Writes,
+};
+use serde::de::Error as _;
 
-use crate::codec::encode;
-use crate::{Category, DocumentContext, DocumentError, Load, Outcome, Store, StreamName};
-
-/// A slice on the document log.
-pub trait DocumentSlice: StreamSlice<Context: DocumentContext> {}
-
-impl<S: StreamSlice<Context: DocumentContext>> DocumentSlice for S {}
+use crate::cache::Loaded;
+use crate::category::{Decision, Events, Settled};
+use crate::check::declared;
+use crate::codec::whole;
+use crate::{
+    Category, Document, DocumentError, Documents, Load, OfDocument, Recorded, Store, StreamName,
+};
 
 /// Carries out `command` on the state in the category's cache, or else on the one in the store.
 ///
 /// With an idempotency key its events are the record: if the stream has them, they are the answer and
-/// nothing is decided. A command that is refused, or has nothing to change, leaves no record: a repeat is
-/// decided anew.
+/// nothing is decided. A command that leaves no event leaves no record: a repeat is decided anew.
 ///
 /// # Errors
 /// As [`Category::transact_once`].
-pub async fn handle<C: DocumentSlice, S: Store>(
-    category: &Category<C::Context, S>,
+pub async fn handle<C: OfDocument, S: Store>(
+    category: &Category<C::State, S>,
     command: &C,
     envelope: &Envelope,
 ) -> Result<Handled, DocumentError> {
-    let id = command.stream_id();
-    let decide = |state: &_| command.decide(state, &envelope.context);
-    let transacted = match &envelope.idempotency_key {
-        None => category.transact(&id, Load::Cached, envelope, decide).await,
-        Some(key) => {
-            let record = CommandRecord::new(C::NAME, key, command);
-            category.transact_once(&id, Load::Cached, envelope, &record, decide).await
-        }
-    }?;
-    let (stream, attempts) = (category.stream(&id)?, transacted.attempts);
+    let settled = settle(category, command, Load::Cached, envelope).await?;
+    let (stream, attempts) = (category.stream(&category.id(&command.tags()))?, settled.attempts);
     let conflicts = vec![stream.partition(); attempts.saturating_sub(1) as usize];
-    let repeated = matches!(transacted.outcome, Outcome::Repeated(_));
-    let events = match transacted.outcome {
-        Outcome::Rejected(rejection) => {
-            let outcome = ringfence::Outcome::of(Some(Refusal::of(&rejection)), Vec::new());
-            return Ok(Handled { outcome, attempts, repeated, conflicts });
-        }
-        Outcome::Repeated(found) => {
+    let (mut refusal, mut repeated) = (settled.rejection, false);
+    let events: Vec<(u64, String)> = match settled.events {
+        Events::Found(found) => {
+            (refusal, repeated) = (refusal_of(&stream, &found)?, true);
             found.into_iter().map(|found| (found.index, found.event.event_type)).collect()
         }
-        Outcome::Accepted(events) if category.access.keeps_events() => {
-            let first = transacted.version - events.len() as u64;
-            types(&stream, &events).map(|types| (first..).zip(types).collect::<Vec<_>>())?
-        }
         // Only the state is kept.
-        Outcome::Accepted(_) => Vec::new(),
+        Events::Written(_) if !category.access.keeps_events() => Vec::new(),
+        Events::Written(events) => {
+            let first = settled.version - events.len() as u64;
+            let types = events.into_iter().map(|event| event.event_type.into_owned());
+            (first..).zip(types).collect()
+        }
     };
     let partition = stream.partition().to_string();
     let events = events.into_iter().map(|(slot, event_type)| EventRef {
@@ -57,11 +49,83 @@ pub async fn handle<C: DocumentSlice, S: Store>(
         partition: partition.clone(),
         slot,
     });
-    let outcome = ringfence::Outcome::Accepted(events.collect());
+    let outcome = Outcome::of(refusal, events.collect());
     Ok(Handled { outcome, attempts, repeated, conflicts })
 }
 
-fn types(stream: &StreamName, events: &[impl Serialize]) -> Result<Vec<String>, DocumentError> {
-    let types = events.iter().map(|event| Ok(encode(event)?.0)).collect::<Result<_, _>>();
-    types.map_err(|source| DocumentError::Unencodable { stream: stream.clone(), source })
+/// Decides and appends; once, if there is an idempotency key.
+pub(crate) async fn settle<C: OfDocument, S: Store>(
+    category: &Category<C::State, S>,
+    command: &C,
+    load: Load,
+    envelope: &Envelope,
+) -> Result<Settled<Refusal>, DocumentError> {
+    let id = category.id(&command.tags());
+    let key = envelope.idempotency_key.as_deref();
+    let record = key.map(|key| CommandRecord::new(C::NAME, key, command));
+    let decide = |loaded: &Loaded<C::State>| decision(category, command, loaded, envelope);
+    category.settle(&id, load, envelope, record.as_ref(), decide).await
+}
+
+fn decision<C: OfDocument, S: Store>(
+    category: &Category<C::State, S>,
+    command: &C,
+    loaded: &Loaded<C::State>,
+    envelope: &Envelope,
+) -> Result<Decision<Refusal>, DocumentError> {
+    let now_ms = loaded.newest_ms(envelope.context.now_ms);
+    let context = CommandContext { now_ms, ..envelope.context.clone() };
+    let (rejection, events) = match command.decide(&loaded.state, &context) {
+        Ok(events) => (None, events),
+        Err(rejection) => {
+            let left = command.leaves(&rejection, &loaded.state, &context);
+            (Some(Refusal::of(&rejection)), left)
+        }
+    };
+    let events = events.iter().map(Writes::to_event).collect::<Result<_, _>>();
+    let events = events.map_err(|error| match category.stream(&category.id(&command.tags())) {
+        Ok(stream) => DocumentError::Unencodable { stream, source: error.source },
+        Err(error) => error,
+    })?;
+    Ok(Decision { left_by: rejection.clone(), rejection, events })
+}
+
+/// Why the command was refused that left the events, if it was.
+fn refusal_of(stream: &StreamName, found: &[Recorded]) -> Result<Option<Refusal>, DocumentError> {
+    let Some(Recorded { index, event }) = found.first() else { return Ok(None) };
+    let (stream, event_type) = (stream.clone(), event.event_type.clone());
+    let meta = event.meta.json().map_err(|source| {
+        let (stream, event_type) = (stream.clone(), event_type.clone());
+        DocumentError::Body { stream, index: *index, event_type, source }
+    })?;
+    let refusal = meta.as_ref().and_then(|meta| meta.get(CommandRecord::REFUSAL)?.as_str());
+    let refusal = refusal.map(serde_json::from_str).transpose();
+    refusal.map_err(|source| DocumentError::Undecodable {
+        stream,
+        index: *index,
+        event_type,
+        source,
+    })
+}
+
+/// What the documents of the context read of an event of theirs, as the index and the EventTopic have it; `None` if
+/// their state does not read the type.
+///
+/// # Errors
+/// The context does not have the type, or the event does not have the shape of its type.
+pub fn decode<C, D>(event: &SequencedEvent) -> Result<Option<D::Reads>, serde_json::Error>
+where
+    C: Context<Log = Documents<D>>,
+    D: Document,
+{
+    let (catalog, key) = declared::<C, D>().map_err(serde_json::Error::custom)?;
+    let event_type = event.event_type.as_str();
+    if catalog.schema(event_type).is_none() {
+        return Err(serde_json::Error::unknown_variant(event_type, D::Reads::TYPES));
+    }
+    if !D::Reads::TYPES.contains(&event_type) {
+        return Ok(None);
+    }
+    let id = event.stream_id().unwrap_or_default();
+    D::Reads::decode(&whole(event.clone(), &key.unwrap_or_default(), &id)).map(Some)
 }

@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, process::ExitCode};
 
 use ringfence::{BoundaryId, Envelope, Handled, StoreError};
 use ringfence_document_log::{
-    Cache, Category, CategoryError, Conflict, DocumentContext, DocumentError, DocumentLog,
-    DocumentSlice, Documents, DynamoStore, Store, handle,
+    Cache, Category, CategoryError, Conflict, DocumentError, DocumentLog, Documents, DynamoStore,
+    OfDocument, Store, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
@@ -16,11 +16,11 @@ use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
 
 /// A slice on the streams of its category.
-pub(crate) struct OnDocuments<S: DocumentSlice, T> {
-    category: Category<S::Context, T>,
+pub(crate) struct OnDocuments<S: OfDocument, T> {
+    category: Category<S::State, T>,
 }
 
-impl<S: DocumentSlice> Serve<S> for Documents {
+impl<S: OfDocument> Serve<S> for Documents<S::State> {
     fn serve() -> ExitCode {
         crate::start(open::<S>())
     }
@@ -37,7 +37,7 @@ fn config(variables: &mut Variables) -> (String, usize) {
     (table, entries)
 }
 
-async fn open<S: DocumentSlice>() -> Result<Function<OnDocuments<S, DynamoStore>>, BoxError> {
+async fn open<S: OfDocument>() -> Result<Function<OnDocuments<S, DynamoStore>>, BoxError> {
     let (table, entries) = Variables::from_env(config)?;
     let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
@@ -46,7 +46,7 @@ async fn open<S: DocumentSlice>() -> Result<Function<OnDocuments<S, DynamoStore>
     Ok(function(store, Clock::system(), meter, entries)?)
 }
 
-fn function<S: DocumentSlice, T: Store>(
+fn function<S: OfDocument, T: Store>(
     store: T,
     clock: Clock,
     meter: Meter,
@@ -54,11 +54,11 @@ fn function<S: DocumentSlice, T: Store>(
 ) -> Result<Function<OnDocuments<S, T>>, CategoryError> {
     let log = DocumentLog::new(store, clock.clone());
     let cache = NonZeroUsize::new(cache_entries).map_or_else(Cache::none, Cache::of);
-    let category = Category::new(log, S::Context::access(), cache)?;
+    let category = Category::of::<S>(log, cache)?;
     Ok(Function::new(OnDocuments { category }, clock, meter))
 }
 
-impl<S: DocumentSlice, T: Store> Handler for OnDocuments<S, T> {
+impl<S: OfDocument, T: Store> Handler for OnDocuments<S, T> {
     type Slice = S;
     type Error = DocumentError;
 
@@ -80,6 +80,8 @@ impl Explain for DocumentError {
             Self::UnknownType { .. } => Problem::unknown_type(),
             Self::Nothing { .. }
             | Self::Unencodable { .. }
+            | Self::Undeclared { .. }
+            | Self::OtherStream { .. }
             | Self::Body { .. }
             | Self::Undecodable { .. }
             | Self::Pruned { .. }

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use aws_sdk_dynamodb::Client;
 use ringfence::{
-    Aggregates, BoundaryId, Catalog, Conflict, Context, Dcb, DcbSlice, Decisions, Envelope,
-    EventLog, HandleError, Handled, LogError, PlanError, StoreError, handle,
+    Aggregates, BoundaryId, Catalog, Conflict, Context, Dcb, Decisions, Envelope, EventLog,
+    HandleError, Handled, LogError, PlanError, Slice, StoreError, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, Table};
 use ringfence_dcb_log::DcbLog;
@@ -20,7 +20,7 @@ use crate::handler::{Explain, Handler};
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
 /// A slice on a log with dynamic consistency boundaries.
-pub(crate) struct OnEvents<S: DcbSlice, L> {
+pub(crate) struct OnEvents<S: Slice, L> {
     log: L,
     catalog: Catalog,
     decisions: Decisions<S>,
@@ -72,7 +72,7 @@ impl OnTable for Aggregates {
 
 macro_rules! serve {
     ($($log:ident),*) => {$(
-        impl<S: DcbSlice> Serve<S> for $log {
+        impl<S: Slice> Serve<S> for $log {
             fn serve() -> ExitCode {
                 crate::start(open::<S, $log>())
             }
@@ -93,10 +93,10 @@ fn config<L: OnTable>(variables: &mut Variables) -> (String, usize) {
     (table, entries)
 }
 
-async fn open<S: DcbSlice, L: OnTable>() -> Result<Function<OnEvents<S, impl EventLog>>, BoxError> {
+async fn open<S: Slice, L: OnTable>() -> Result<Function<OnEvents<S, impl EventLog>>, BoxError> {
     let (table, entries) = Variables::from_env(config::<L>)?;
     let catalog = S::Context::catalog()?;
-    S::check(&catalog)?;
+    ringfence::check::<S>(&catalog)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env()?;
     ringfence_dynamo::open(&client).await;
@@ -104,7 +104,7 @@ async fn open<S: DcbSlice, L: OnTable>() -> Result<Function<OnEvents<S, impl Eve
     Ok(Function::new(OnEvents::new(log, catalog, entries), clock, meter))
 }
 
-impl<S: DcbSlice, L> OnEvents<S, L> {
+impl<S: Slice, L> OnEvents<S, L> {
     pub(crate) fn new(log: L, catalog: Catalog, decision_cache_entries: usize) -> Self {
         Self { log, catalog, decisions: Decisions::new(decision_cache_entries) }
     }
@@ -115,7 +115,7 @@ impl<S: DcbSlice, L> OnEvents<S, L> {
     }
 }
 
-impl<S: DcbSlice, L: EventLog> Handler for OnEvents<S, L> {
+impl<S: Slice, L: EventLog> Handler for OnEvents<S, L> {
     type Slice = S;
     type Error = HandleError;
 

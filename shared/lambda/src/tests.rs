@@ -10,7 +10,7 @@ mod shop;
 
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ringfence::{Append, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
+use ringfence::{Append, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use shop::{PlaceOrder, ProductAdded, RecordDemand, euros};
 
 const NOW_MS: u64 = 1_719_100_800_000;
 
-fn function<S: DcbSlice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog>> {
+fn function<S: Slice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog>> {
     let catalog = S::Context::catalog().unwrap();
     let log = MemoryLog::new(catalog.clone());
     let envelope = Envelope::default();
@@ -64,9 +64,7 @@ fn invoke<H: Handler>(function: &Function<H>, payload: Value) -> Invoked {
 }
 
 /// The events in the log.
-fn events<S: DcbSlice>(
-    function: &Function<OnEvents<S, MemoryLog>>,
-) -> Vec<ringfence::SequencedEvent> {
+fn events<S: Slice>(function: &Function<OnEvents<S, MemoryLog>>) -> Vec<ringfence::SequencedEvent> {
     function.handler().log().events()
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Aggregates, Catalog, CatalogError, Cause, Context, Dcb, DcbSlice, Name, Reads, ReadsOf, Slice,
-    Writes, variants,
+    Aggregates, Catalog, CatalogError, Cause, Context, Dcb, Name, Reads, ReadsOf, Slice, State,
+    Writes,
 };
-use ringfence_document_log::{DocumentContext, DocumentSlice};
+use ringfence_document_log::{Document, Documents, OfDocument};
 use ringfence_views::{Definition, View};
 
 use crate::{Function, List, Members, Visitor};
@@ -64,11 +64,9 @@ pub struct SliceInfo {
     pub name: &'static str,
     /// What its command does, for people.
     pub about: &'static str,
-    /// The types of events that its decision reads. On the document log, all types of its context: a decision folds
-    /// its whole stream.
+    /// The types of events that its decision reads.
     pub reads: Vec<Name>,
-    /// The types of events that it writes. On the document log, all types of its context, of which it may write some
-    /// only.
+    /// The types of events that it writes.
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
@@ -148,15 +146,10 @@ impl Found {
         });
     }
 
-    fn event_slice<S: DcbSlice>(&mut self) {
+    fn event_slice<S: Slice<State: State, Writes: Writes>>(&mut self) {
         let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
         let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
         self.slice::<S>(reads.collect(), writes.collect());
-    }
-
-    fn stream_slice<S: Slice>(&mut self) {
-        let all = self.last().event_types.clone();
-        self.slice::<S>(all.clone(), all);
     }
 }
 
@@ -180,23 +173,20 @@ impl Visitor for Found {
         self.context::<C>(Log::Aggregate, own_types::<C>(&C::catalog()));
     }
 
-    fn document_context<C: DocumentContext>(&mut self) {
-        self.context::<C>(
-            Log::Document,
-            variants::<C::Event>().iter().map(|name| Name::Borrowed(name)).collect(),
-        );
+    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {
+        self.context::<C>(Log::Document, own_types::<C>(&C::catalog()));
     }
 
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
         self.event_slice::<S>();
     }
 
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.event_slice::<S>();
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
-        self.stream_slice::<S>();
+    fn document_slice<S: OfDocument>(&mut self) {
+        self.event_slice::<S>();
     }
 
     fn view<V: View>(&mut self) {

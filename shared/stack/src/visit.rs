@@ -1,7 +1,7 @@
 //! The walk over a stack.
 
-use ringfence::{Aggregates, Context, Dcb, DcbSlice, LogOf, Slice};
-use ringfence_document_log::{DocumentContext, DocumentSlice, Documents};
+use ringfence::{Aggregates, Context, Dcb, LogOf, Slice};
+use ringfence_document_log::{Document, Documents, OfDocument};
 use ringfence_function::VariableNames;
 use ringfence_views::View;
 
@@ -29,13 +29,13 @@ pub trait Visitor {
     /// A context on the aggregate log. Its members follow.
     fn aggregate_context<C: Context>(&mut self) {}
     /// A context on the document log. Its members follow.
-    fn document_context<C: DocumentContext>(&mut self) {}
+    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {}
     /// A slice on the DCB log.
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {}
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {}
     /// A slice on the aggregate log.
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {}
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {}
     /// A slice on the document log.
-    fn document_slice<S: DocumentSlice>(&mut self) {}
+    fn document_slice<S: OfDocument>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
     /// A function that is not a slice.
@@ -101,25 +101,25 @@ impl<C: Context> ListedContext<C> for Aggregates {
     }
 }
 
-impl<C: DocumentContext> ListedContext<C> for Documents {
+impl<D: Document, C: Context<Log = Self>> ListedContext<C> for Documents<D> {
     fn visit(visitor: &mut impl Visitor) {
-        visitor.document_context::<C>();
+        visitor.document_context::<D, C>();
     }
 }
 
-impl<S: DcbSlice + Slice<Context: Context<Log = Dcb>>> ListedSlice<S> for Dcb {
+impl<S: Slice<Context: Context<Log = Dcb>>> ListedSlice<S> for Dcb {
     fn visit(visitor: &mut impl Visitor) {
         visitor.dcb_slice::<S>();
     }
 }
 
-impl<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>> ListedSlice<S> for Aggregates {
+impl<S: Slice<Context: Context<Log = Aggregates>>> ListedSlice<S> for Aggregates {
     fn visit(visitor: &mut impl Visitor) {
         visitor.aggregate_slice::<S>();
     }
 }
 
-impl<S: DocumentSlice> ListedSlice<S> for Documents {
+impl<S: OfDocument> ListedSlice<S> for Documents<S::State> {
     fn visit(visitor: &mut impl Visitor) {
         visitor.document_slice::<S>();
     }

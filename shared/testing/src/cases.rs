@@ -6,15 +6,12 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, catalog, check_in_memory, fail};
 use ringfence::{
-    Access, Aggregates, Catalog, Context, Dcb, DcbSlice, Decisions, Envelope, EventLog, Slice,
-    handle,
+    Access, Aggregates, Catalog, Context, Dcb, Decisions, Envelope, EventLog, Slice, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, Table};
 use ringfence_dcb_log::{DcbLog, Options};
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{
-    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
-};
+use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
@@ -104,7 +101,7 @@ fn in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
     check_in_memory::<S>();
 }
 
-async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
+async fn on_events<S: Slice>(template: &Template) -> Ran {
     let open = |dynamo: &Dynamo, catalog, clock| {
         DcbLog::new(dynamo.client.clone(), EVENTS, catalog, clock)
     };
@@ -117,7 +114,7 @@ async fn on_events<S: DcbSlice>(template: &Template) -> Ran {
     Ran { slice: S::NAME, log: Log::Dcb, requests }
 }
 
-async fn on_aggregates<S: DcbSlice>(template: &Template) -> Ran {
+async fn on_aggregates<S: Slice>(template: &Template) -> Ran {
     let open = |dynamo: &Dynamo, catalog, clock: Clock| {
         let table = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         AggregateLog::new(table, catalog, clock)
@@ -131,7 +128,7 @@ async fn on_aggregates<S: DcbSlice>(template: &Template) -> Ran {
 }
 
 /// The requests of each case, on a log that `open` makes in the table and `verify` looks at afterwards.
-async fn on_log<S: DcbSlice, L: EventLog>(
+async fn on_log<S: Slice, L: EventLog>(
     template: &Template,
     table: &'static str,
     open: impl Fn(&Dynamo, Catalog, Clock) -> L,
@@ -165,9 +162,9 @@ async fn on_log<S: DcbSlice, L: EventLog>(
 }
 
 /// The queries of any command of the slice.
-fn planned<S: DcbSlice>(table: &str) -> Vec<(String, Value)> {
+fn planned<S: Slice>(table: &str) -> Vec<(String, Value)> {
     let catalog = catalog::<S::Context>();
-    let plans = S::plans(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
+    let plans = ringfence::plans::<S>(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
     assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
     let reads = plans.iter().flat_map(|plan| &plan.reads);
     let query = |read: &ringfence::Read| {
@@ -182,7 +179,7 @@ fn planned<S: DcbSlice>(table: &str) -> Vec<(String, Value)> {
 }
 
 /// With Tips that calve at their usual size, and after each event.
-async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
+async fn on_documents<S: OfDocument>(template: &Template) -> Ran {
     let mut requests = Vec::new();
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     for limits in [TipLimits::default(), each] {
@@ -191,9 +188,9 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
             let clock = dynamo.clock.clone();
             let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
             let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
-            let category = Category::new(log, S::Context::access(), Cache::none());
+            let category = Category::of::<S>(log, Cache::none());
             let category = category.unwrap_or_else(|error| fail(S::NAME, error));
-            let on = OnDocuments { category: &category, prefix: String::new(), clock };
+            let on = OnDocuments { category: &category, clock };
             requests.extend(run(&case, &on, &dynamo).await);
             let again =
                 ringfence_document_log::handle(&category, case.command(), &with_key()).await;
@@ -205,17 +202,17 @@ async fn on_documents<S: DocumentSlice>(template: &Template) -> Ran {
 }
 
 impl Visitor for Cases<'_> {
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_events::<S>(self.template).boxed_local());
     }
 
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_aggregates::<S>(self.template).boxed_local());
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         in_memory::<S>();
         self.on_dynamo.push(on_documents::<S>(self.template).boxed_local());
     }

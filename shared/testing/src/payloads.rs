@@ -3,8 +3,8 @@
 use std::fs;
 
 use ringfence::kit::fail;
-use ringfence::{Aggregates, Context, Dcb, DcbSlice, Slice};
-use ringfence_document_log::DocumentSlice;
+use ringfence::{Aggregates, Context, Dcb, Slice};
+use ringfence_document_log::OfDocument;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 use ringfence_lambda::read;
@@ -133,15 +133,15 @@ pub fn check_bad_input<M: Members>() {
     struct Each;
 
     impl Visitor for Each {
-        fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+        fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
             harass::<S>();
         }
 
-        fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+        fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
             harass::<S>();
         }
 
-        fn document_slice<S: DocumentSlice>(&mut self) {
+        fn document_slice<S: OfDocument>(&mut self) {
             harass::<S>();
         }
     }

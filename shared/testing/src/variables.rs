@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Aggregates, Context, Dcb, DcbSlice, Slice};
-use ringfence_document_log::DocumentSlice;
+use ringfence::{Aggregates, Context, Dcb, Slice};
+use ringfence_document_log::OfDocument;
 use ringfence_function::VariableNames;
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
@@ -14,15 +14,15 @@ use crate::template::check_none;
 struct Read(BTreeMap<&'static str, VariableNames>);
 
 impl Visitor for Read {
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 

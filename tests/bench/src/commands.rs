@@ -8,8 +8,8 @@ use ordering::CatalogProductSynced;
 use ordering::place_order::PlaceOrder;
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, Context, DcbSlice, Decisions, Envelope, EventLog, Metadata, NewEvent,
-    Outcome, SequencedEvent, handle,
+    Append, Appended, Context, Decisions, Envelope, EventLog, Metadata, NewEvent, Outcome,
+    SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Table};
@@ -80,7 +80,7 @@ pub(crate) fn place_order() -> Case {
 type Connect = fn(&Store) -> Client;
 type ByHand<S> = for<'a> fn(&'a Bare, &'a S) -> BoxFuture<'a, String>;
 
-fn case<S: DcbSlice + Clone + 'static>(
+fn case<S: Slice + Clone + 'static>(
     connect: Connect,
     command: S,
     given: &[NewEvent],

@@ -27,8 +27,8 @@ use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
 use ringfence::kit::id;
 use ringfence::{
-    Catalog, CommandContext, DcbSlice, Decisions, Envelope, EventLog, HandleError, Handled,
-    NewEvent, Plan, Reads, ReadsOf, Refusal, Seen, SequencedEvent, State, Tag, Writes, handle,
+    Catalog, CommandContext, Decisions, Envelope, EventLog, HandleError, Handled, NewEvent, Plan,
+    Reads, ReadsOf, Refusal, Seen, SequencedEvent, Slice, State, Tag, Writes, handle,
 };
 use ringfence_dynamo::Random;
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    fn of<S: DcbSlice>(
+    fn of<S: Slice>(
         command: &S,
         catalog: &Catalog,
         events: &[&SequencedEvent],
@@ -93,7 +93,7 @@ impl Decision {
     }
 }
 
-fn plan<S: DcbSlice>(command: &S, catalog: &Catalog) -> Plan {
+fn plan<S: Slice>(command: &S, catalog: &Catalog) -> Plan {
     let query = S::query(command.shape(), command.tags(), catalog);
     Plan::new(&query, catalog).expect("every command has a plan")
 }

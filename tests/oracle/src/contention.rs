@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use ringfence::{
-    Catalog, Context, DcbSlice, Decisions, Envelope, Event, EventSchema, HandleError, Handled,
-    LogError, StoreError, handle,
+    Catalog, Context, Decisions, Envelope, Event, EventSchema, HandleError, Handled, LogError,
+    Slice, StoreError, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Fault, Wire};
@@ -232,7 +232,7 @@ async fn after<T>(start: Duration, then: impl Future<Output = T>) -> T {
 }
 
 /// Runs a command in a function of its own, which has just started.
-async fn run<S: DcbSlice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u32>, u64) {
+async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u32>, u64) {
     let begun = Instant::now();
     let envelope = Envelope::default();
     let end = match handle(&log, catalog, &Decisions::new(0), &command, &envelope).await {

@@ -105,7 +105,6 @@ pub(crate) struct Gates;
 impl Context for Gates {
     const NAME: &'static str = "gates";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()

@@ -36,7 +36,6 @@ pub(crate) struct Market;
 impl Context for Market {
     const NAME: &'static str = "market";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];

@@ -14,6 +14,7 @@ fn tag(key: &'static str) -> TagSchema {
         strong: false,
         many: false,
         required: true,
+        computed: false,
     }
 }
 

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
-use ringfence_document_log::{Access, DocumentContext, Documents};
+use ringfence_document_log::{Document, Documents};
 use ringfence_stack::{List, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ id_type!(OrderId, "names an order");
 id_type!(ParcelId, "names a parcel of an order");
 id_type!(CustomerId, "names a customer");
 id_type!(SealId, "names a seal");
+id_type!(CartId, "names a cart");
 
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ProductAdded {
@@ -66,7 +67,6 @@ pub struct ProductCatalog;
 impl Context for ProductCatalog {
     const NAME: &'static str = "catalog";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
@@ -238,7 +238,6 @@ pub struct CustomerRenamed {
 impl Context for Customers {
     const NAME: &'static str = "customers";
     type Log = Aggregates;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(Self::NAME, [CustomerRenamed::SCHEMA])
@@ -251,26 +250,37 @@ impl Members for Customers {
 
 pub struct Carts;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct CheckedOut {
+    #[tag(partition)]
+    pub cart_id: CartId,
+    pub items: u32,
+}
+
+#[derive(Reads)]
 pub enum CartEvent {
     CheckedOut { items: u32 },
 }
 
+#[derive(Clone, Default)]
+pub struct Cart;
+
+impl State for Cart {
+    type Reads = CartEvent;
+
+    fn evolve(self, _: CartEvent) -> Self {
+        self
+    }
+}
+
+impl Document for Cart {}
+
 impl Context for Carts {
     const NAME: &'static str = "carts";
-    type Log = Documents;
-    type Event = CartEvent;
-}
+    type Log = Documents<Cart>;
 
-impl StreamContext for Carts {
-    type State = ();
-
-    fn evolve((): (), _: CartEvent) {}
-}
-
-impl DocumentContext for Carts {
-    fn access() -> Access<Self> {
-        Access::Unoptimized
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [CheckedOut::SCHEMA])
     }
 }
 

@@ -21,7 +21,6 @@ pub struct Accounts;
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
     type Log = Aggregates;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])

@@ -145,7 +145,6 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
     impl Context for Others {
         const NAME: &'static str = "others";
         type Log = Aggregates;
-        type Event = NewEvent;
     }
 
     let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };

@@ -12,8 +12,8 @@ use projects::{
 };
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Catalog, CommandContext, Context, DcbSlice, NewEvent, Reads, ReadsOf, SequencedEvent, Slice,
-    State, Writes, events,
+    Catalog, CommandContext, Context, NewEvent, Reads, ReadsOf, SequencedEvent, Slice, State,
+    Writes, events,
 };
 use ringfence_views::kit::sequenced;
 
@@ -102,7 +102,7 @@ impl World {
     }
 
     /// What a slice knows of all events of the types that it reads.
-    pub(crate) fn known<S: DcbSlice>(&self) -> S::State {
+    pub(crate) fn known<S: Slice>(&self) -> S::State {
         let types = ReadsOf::<S>::TYPES;
         let read = self.events.iter().filter(|it| types.contains(&it.event_type.as_str()));
         read.fold(S::State::default(), |state, it| state.evolve(ReadsOf::<S>::decode(it).unwrap()))
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Records what the slice decides; nothing if it refuses.
-    fn decide<S: DcbSlice>(&mut self, command: S) {
+    fn decide<S: Slice>(&mut self, command: S) {
         if let Ok(events) = command.decide(&self.known::<S>(), &self.context()) {
             self.record(events.iter().map(|event| event.to_event().unwrap()).collect());
         }

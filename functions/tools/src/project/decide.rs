@@ -6,8 +6,8 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use projects::Projects;
 use ringfence::{
-    Catalog, CommandContext, Context, DcbSlice, Decisions, Envelope, EventLog, HandleError,
-    Handled, Metadata, handle,
+    Catalog, CommandContext, Context, Decisions, Envelope, EventLog, HandleError, Handled,
+    Metadata, Slice, handle,
 };
 use ringfence_stack::{List, Visitor};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub struct Slices {
 }
 
 impl Visitor for Slices {
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: Slice>(&mut self) {
         self.decide.insert(S::NAME, |log, catalog, data, envelope| {
             async move {
                 let command = serde_path_to_error::deserialize(data);

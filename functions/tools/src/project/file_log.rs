@@ -142,7 +142,7 @@ mod tests {
     use projects::Projects;
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
     use ringfence::kit::{Came, CaseLog, CaseResult, Fact, OnEvents};
-    use ringfence::{CommandContext, DcbSlice, events};
+    use ringfence::{CommandContext, Slice, events};
     use ringfence_stack::{List, Visitor};
     use serde_json::Value;
 
@@ -180,7 +180,7 @@ mod tests {
     /// Cases on a file. Facts of other projects are not in it, and the commands are decided alike.
     struct OnFile<'l, 'f>(OnEvents<'l, FileLog<'f>, fn(u64)>);
 
-    impl<S: DcbSlice> CaseLog<S> for OnFile<'_, '_> {
+    impl<S: Slice> CaseLog<S> for OnFile<'_, '_> {
         fn set_clock(&self, _: u64) {}
 
         async fn add(&self, fact: &Fact<NewEvent>, command: &S) -> CaseResult<()> {
@@ -202,7 +202,7 @@ mod tests {
     struct Cases(Slices);
 
     impl Visitor for Cases {
-        fn dcb_slice<S: DcbSlice>(&mut self) {
+        fn dcb_slice<S: Slice>(&mut self) {
             for case in S::cases() {
                 let root = tempfile::tempdir().unwrap();
                 let folder = shop(&root);

@@ -37,5 +37,5 @@ async fn cases_hold_on_dynamodb() {
 fn a_case_that_does_not_hold_names_its_place() {
     let command = AddPoints { customer_id: "ada".to_owned(), points: 1 };
     let case = given([registered("Ada")]).when(command).then_nothing();
-    block_on(Aggregates::check(&case));
+    block_on(ringfence::check::<Aggregates>(&case));
 }

@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{
-    Access, Aggregates, Boundary, BoundaryId, Catalog, Consistency, Context, Counts, Dcb, DcbSlice,
+    Access, Aggregates, Boundary, BoundaryId, Catalog, Consistency, Context, Counts, Dcb,
     Decisions, Envelope, EventRef, Extent, Outcome, Read, Slice, Tag,
 };
 use ringfence_aggregate_log::AggregateLog;
 use ringfence_dcb_log::{Rehearsal, Rehearse};
-use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DocumentSlice};
+use ringfence_document_log::{Cache, Category, DocumentLog, OfDocument};
 use ringfence_dynamo::Clock;
 use ringfence_stack::{List, Members, Visitor};
 use serde_json::Value;
@@ -127,8 +127,9 @@ fn name<S: Slice>() -> String {
 }
 
 impl Visitor for Slices {
-    fn dcb_slice<S: DcbSlice + Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        let plans = S::Context::catalog().ok().and_then(|catalog| S::plans(&catalog).ok());
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
+        let plans =
+            S::Context::catalog().ok().and_then(|catalog| ringfence::plans::<S>(&catalog).ok());
         let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
         let strong = S::CONSISTENCY == Consistency::Strong;
         let shape = |read: &Read| Some((Shape::of(&read.boundary)?, by(&read.access, strong)));
@@ -136,14 +137,14 @@ impl Visitor for Slices {
         self.add::<S>(|logs, payload| of_dcb::<S>(logs, payload).boxed(), shapes);
     }
 
-    fn aggregate_slice<S: DcbSlice + Slice<Context: Context<Log = Aggregates>>>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.add_of_stream::<S>(
             |logs, payload| of_aggregates::<S>(logs, payload).boxed(),
             BY_EVENTS,
         );
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.add_of_stream::<S>(|logs, payload| of_documents::<S>(logs, payload).boxed(), BY_TIP);
     }
 }
@@ -195,17 +196,17 @@ fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Ans
     }
 }
 
-async fn of_dcb<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_dcb<S: Slice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
     of_events::<S, _>("DCB", payload, |catalog, _| logs.dcb(catalog)).await
 }
 
-async fn of_aggregates<S: DcbSlice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
+async fn of_aggregates<S: Slice>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
     let open = |catalog, clock| Ok(AggregateLog::new(logs.aggregates()?, catalog, clock));
     of_events::<S, _>("aggregate", payload, open).await
 }
 
 /// The commands of a payload, on the log that `open` makes.
-async fn of_events<S: DcbSlice, L: Rehearse>(
+async fn of_events<S: Slice, L: Rehearse>(
     name: &'static str,
     payload: &str,
     open: impl Fn(Catalog, Clock) -> Result<L>,
@@ -279,20 +280,17 @@ fn seen(extent: &Extent) -> String {
     }
 }
 
-async fn of_documents<S: DocumentSlice>(
-    logs: &StackLogs,
-    payload: &str,
-) -> Result<Vec<Explanation>> {
+async fn of_documents<S: OfDocument>(logs: &StackLogs, payload: &str) -> Result<Vec<Explanation>> {
     let clock = Clock::system();
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
         let store = logs.documents()?;
         let rehearsal = ringfence_document_log::Rehearsal::of(store.clone());
         let log = DocumentLog::new(rehearsal, clock.clone());
-        let category = Category::new(log, S::Context::access(), Cache::none())?;
+        let category = Category::of::<S>(log, Cache::none())?;
         let handled = ringfence_document_log::handle(&category, &command, &envelope).await?;
         let end = category.log().store().rehearsed();
-        let stream = category.stream(&command.stream_id())?.partition();
+        let stream = category.stream(&category.id(&command.tags()))?.partition();
         let mut explained = explanation("document", &command, handled.attempts);
         let version = end.version;
         explained.reads.push(Reading {

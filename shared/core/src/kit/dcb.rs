@@ -6,13 +6,12 @@ mod orders;
 use std::sync::Mutex;
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
-use serde_json::{Value, json};
 
-use super::{Came, Case, CaseLog, CaseResult, Fact, InMemory, fail};
+use super::{Came, Case, CaseLog, CaseResult, Fact, InMemory, event_json, fail};
 use crate::{
     Aggregates, Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency,
-    Context, Dcb, DcbSlice, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent,
-    Outcome, Plan, Seen, SequencedEvent, Writes, handle,
+    Context, Dcb, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent, Outcome,
+    Plan, Seen, SequencedEvent, Slice, handle,
 };
 
 /// A DCB log for cases, with what sets its clock to milliseconds since 1970.
@@ -23,16 +22,12 @@ pub struct OnEvents<'l, L, F> {
     pub set_clock: F,
 }
 
-impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
+impl<S: Slice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
     fn set_clock(&self, now_ms: u64) {
         (self.set_clock)(now_ms);
     }
 
-    async fn add(&self, fact: &Fact<NewEvent>, _: &S) -> CaseResult<()> {
-        assert!(
-            fact.stream.is_none(),
-            "an event's tags say where it is: write `and`, not `and_of`"
-        );
+    async fn add(&self, fact: &Fact) -> CaseResult<()> {
         let context = CommandContext { now_ms: fact.at_ms, ..CommandContext::default() };
         let append = Append {
             events: vec![fact.event.clone()],
@@ -54,18 +49,8 @@ impl<S: DcbSlice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
             Outcome::Accepted(_) => None,
         };
         let written = spy.written.into_inner().expect("no code panics while it holds the lock");
-        Ok(Came { rejection, events: written.iter().map(json).collect() })
+        Ok(Came { rejection, events: written.iter().map(event_json).collect() })
     }
-
-    fn written(&self, events: &[S::Writes], _: &S) -> CaseResult<Vec<Value>> {
-        written(events)
-    }
-}
-
-fn written(events: &[impl Writes]) -> CaseResult<Vec<Value>> {
-    let events = events.iter().map(Writes::to_event);
-    let events: Vec<NewEvent> = events.collect::<Result<_, _>>()?;
-    Ok(events.iter().map(json).collect())
 }
 
 /// The catalog of a context. Panics if it contradicts itself.
@@ -73,14 +58,9 @@ pub fn catalog<C: Context>() -> Catalog {
     C::catalog().unwrap_or_else(|error| fail(format!("the catalog of {}", C::NAME), error))
 }
 
-fn json(event: &NewEvent) -> Value {
-    let NewEvent { event_type, tags, data } = event;
-    json!({ "type": event_type, "tags": tags, "data": data })
-}
-
 macro_rules! in_memory {
     ($($log:ident),*) => {$(
-        impl<S: DcbSlice> InMemory<S> for $log {
+        impl<S: Slice> InMemory<S> for $log {
             async fn check(case: &Case<S>) {
                 let catalog = catalog::<S::Context>();
                 let log = MemoryLog::new(catalog.clone());
@@ -91,7 +71,7 @@ macro_rules! in_memory {
             }
 
             fn check_slice() {
-                S::check(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
+                ringfence::check::<S>(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
             }
         }
     )*};

@@ -4,9 +4,9 @@ use std::{collections::VecDeque, future::ready, sync::Mutex};
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
-    ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, DcbSlice, Decisions,
-    Envelope, EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome,
-    Plan, Read, Seen, SequencedEvent, StoreError, events, handle, prelude::*,
+    ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
+    EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read,
+    Seen, SequencedEvent, Slice, StoreError, events, handle, prelude::*,
 };
 
 use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
@@ -119,7 +119,7 @@ impl EventLog for Faulty {
     }
 }
 
-pub(crate) fn run<S: DcbSlice>(
+pub(crate) fn run<S: Slice>(
     log: &Faulty,
     command: &S,
     key: Option<&str>,
@@ -127,7 +127,7 @@ pub(crate) fn run<S: DcbSlice>(
     run_warm(log, command, key, &Decisions::new(0))
 }
 
-pub(crate) fn run_warm<S: DcbSlice>(
+pub(crate) fn run_warm<S: Slice>(
     log: &Faulty,
     command: &S,
     key: Option<&str>,

@@ -22,6 +22,7 @@ fn fields_named_id_are_tags() {
         strong: false,
         many: false,
         required: true,
+        computed: false,
     };
     let guest = TagSchema {
         key: "guestId".into(),
@@ -97,13 +98,16 @@ fn a_tag_can_be_computed_from_several_fields() {
         strong: false,
         many: false,
         required: true,
+        computed: true,
     };
-    let [airline, guest] = ["airline", "guestId"].map(|key| TagSchema {
-        key: key.into(),
-        partition: false,
-        cross_partition: true,
-        ..seat.clone()
-    });
+    let [airline, guest] =
+        [("airline", true), ("guestId", false)].map(|(key, computed)| TagSchema {
+            key: key.into(),
+            partition: false,
+            cross_partition: true,
+            computed,
+            ..seat.clone()
+        });
     assert_eq!(*SeatTaken::SCHEMA.tags, [seat.clone(), airline, guest]);
     let flight = || "rf-12".to_owned();
     let taken = SeatTaken { flight: flight(), row: 7, guest_id: "g1".to_owned(), tags: vec![] };

@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    ACTIONS_MAX, BOUNDARIES_MAX, Consistency, DcbSlice, Decisions, Envelope, HandleError, Handled,
-    LimitKind, LogError, Outcome, PlanError, SliceError, handle, prelude::*,
+    ACTIONS_MAX, BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LimitKind,
+    LogError, Outcome, PlanError, Slice, SliceError, handle, prelude::*,
 };
 use serde::Serialize;
 
@@ -35,7 +35,6 @@ pub(crate) struct Rooms;
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()
@@ -96,8 +95,8 @@ impl Slice for Open {
     }
 }
 
-fn run<S: DcbSlice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
-    S::check(&catalog().unwrap()).unwrap();
+fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
+    ringfence::check::<S>(&catalog().unwrap()).unwrap();
     let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
     block_on(handle(log, &catalog().unwrap(), &Decisions::new(0), command, &envelope))
 }
@@ -168,7 +167,7 @@ impl Slice for Withdraw {
 
 #[test]
 fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
-    let error = Withdraw::check(&catalog().unwrap()).unwrap_err();
+    let error = ringfence::check::<Withdraw>(&catalog().unwrap()).unwrap_err();
     let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
     let keys = "reviewId".to_owned();
     assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated".into(), keys });

@@ -215,7 +215,6 @@ struct Parcels;
 impl Context for Parcels {
     const NAME: &'static str = "parcels";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Ok(catalog())

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use futures::executor::block_on;
 use ringfence::kit::check_in_memory;
 use ringfence::{
-    DcbSlice, Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome,
-    Query, QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
+    Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome, Query,
+    QueryItem, SequencedEvent, Slice, Tag, TagSchema, handle, prelude::*,
 };
 use serde::Serialize;
 
@@ -37,7 +37,6 @@ struct Tools;
 impl Context for Tools {
     const NAME: &'static str = "tools";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Lent::SCHEMA, Returned::SCHEMA, Missed::SCHEMA])
@@ -220,7 +219,7 @@ fn append(log: &MemoryLog, event: NewEvent) {
     block_on(log.append(append)).unwrap();
 }
 
-fn run<S: DcbSlice>(
+fn run<S: Slice>(
     log: &MemoryLog,
     command: &S,
     key: Option<&str>,

@@ -2,8 +2,8 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    DcbSlice, Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError,
-    Outcome, SequencedEvent, events_are_record, handle, kit::check_in_memory, prelude::*,
+    Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError, Outcome,
+    SequencedEvent, Slice, events_are_record, handle, kit::check_in_memory, prelude::*,
 };
 
 use crate::decide::{ALL, Faulty, Invite, Note, append, code, run, run_warm};
@@ -253,8 +253,8 @@ impl Slice for CleanBeside {
 
 #[test]
 fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
-    fn is<S: DcbSlice>() -> (&'static str, bool) {
-        S::check(&catalog().unwrap()).unwrap();
+    fn is<S: Slice>() -> (&'static str, bool) {
+        ringfence::check::<S>(&catalog().unwrap()).unwrap();
         (S::NAME, events_are_record::<S>(&catalog().unwrap()))
     }
     let found = [

@@ -1,8 +1,8 @@
 //! Routes: where each clause is read, and what is refused when a function starts.
 
 use ringfence::{
-    Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, DcbSlice, Event as _, NewEvent,
-    Plan, PlanError, Query, QueryItem, Reading, SliceError, Tag, TagSchema, prelude::*,
+    Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, NewEvent, Plan,
+    PlanError, Query, QueryItem, Reading, Slice, SliceError, Tag, TagSchema, prelude::*,
 };
 
 use crate::shop::{Book, Booked, Priced, Rated, booked, catalog, closed};
@@ -185,6 +185,7 @@ fn a_key_has_one_scope_in_a_stack() {
         strong: false,
         many: false,
         required: true,
+        computed: false,
     };
     let (name, tags) = ("Greeted".into(), vec![partition].into());
     let greeted = ringfence::EventSchema { name, tags, ..Booked::SCHEMA };
@@ -216,11 +217,11 @@ fn a_type_has_one_schema_in_a_stack() {
 
 #[test]
 fn a_slice_that_disagrees_with_its_catalog_does_not_start() {
-    assert_eq!(Book::check(&catalog().unwrap()), Ok(()));
+    assert_eq!(ringfence::check::<Book>(&catalog().unwrap()), Ok(()));
     let mut changed = Booked::SCHEMA;
     changed.tags.to_mut().iter_mut().for_each(|tag| tag.cross_partition = false);
     let narrow = Catalog::new("rooms", [changed]).unwrap();
-    let error = Book::check(&narrow).unwrap_err();
+    let error = ringfence::check::<Book>(&narrow).unwrap_err();
     assert_eq!(error, SliceError::Undeclared { slice: "book", event_type: "Booked".into() });
 }
 

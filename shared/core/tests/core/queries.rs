@@ -2,7 +2,7 @@
 
 use futures::executor::block_on;
 use ringfence::{
-    Access, DcbSlice, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem,
+    Access, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, Slice,
     SliceError, Tag, TagSchema, handle, prelude::*,
 };
 use serde::Serialize;
@@ -93,7 +93,6 @@ struct Bank;
 impl Context for Bank {
     const NAME: &'static str = "bank";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()
@@ -120,9 +119,9 @@ struct OpenTwo {
 
 slice!(OpenTwo reads Accounts, writes |it: &OpenTwo| vec![opened(&it.first), opened(&it.second)]);
 
-fn run<S: DcbSlice>(log: &MemoryLog, command: &S) -> Outcome {
+fn run<S: Slice>(log: &MemoryLog, command: &S) -> Outcome {
     let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
-    S::check(&catalog).unwrap();
+    ringfence::check::<S>(&catalog).unwrap();
     let decisions = Decisions::new(0);
     let handled = handle(log, &catalog, &decisions, command, &envelope);
     block_on(handled).unwrap().outcome
@@ -218,12 +217,12 @@ slice!(
 fn a_slice_does_not_start_whose_own_query_is_wrong() {
     let catalog = catalog().unwrap();
     let error = SliceError::NotAsked { slice: "Forgets", event_type: "Audited".into() };
-    assert_eq!(Forgets::check(&catalog), Err(error));
+    assert_eq!(ringfence::check::<Forgets>(&catalog), Err(error));
     let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked".into() };
-    assert_eq!(AsksForMore::check(&catalog), Err(error));
+    assert_eq!(ringfence::check::<AsksForMore>(&catalog), Err(error));
     let source = PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() };
     let error = SliceError::Route { slice: "AsksForBoth", source };
-    assert_eq!(AsksForBoth::check(&catalog), Err(error));
+    assert_eq!(ringfence::check::<AsksForBoth>(&catalog), Err(error));
 }
 
 /// Like [`OpenWith`], without a query of its own: no event has both tags.
@@ -251,9 +250,12 @@ fn a_slice_does_not_start_that_reads_a_type_without_a_tag_of_its_command() {
     let lacks = |slice, event_type: &'static str, key: &str| {
         Err(SliceError::Lacks { slice, event_type: event_type.into(), keys: key.to_owned() })
     };
-    let error = OpenBoth::check(&catalog);
+    let error = ringfence::check::<OpenBoth>(&catalog);
     assert_eq!(error, lacks("OpenBoth", "Opened", "productId"));
-    assert_eq!(OpenStocked::check(&catalog), lacks("OpenStocked", "Stocked", "accountId"));
+    assert_eq!(
+        ringfence::check::<OpenStocked>(&catalog),
+        lacks("OpenStocked", "Stocked", "accountId")
+    );
     let said = error.unwrap_err().to_string();
     for part in ["Opened, because it has no productId", "#[tag(skip)]", "a list", "own `query`"] {
         assert!(said.contains(part), "{said}");
@@ -284,10 +286,10 @@ slice!(Reopen reads Accounts, writes |_: &Reopen| vec![]);
 
 #[test]
 fn a_command_without_a_value_is_planned_unless_it_is_refused() {
-    fn accesses<S: DcbSlice>() -> Vec<Access> {
+    fn accesses<S: Slice>() -> Vec<Access> {
         let catalog = catalog().unwrap();
-        assert_eq!(S::check(&catalog), Ok(()));
-        let plans = S::plans(&catalog).unwrap();
+        assert_eq!(ringfence::check::<S>(&catalog), Ok(()));
+        let plans = ringfence::plans::<S>(&catalog).unwrap();
         plans.into_iter().flat_map(|plan| plan.reads).map(|read| read.access).collect()
     }
     assert_eq!(accesses::<AuditAll>(), [Access::TypeItems("Audited".into())]);
@@ -318,7 +320,7 @@ slice!(AuditSome reads Audits, writes |_: &AuditSome| vec![]);
 
 #[test]
 fn many_optional_tags_are_planned_with_none_one_or_all_left_out() {
-    let plans = AuditSome::plans(&catalog().unwrap()).unwrap();
+    let plans = ringfence::plans::<AuditSome>(&catalog().unwrap()).unwrap();
     let mut reads: Vec<_> = plans.iter().map(|plan| plan.reads.len()).collect();
     reads.sort_unstable();
     assert_eq!(reads, [1, 6, 6, 6, 6, 6, 6, 6, 7]);
@@ -342,5 +344,5 @@ slice!(
 fn a_slice_does_not_start_whose_own_query_is_wrong_without_a_value() {
     let slice = "AsksForMoreWithout";
     let error = SliceError::NotRead { slice, event_type: "Audited".into() };
-    assert_eq!(AsksForMoreWithout::check(&catalog().unwrap()), Err(error));
+    assert_eq!(ringfence::check::<AsksForMoreWithout>(&catalog().unwrap()), Err(error));
 }

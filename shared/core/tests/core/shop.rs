@@ -95,7 +95,6 @@ pub(crate) struct Rooms;
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()

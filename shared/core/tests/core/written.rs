@@ -56,7 +56,6 @@ pub(crate) struct Rooms;
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])

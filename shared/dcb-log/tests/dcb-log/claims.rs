@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use ringfence::{
-    Access, CommandContext, DcbSlice, Decisions, Never, NewEvent, Plan, Query, SequencedEvent,
-    events, handle, prelude::*,
+    Access, CommandContext, Decisions, Never, NewEvent, Plan, Query, SequencedEvent, Slice, events,
+    handle, prelude::*,
 };
 
 use crate::prices::{Cost, cost, metered};
@@ -80,7 +80,6 @@ struct Projects;
 impl Context for Projects {
     const NAME: &'static str = "projects";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let of_edges = [EdgeStarted::SCHEMA, ClaimExpired::SCHEMA, IterationCompleted::SCHEMA];
@@ -267,9 +266,9 @@ fn planned(command: &impl ringfence::Command, types: &[&'static str]) -> Vec<Str
 
 /// Those of a slice that can start.
 #[track_caller]
-fn boundaries<S: DcbSlice>(command: &S) -> Vec<String> {
+fn boundaries<S: Slice>(command: &S) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
-    S::check(&catalog).expect("the slice can start");
+    ringfence::check::<S>(&catalog).expect("the slice can start");
     planned(command, ringfence::ReadsOf::<S>::TYPES)
 }
 
@@ -351,7 +350,7 @@ async fn stack(features: &[&str]) -> Stack {
 }
 
 /// What the command costs a handler that has decided these commands before.
-async fn cost_of<S: DcbSlice>(stack: &Stack, before: &[S], command: &S) -> Cost {
+async fn cost_of<S: Slice>(stack: &Stack, before: &[S], command: &S) -> Cost {
     let decisions = Decisions::new(1);
     for before in before {
         let handled = handle(&stack.log(), &stack.catalog, &decisions, before, &envelope()).await;

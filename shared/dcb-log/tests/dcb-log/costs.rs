@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use ringfence::kit::id;
-use ringfence::{Context, DcbSlice, Decisions, Envelope, NewEvent, handle};
+use ringfence::{Context, Decisions, Envelope, NewEvent, Slice, handle};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::item_bytes;
 use ringfence_dynamo::wire::Fault;
@@ -37,7 +37,7 @@ fn padded(event: impl Into<NewEvent>) -> NewEvent {
 }
 
 /// What a command costs, and what is there before it.
-struct Case<S: DcbSlice> {
+struct Case<S: Slice> {
     given: Vec<NewEvent>,
     /// A command of the same query, after which the handler is warm.
     before: Option<S>,
@@ -48,7 +48,7 @@ struct Case<S: DcbSlice> {
     key: bool,
 }
 
-impl<S: DcbSlice + Clone> Case<S> {
+impl<S: Slice + Clone> Case<S> {
     fn new(given: impl IntoIterator<Item = NewEvent>, command: S, reads: usize) -> Self {
         Self { given: given.into_iter().collect(), before: None, command, reads, key: false }
     }

@@ -2,7 +2,7 @@
 
 use ringfence::kit::id;
 use ringfence::{
-    Append, Context, DcbSlice, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem,
+    Append, Context, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem, Slice,
     StoreError, events,
 };
 use ringfence_dynamo::Clock;
@@ -64,7 +64,7 @@ fn transient() -> Vec<Fault> {
 }
 
 /// The command is sent twice, identically, and decided once.
-async fn is_sent_again<S: DcbSlice>(command: S, operation: &str, fault: Fault) {
+async fn is_sent_again<S: Slice>(command: S, operation: &str, fault: Fault) {
     let stack = shop().await;
     stack.wire.inject(operation, 0, fault.clone());
     let handled = stack.accept(command).await;

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{Context, DcbSlice, HandleError, Handled, Outcome, events};
+use ringfence::{Context, HandleError, Handled, Outcome, Slice, events};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
 use serde_json::json;
@@ -14,14 +14,14 @@ use crate::stack::{Stack, append, code, envelope};
 
 const CLIENTS: usize = 16;
 
-async fn stack<S: DcbSlice>() -> Stack {
+async fn stack<S: Slice>() -> Stack {
     let mut stack = Stack::start(S::Context::catalog()).await;
     stack.clock = Clock::system();
     stack
 }
 
 /// Runs the commands at once, each as a client of its own.
-async fn race<S: DcbSlice>(
+async fn race<S: Slice>(
     stack: &Stack,
     commands: impl Iterator<Item = S>,
 ) -> Vec<Result<Handled, HandleError>> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
-    Context, DcbSlice, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS,
-    LogError, NewEvent, Outcome, events, handle,
+    Context, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS, LogError,
+    NewEvent, Outcome, Slice, events, handle,
 };
 use ringfence_dcb_log::Imported;
 use ringfence_dynamo::Item;
@@ -47,12 +47,12 @@ fn with_key(key: &str) -> Envelope {
     Envelope { idempotency_key: Some(key.to_owned()), ..envelope() }
 }
 
-async fn run<S: DcbSlice>(stack: &Stack, command: &S, key: &str) -> Result<Handled, HandleError> {
+async fn run<S: Slice>(stack: &Stack, command: &S, key: &str) -> Result<Handled, HandleError> {
     stack.run_with(command, &with_key(key)).await
 }
 
 /// Runs a command that appends one event.
-async fn accept<S: DcbSlice>(stack: &Stack, command: &S, key: &str) -> Handled {
+async fn accept<S: Slice>(stack: &Stack, command: &S, key: &str) -> Handled {
     let handled = run(stack, command, key).await.expect("an answer");
     let Outcome::Accepted(events) = &handled.outcome else { panic!("{handled:?}") };
     assert_eq!(events.len(), 1);
@@ -185,7 +185,7 @@ async fn an_index_that_shows_an_event_without_its_key_hides_no_record() {
 
 /// Runs the commands with these keys on one handler that keeps its decisions, and then on another one: which
 /// are repeats.
-async fn warm<S: DcbSlice>(stack: &Stack, commands: &[(&S, Option<&str>)]) -> Vec<bool> {
+async fn warm<S: Slice>(stack: &Stack, commands: &[(&S, Option<&str>)]) -> Vec<bool> {
     let (log, decisions) = (stack.log(), Decisions::new(10));
     let mut repeated = Vec::new();
     for (command, key) in commands {
@@ -241,7 +241,7 @@ async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_
 }
 
 /// All copies at once: they get one answer, and one of them takes effect.
-async fn race<S: DcbSlice>(stack: &Stack, command: &S, copies: usize, event_type: &str) {
+async fn race<S: Slice>(stack: &Stack, command: &S, copies: usize, event_type: &str) {
     let ends = join_all((0..copies).map(|_| run(stack, command, "k"))).await;
     let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
     assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");

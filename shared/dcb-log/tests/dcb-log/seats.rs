@@ -31,7 +31,6 @@ pub(crate) struct Seats;
 impl Context for Seats {
     const NAME: &'static str = "seats";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [CourseDefined::SCHEMA, StudentSubscribed::SCHEMA])

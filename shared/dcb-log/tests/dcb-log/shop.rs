@@ -95,7 +95,6 @@ pub(crate) struct Shop;
 impl Context for Shop {
     const NAME: &'static str = "shop";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

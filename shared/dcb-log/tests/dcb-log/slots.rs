@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use ringfence::kit::id;
 use ringfence::{
-    Append, BoundaryId, Catalog, Consistency, DcbSlice, Event, EventLog, EventSchema, Extent,
-    LogError, NewEvent, Plan, Query, QueryItem, SequencedEvent, events,
+    Append, BoundaryId, Catalog, Consistency, Event, EventLog, EventSchema, Extent, LogError,
+    NewEvent, Plan, Query, QueryItem, SequencedEvent, Slice, events,
 };
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Edit, Exchange, Fault};
@@ -268,7 +268,7 @@ fn order_listed(order: &str) -> OrderListed {
 
 /// Runs an order whose read of the product `p1` ends before this slot; how often it was decided, and which
 /// tails were read.
-async fn order<S: DcbSlice>(stack: &Stack, command: S, slot: u64) -> (u32, Vec<(String, String)>) {
+async fn order<S: Slice>(stack: &Stack, command: S, slot: u64) -> (u32, Vec<(String, String)>) {
     stack.wire.forget();
     // The partitions are asked in the order of their names: the order, then the products.
     stack.wire.inject("Query", 1, until(slot));

@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{
-    Append, Appended, BoundaryId, Catalog, CatalogError, DcbSlice, Decisions, Envelope, EventLog,
-    HandleError, Handled, LogError, Metadata, NewEvent, Outcome, SequencedEvent, handle,
+    Append, Appended, BoundaryId, Catalog, CatalogError, Decisions, Envelope, EventLog,
+    HandleError, Handled, LogError, Metadata, NewEvent, Outcome, SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Exchange, Wire};
@@ -79,11 +79,11 @@ impl Stack {
     }
 
     /// Runs a command on a new writer, without cache.
-    pub(crate) async fn run<S: DcbSlice>(&self, command: &S) -> Result<Handled, HandleError> {
+    pub(crate) async fn run<S: Slice>(&self, command: &S) -> Result<Handled, HandleError> {
         self.run_with(command, &envelope()).await
     }
 
-    pub(crate) async fn run_with<S: DcbSlice>(
+    pub(crate) async fn run_with<S: Slice>(
         &self,
         command: &S,
         envelope: &Envelope,
@@ -93,7 +93,7 @@ impl Stack {
 
     /// Runs a command that is accepted.
     #[track_caller]
-    pub(crate) fn accept<S: DcbSlice>(&self, command: S) -> impl Future<Output = Handled> {
+    pub(crate) fn accept<S: Slice>(&self, command: S) -> impl Future<Output = Handled> {
         let at = std::panic::Location::caller();
         async move {
             let handled = self.run(&command).await.unwrap_or_else(|e| panic!("{at}: {e:?}"));

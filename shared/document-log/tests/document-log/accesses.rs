@@ -1,11 +1,10 @@
 //! Every way to store a state gives the same state.
 
-use ringfence::{Consistency, Envelope, StreamContext};
+use ringfence::{Consistency, Envelope, State as _};
 use ringfence_document_log::{Access, Cache, DocumentError, Load, Outcome, Store, TipLimits};
 
 use crate::basket::{
-    Basket, State, accesses, add, baskets, rolling, snapshot, snapshots, some_cache, state,
-    transact,
+    State, accesses, add, baskets, of, rolling, snapshot, snapshots, some_cache, state, transact,
 };
 use crate::on_both;
 use crate::stack::{events_max, log, name};
@@ -37,7 +36,7 @@ async fn every_access_reads_what_it_wrote<S: Store + Clone>(store: S) {
                 // They write by turns, so that the cached state is old every second time.
                 let writer = if n % 2 == 0 { &cached } else { &cold };
                 add(writer, &id, n % 3).await;
-                expected = Basket::evolve(expected, crate::basket::added(n % 3));
+                expected = expected.evolve(crate::basket::added(n % 3));
                 assert_eq!(state(&cold, &id).await, expected, "access {a}, limits {l}, event {n}");
                 assert_eq!(state(&cached, &id).await, expected, "access {a}, limits {l}, {n}");
             }
@@ -50,7 +49,7 @@ async fn the_latest_event_is_the_state<S: Store + Clone>(store: S) {
     let latest = baskets(log(), Access::LatestKnownEvent, Cache::none());
     for sku in 0..5 {
         add(&latest, "x", sku).await;
-        let expected = Basket::evolve(State::default(), crate::basket::added(sku));
+        let expected = State::default().evolve(crate::basket::added(sku));
         assert_eq!(state(&latest, "x").await, expected);
     }
     let all = baskets(log(), Access::Unoptimized, Cache::none());
@@ -66,7 +65,7 @@ async fn competing_writers_lose_nothing<S: Store + Clone>(store: S) {
         let many = async |writer, load| {
             for _ in 0..10 {
                 let added = transact(writer, &id, load, |state| state.add(7, 1)).await;
-                assert_eq!(added.outcome, Outcome::Accepted(vec![crate::basket::added(7)]));
+                assert_eq!(added.outcome, Outcome::Accepted(vec![crate::basket::added(7).of(&id)]));
             }
         };
         futures::join!(many(&one, Load::Cached), many(&two, Load::Eventual));
@@ -80,7 +79,7 @@ async fn competing_writers_lose_nothing<S: Store + Clone>(store: S) {
 
 async fn an_access_can_be_changed<S: Store + Clone>(store: S) {
     let log = || log(store.clone()).with_limits(events_max(2));
-    let order: [fn() -> Access<Basket>; 5] =
+    let order: [fn() -> Access<State>; 5] =
         [|| Access::Unoptimized, snapshot, || Access::Unoptimized, snapshots, snapshot];
     for (n, access) in (0_u32..).zip(order) {
         let category = baskets(log(), access(), Cache::none());
@@ -155,7 +154,8 @@ async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {
     };
     log.append(append).await.expect("it is settled");
     let category = baskets(log, Access::Unoptimized, Cache::none());
-    let decided = category.transact("a", Load::Eventual, &envelope, |state| state.ensure(1)).await;
+    let decide = |state: &State| state.ensure(1).map(|events| of("a", events));
+    let decided = category.transact("a", Load::Eventual, &envelope, decide).await;
     let error: DocumentError = decided.expect_err("it can't be decoded");
     assert_eq!(error.to_string(), "event 0 of Basket-a (Removed) can't be decoded");
 }

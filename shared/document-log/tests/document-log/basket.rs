@@ -2,20 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Context, Envelope, StreamContext};
+use ringfence::{
+    Catalog, CatalogError, Context, Envelope, Event as _, EventSchema, NewEvent, Reads, Tag,
+};
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentContext, DocumentLog, Documents, Load, Outcome, Store,
+    Access, Cache, Category, Document, DocumentLog, Documents, Load, Outcome, Snapshot, Store,
     Transacted,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An event as it is stored: without its basket. A state is an event too, since the original writes it as one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Reads)]
 pub(crate) enum Event {
     Added { sku: u32, quantity: u32 },
     Removed { sku: u32 },
     Closed,
-    Snapshot(State),
-    Snapshot2 { state: State },
+    Snapshot { items: BTreeMap<u32, u32>, closed: bool },
+}
+
+/// One more of a thing, in a basket.
+#[derive(Clone, Debug, PartialEq, ringfence::Event)]
+pub(crate) struct Added {
+    #[tag(partition)]
+    pub(crate) basket_id: String,
+    pub(crate) sku: u32,
+    pub(crate) quantity: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,26 +43,57 @@ pub(crate) struct Basket;
 
 impl Context for Basket {
     const NAME: &'static str = "Basket";
-    type Log = Documents;
-    type Event = Event;
+    type Log = Documents<State>;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        let schema = |name: &&'static str| EventSchema { name: (*name).into(), ..Added::SCHEMA };
+        Catalog::new(Self::NAME, Event::TYPES.iter().map(schema))
+    }
 }
 
-impl DocumentContext for Basket {}
+impl ringfence::State for State {
+    type Reads = Event;
 
-impl StreamContext for Basket {
-    type State = State;
-
-    fn evolve(mut state: State, event: Event) -> State {
+    fn evolve(mut self, event: Event) -> Self {
         match event {
-            Event::Added { sku, quantity } => *state.items.entry(sku).or_default() += quantity,
+            Event::Added { sku, quantity } => *self.items.entry(sku).or_default() += quantity,
             Event::Removed { sku } => {
-                state.items.remove(&sku);
+                self.items.remove(&sku);
             }
-            Event::Closed => state.closed = true,
-            Event::Snapshot(state) | Event::Snapshot2 { state } => return state,
+            Event::Closed => self.closed = true,
+            Event::Snapshot { items, closed } => return Self { items, closed },
         }
-        state
+        self
     }
+}
+
+impl Document for State {}
+
+impl Event {
+    /// Type and payload.
+    pub(crate) fn stored(&self) -> (String, Option<Value>) {
+        match serde_json::to_value(self).expect("JSON") {
+            Value::String(event_type) => (event_type, None),
+            json => {
+                let one = json.as_object().and_then(|map| map.iter().next()).expect("a payload");
+                (one.0.clone(), Some(one.1.clone()))
+            }
+        }
+    }
+
+    /// The event of this basket.
+    pub(crate) fn of(&self, basket: &str) -> NewEvent {
+        let (event_type, data) = self.stored();
+        let mut data = data.unwrap_or_else(|| json!({}));
+        data["basketId"] = basket.into();
+        let tags = vec![Tag::new("basketId", basket)];
+        NewEvent { event_type: event_type.into(), tags, data }
+    }
+}
+
+/// The events of this basket.
+pub(crate) fn of(basket: &str, events: Vec<Event>) -> Vec<NewEvent> {
+    events.iter().map(|event| event.of(basket)).collect()
 }
 
 impl State {
@@ -72,37 +115,39 @@ pub(crate) fn added(sku: u32) -> Event {
     Event::Added { sku, quantity: 1 }
 }
 
-pub(crate) fn snapshot() -> Access<Basket> {
-    Access::Snapshot {
-        is_origin: |event| matches!(event, Event::Snapshot(_)),
-        to_snapshot: |state| Event::Snapshot(state.clone()),
-    }
+const SNAPSHOT: Snapshot<State> = Snapshot::named("Snapshot");
+const SNAPSHOTS: [Snapshot<State>; 2] = [
+    Snapshot::of(
+        "Snapshot2",
+        |state| Ok(json!({ "state": state })),
+        |mut json| serde_json::from_value(json["state"].take()),
+    ),
+    SNAPSHOT,
+];
+
+pub(crate) fn snapshot() -> Access<State> {
+    Access::Snapshot(SNAPSHOT)
 }
 
-pub(crate) fn snapshots() -> Access<Basket> {
-    Access::Snapshots {
-        is_origin: |event| matches!(event, Event::Snapshot2 { .. }),
-        to_snapshots: |state| {
-            vec![Event::Snapshot2 { state: state.clone() }, Event::Snapshot(state.clone())]
-        },
-    }
+pub(crate) fn snapshots() -> Access<State> {
+    Access::Snapshots(&SNAPSHOTS)
 }
 
-pub(crate) fn rolling() -> Access<Basket> {
-    Access::RollingState { to_snapshot: |state| Event::Snapshot(state.clone()) }
+pub(crate) fn rolling() -> Access<State> {
+    Access::RollingState(SNAPSHOT)
 }
 
 /// Every access by which a basket's state is what its events say.
-pub(crate) fn accesses() -> [fn() -> Access<Basket>; 4] {
+pub(crate) fn accesses() -> [fn() -> Access<State>; 4] {
     [|| Access::Unoptimized, snapshot, snapshots, rolling]
 }
 
 pub(crate) fn baskets<S: Store>(
     log: DocumentLog<S>,
-    access: Access<Basket>,
+    access: Access<State>,
     cache: Cache<State>,
-) -> Category<Basket, S> {
-    Category::new(log, access, cache).expect("the events are an enum")
+) -> Category<State, S> {
+    Category::new::<Basket>(log, access, cache).expect("each event names a basket")
 }
 
 pub(crate) fn some_cache() -> Cache<State> {
@@ -111,22 +156,23 @@ pub(crate) fn some_cache() -> Cache<State> {
 
 /// Decides without metadata; panics on an error.
 pub(crate) async fn transact<S: Store>(
-    category: &Category<Basket, S>,
+    category: &Category<State, S>,
     id: &str,
     load: Load,
     decide: impl Fn(&State) -> Result<Vec<Event>, Closed>,
-) -> Transacted<Event, Closed> {
+) -> Transacted<Closed> {
+    let decide = |state: &State| decide(state).map(|events| of(id, events));
     let transacted = category.transact(id, load, &Envelope::default(), decide).await;
     transacted.expect("it is settled")
 }
 
-pub(crate) async fn add<S: Store>(category: &Category<Basket, S>, id: &str, sku: u32) -> u64 {
+pub(crate) async fn add<S: Store>(category: &Category<State, S>, id: &str, sku: u32) -> u64 {
     let transacted = transact(category, id, Load::Eventual, |state| state.add(sku, 1)).await;
-    assert_eq!(transacted.outcome, Outcome::Accepted(vec![added(sku)]));
+    assert_eq!(transacted.outcome, Outcome::Accepted(vec![added(sku).of(id)]));
     transacted.version
 }
 
-pub(crate) async fn state<S: Store>(category: &Category<Basket, S>, id: &str) -> State {
+pub(crate) async fn state<S: Store>(category: &Category<State, S>, id: &str) -> State {
     let read = category.query(id, Load::Strong, &Envelope::default(), State::clone).await;
     read.expect("it can be read").0
 }

@@ -2,7 +2,7 @@
 
 use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentError, DocumentSlice, DynamoStore, Load, MemoryStore, Store,
+    Access, Cache, Category, DocumentError, DynamoStore, Load, MemoryStore, OfDocument, Store,
     handle,
 };
 use ringfence_dynamo::Units;
@@ -37,8 +37,8 @@ fn keyed(key: &str) -> Envelope {
     Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() }
 }
 
-async fn done<C: DocumentSlice<Context = Basket>, S: Store>(
-    category: &Category<Basket, S>,
+async fn done<C: OfDocument<Context = Basket, State = State>, S: Store>(
+    category: &Category<State, S>,
     command: &C,
     key: Option<&str>,
 ) -> Handled {
@@ -62,7 +62,7 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[0], false));
     assert_eq!(done(&category, &adding(1), None).await, accepted(&[1], false));
     assert_eq!(done(&category, &ensuring(1), None).await, accepted(&[], false));
-    let close = |_: &State| Ok::<_, ()>(vec![Event::Closed]);
+    let close = |_: &State| Ok::<_, ()>(vec![Event::Closed.of("x/1")]);
     category.transact("x/1", Load::Eventual, &Envelope::default(), close).await.expect("closed");
     let refused = done(&category, &adding(1), None).await.outcome;
     let rejection = serde_json::json!({ "code": "BasketClosed" });
@@ -115,7 +115,7 @@ async fn a_repeat_that_left_no_event_is_decided_anew<S: Store>(store: S) {
     let category = baskets(log(store), snapshot(), some_cache());
     add(&category, "x/1", 1).await;
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[], false));
-    let remove = |_: &State| Ok::<_, ()>(vec![Event::Removed { sku: 1 }]);
+    let remove = |_: &State| Ok::<_, ()>(vec![Event::Removed { sku: 1 }.of("x/1")]);
     category.transact("x/1", Load::Eventual, &Envelope::default(), remove).await.expect("removed");
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], false));
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[2], true));
@@ -214,7 +214,7 @@ async fn an_unknown_outcome_is_known_to_the_repeat() {
 /// Requests and units of the command that has been sent since the last look.
 async fn priced<S>(
     stack: &Stack,
-    category: &Category<Basket, DynamoStore>,
+    category: &Category<State, DynamoStore>,
     sent: impl Future<Output = S>,
 ) -> (S, Vec<String>, Units) {
     let meter = category.log().store().meter();

@@ -3,9 +3,11 @@
 //! Payloads have 500 bytes of JSON and are not compressed; the snapshot has 500 bytes too. Units are
 //! computed from the documented sizes of the items; the emulator's own figures agree.
 
-use ringfence::{Consistency, Context, Envelope, StreamContext};
+use ringfence::{
+    Catalog, CatalogError, Consistency, Context, Envelope, Event, NewEvent, Reads, State, events,
+};
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentContext, Documents, DynamoStore, Encoding, Load, Store,
+    Access, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot, Store,
     TipLimits,
 };
 use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
@@ -20,38 +22,48 @@ const PAYLOAD_BYTES: usize = 500;
 
 struct Notes;
 
-#[derive(Clone, Serialize, Deserialize)]
-enum Event {
+#[derive(Event)]
+struct Noted {
+    #[tag(partition)]
+    note_id: String,
+    text: String,
+}
+
+#[derive(Reads)]
+enum Notable {
     Noted { text: String },
-    Snapshot { text: String },
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Note {
+    text: String,
 }
 
 impl Context for Notes {
     const NAME: &'static str = "Notes";
-    type Log = Documents;
-    type Event = Event;
-}
+    type Log = Documents<Note>;
 
-impl DocumentContext for Notes {}
-
-impl StreamContext for Notes {
-    type State = String;
-
-    fn evolve(_: String, event: Event) -> String {
-        let (Event::Noted { text } | Event::Snapshot { text }) = event;
-        text
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [Noted::SCHEMA])
     }
 }
+
+impl State for Note {
+    type Reads = Notable;
+
+    fn evolve(self, Notable::Noted { text }: Notable) -> Self {
+        Self { text }
+    }
+}
+
+impl Document for Note {}
 
 fn text() -> String {
     "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len())
 }
 
-fn snapshot() -> Access<Notes> {
-    Access::Snapshot {
-        is_origin: |event| matches!(event, Event::Snapshot { .. }),
-        to_snapshot: |state| Event::Snapshot { text: state.clone() },
-    }
+fn snapshot() -> Access<Note> {
+    Access::Snapshot(Snapshot::named("Snapshot"))
 }
 
 /// Requests and units.
@@ -69,18 +81,18 @@ fn cost(reads: u32, read: f64, writes: u32, write: f64) -> Cost {
 /// A stream with some events, to find the cost of operations on it.
 struct Priced {
     stack: Stack,
-    category: Category<Notes, DynamoStore>,
+    category: Category<Note, DynamoStore>,
 }
 
 impl Priced {
-    async fn of(events: u32, limits: TipLimits, access: Access<Notes>, warm: bool) -> Self {
+    async fn of(events: u32, limits: TipLimits, access: Access<Note>, warm: bool) -> Self {
         let stack = Stack::start().await;
         let cache = || match warm {
             true => Cache::of(std::num::NonZeroUsize::MIN),
             false => Cache::none(),
         };
         let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
-        let category = Category::new(log, access, cache()).expect("an enum");
+        let category = Category::new::<Notes>(log, access, cache()).expect("each names a note");
         let priced = Self { stack, category };
         for _ in 0..events {
             priced.append(Load::Eventual).await;
@@ -89,7 +101,8 @@ impl Priced {
     }
 
     async fn append(&self, load: Load) -> Cost {
-        let decide = |_: &String| Ok::<_, ()>(vec![Event::Noted { text: text() }]);
+        let noted = || Noted { note_id: "n".to_owned(), text: text() };
+        let decide = |_: &Note| Ok::<_, ()>(events![noted()]);
         let envelope = Envelope::default();
         let appended = self.priced(self.category.transact("n", load, &envelope, decide)).await;
         assert_eq!(appended.0.expect("it is settled").attempts, 1);
@@ -98,7 +111,8 @@ impl Priced {
 
     async fn read(&self, load: Load) -> Cost {
         let envelope = Envelope::default();
-        let read = self.priced(self.category.query("n", load, &envelope, String::clone)).await;
+        let read =
+            self.priced(self.category.query("n", load, &envelope, |note| note.text.clone())).await;
         assert_eq!(read.0.expect("it can be read").0.len(), text().len());
         read.1
     }

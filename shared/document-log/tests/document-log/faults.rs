@@ -10,7 +10,7 @@ use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 use tokio::sync::Barrier;
 
-use crate::basket::{add, baskets, rolling, state};
+use crate::basket::{State, add, baskets, of, rolling, state};
 use crate::contract::{append, events, read, written};
 use crate::stack::{Stack, command, events_max, log, name};
 
@@ -253,7 +253,8 @@ async fn a_rolling_state_that_was_overtaken_leaves_the_outcome_open() {
     stack.wire.inject("UpdateItem", 0, Fault::LostAfter);
     stack.wire.inject("UpdateItem", 0, Fault::Meet(barrier.clone()));
     let envelope = Envelope::default();
-    let first = category.transact("x", Load::Eventual, &envelope, |state| state.add(1, 1));
+    let decide = |state: &State| state.add(1, 1).map(|events| of("x", events));
+    let first = category.transact("x", Load::Eventual, &envelope, decide);
     let overtake = async {
         while state(&other, "x").await.total() < 2 {}
         add(&other, "x", 1).await;

@@ -103,10 +103,10 @@ async fn a_refusal_rests_on_what_is_acknowledged() {
     let refused = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
     assert_eq!((refused.outcome, refused.attempts), (Outcome::Rejected(Closed), 2));
     // On the cached state nothing would be written, so the store is asked.
-    let reopen = |_: &State| Ok(vec![Event::Snapshot(State::default())]);
+    let reopen = |_: &State| Ok(vec![Event::Snapshot { items: [].into(), closed: false }]);
     transact(&other, "x", Load::Eventual, reopen).await;
     let done = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
-    assert_eq!(done.outcome, Outcome::Accepted(vec![added(1)]));
+    assert_eq!(done.outcome, Outcome::Accepted(vec![added(1).of("x")]));
     stack.take();
     let nothing = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
     assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));

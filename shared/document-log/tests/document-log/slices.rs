@@ -4,16 +4,17 @@ use futures::executor::block_on;
 use ringfence::kit::{InMemory, check_in_memory};
 use ringfence::prelude::*;
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{Cache, DocumentLog, DocumentSlice, Documents, TipLimits};
+use ringfence_document_log::{Cache, DocumentLog, Documents, OfDocument, TipLimits};
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 
-use crate::basket::{Basket, Event, State, accesses, added, baskets};
+use crate::basket::{Added, Basket, Closed, Event, State, accesses, added, baskets, of};
 use crate::stack::{NOW_MS, Stack, events_max};
 
 /// Puts one more of a thing in, unless the basket is closed.
 #[derive(Command)]
 pub(crate) struct Add {
+    #[tag(partition)]
     pub(crate) basket_id: String,
     pub(crate) sku: u32,
 }
@@ -21,6 +22,7 @@ pub(crate) struct Add {
 /// Puts a thing in unless it is there.
 #[derive(Command)]
 pub(crate) struct Ensure {
+    #[tag(partition)]
     pub(crate) basket_id: String,
     pub(crate) sku: u32,
 }
@@ -32,31 +34,44 @@ pub(crate) enum Rejection {
     BasketClosed,
 }
 
+fn one(basket: &str, sku: u32) -> Added {
+    Added { basket_id: basket.to_owned(), sku, quantity: 1 }
+}
+
+/// What a decision of a basket writes.
+fn written(
+    basket: &str,
+    sku: u32,
+    decided: Result<Vec<Event>, Closed>,
+) -> Result<Vec<Added>, Rejection> {
+    let events = decided.map_err(|Closed| Rejection::BasketClosed)?;
+    Ok(events.iter().map(|_| one(basket, sku)).collect())
+}
+
 impl Slice for Add {
     const NAME: &'static str = "add";
     type Context = Basket;
     type State = State;
-    type Writes = Event;
+    type Writes = Added;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Event>, Rejection> {
-        state.add(self.sku, 1).map_err(|_| Rejection::BasketClosed)
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Added>, Rejection> {
+        let Self { basket_id, sku } = self;
+        written(basket_id, *sku, state.add(*sku, 1))
     }
 
     fn cases() -> Vec<Case<Self>> {
         let add = || Add { basket_id: "a".to_owned(), sku: 7 };
         vec![
-            given([]).when(add()).then([added(7)]),
-            given([added(7), Event::Removed { sku: 7 }]).when(add()).then([added(7)]),
-            given([]).and_of("b", [Event::Closed]).when(add()).then([added(7)]),
-            given([added(1), Event::Closed]).when(add()).then_rejected(Rejection::BasketClosed),
+            given([]).when(add()).then([one("a", 7)]),
+            given(of("a", vec![added(7), Event::Removed { sku: 7 }]))
+                .when(add())
+                .then([one("a", 7)]),
+            given([Event::Closed.of("b")]).when(add()).then([one("a", 7)]),
+            given(of("a", vec![added(1), Event::Closed]))
+                .when(add())
+                .then_rejected(Rejection::BasketClosed),
         ]
-    }
-}
-
-impl StreamSlice for Add {
-    fn stream_id(&self) -> String {
-        self.basket_id.clone()
     }
 }
 
@@ -64,43 +79,37 @@ impl Slice for Ensure {
     const NAME: &'static str = "ensure";
     type Context = Basket;
     type State = State;
-    type Writes = Event;
+    type Writes = Added;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Event>, Rejection> {
-        state.ensure(self.sku).map_err(|_| Rejection::BasketClosed)
+    fn decide(&self, state: &State, _: &CommandContext) -> Result<Vec<Added>, Rejection> {
+        let Self { basket_id, sku } = self;
+        written(basket_id, *sku, state.ensure(*sku))
     }
 
     fn cases() -> Vec<Case<Self>> {
         let ensure = || Ensure { basket_id: "a".to_owned(), sku: 7 };
         let removed = || Event::Removed { sku: 7 };
+        let a = |events| of("a", events);
         vec![
-            given([added(1)]).when(ensure()).then([added(7)]),
-            given([added(7), added(1)]).when(ensure()).then_nothing(),
-            given([added(7), added(1), removed()]).when(ensure()).then([added(7)]),
-            given([added(7), Event::Closed]).when(ensure()).then_nothing(),
-            given([Event::Closed]).when(ensure()).then_rejected(Rejection::BasketClosed),
+            given(a(vec![added(1)])).when(ensure()).then([one("a", 7)]),
+            given(a(vec![added(7), added(1)])).when(ensure()).then_nothing(),
+            given(a(vec![added(7), added(1), removed()])).when(ensure()).then([one("a", 7)]),
+            given(a(vec![added(7), Event::Closed])).when(ensure()).then_nothing(),
+            given(a(vec![Event::Closed])).when(ensure()).then_rejected(Rejection::BasketClosed),
         ]
     }
 }
 
-impl StreamSlice for Ensure {
-    fn stream_id(&self) -> String {
-        self.basket_id.clone()
-    }
-}
-
-/// Runs each case on streams of its own, in every access, with calves of one event and without calves.
-async fn check<S: DocumentSlice<Context = Basket>>(stack: &Stack) {
-    for (l, limits) in [events_max(1), TipLimits::default()].into_iter().enumerate() {
-        for (a, access) in accesses().into_iter().enumerate() {
-            let clock = Clock::fixed(NOW_MS);
-            let log = DocumentLog::new(stack.store(), clock.clone()).with_limits(limits);
-            let category = baskets(log, access(), Cache::none());
-            for (c, case) in S::cases().iter().enumerate() {
-                let prefix = format!("{}-{l}-{a}-{c}-", S::NAME);
-                let log = OnDocuments { category: &category, prefix, clock: clock.clone() };
-                case.check(&log).await;
+/// Runs each case on a table of its own, in every access, with calves of one event and without calves.
+async fn check<S: OfDocument<Context = Basket, State = State>>() {
+    for limits in [events_max(1), TipLimits::default()] {
+        for access in accesses() {
+            for case in S::cases() {
+                let (stack, clock) = (Stack::start().await, Clock::fixed(NOW_MS));
+                let log = DocumentLog::new(stack.store(), clock.clone()).with_limits(limits);
+                let category = baskets(log, access(), Cache::none());
+                case.check(&OnDocuments { category: &category, clock }).await;
             }
         }
     }
@@ -114,14 +123,14 @@ fn cases_hold_in_memory() {
 
 #[tokio::test]
 async fn cases_hold_on_dynamodb_however_the_state_is_stored() {
-    let stack = Stack::start().await;
-    check::<Add>(&stack).await;
-    check::<Ensure>(&stack).await;
+    check::<Add>().await;
+    check::<Ensure>().await;
 }
 
 #[test]
 #[should_panic(expected = "case at shared/document-log/tests/document-log/slices.rs")]
 fn a_case_that_does_not_hold_names_its_place() {
     let command = Add { basket_id: "a".to_owned(), sku: 1 };
-    block_on(Documents::check(&given([Event::Closed]).when(command).then([added(1)])));
+    let case = given([Event::Closed.of("a")]).when(command).then([one("a", 1)]);
+    block_on(ringfence::check::<Documents>(&case));
 }

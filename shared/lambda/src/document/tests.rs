@@ -91,14 +91,11 @@ impl Store for Far {
     }
 }
 
-fn on<C: DocumentSlice>(far: &Far) -> Function<OnDocuments<C, Far>> {
+fn on<C: OfDocument>(far: &Far) -> Function<OnDocuments<C, Far>> {
     function(far.clone(), Clock::fixed(NOW_MS), Meter::default(), CACHED).unwrap()
 }
 
-async fn direct<C: DocumentSlice>(
-    function: &Function<OnDocuments<C, Far>>,
-    payload: Value,
-) -> Value {
+async fn direct<C: OfDocument>(function: &Function<OnDocuments<C, Far>>, payload: Value) -> Value {
     function.invoke(&payload.to_string(), &Context::default()).await.answer.unwrap()
 }
 

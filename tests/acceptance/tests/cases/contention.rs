@@ -14,7 +14,7 @@ use invoices::create_invoice::CreateInvoice;
 use ordering::submit_order::SubmitOrder;
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Append, Context, DcbSlice, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent,
+    Append, Context, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent, Slice,
     events, handle,
 };
 use ringfence_dcb_log::{DcbLog, Options};
@@ -46,7 +46,7 @@ impl<C: Context> World<C> {
     }
 
     /// Whether the command, run by a client of its own, was accepted.
-    async fn accepts<S: DcbSlice<Context = C>>(&self, command: S) -> bool {
+    async fn accepts<S: Slice<Context = C>>(&self, command: S) -> bool {
         let (log, catalog) = (self.log(), C::catalog().unwrap());
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());
         let handled = handle(&log, &catalog, &decisions, &command, &envelope).await.unwrap();
@@ -54,7 +54,7 @@ impl<C: Context> World<C> {
     }
 
     /// Runs the commands at once, and says how many were accepted.
-    async fn race<S: DcbSlice<Context = C>>(&self, commands: impl Iterator<Item = S>) -> usize {
+    async fn race<S: Slice<Context = C>>(&self, commands: impl Iterator<Item = S>) -> usize {
         let accepted = join_all(commands.map(|command| self.accepts(command))).await;
         accepted.into_iter().filter(|accepted| *accepted).count()
     }

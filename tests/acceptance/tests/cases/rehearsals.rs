@@ -3,14 +3,12 @@
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{Case, OnEvents};
-use ringfence::{Context, DcbSlice, Decisions, Envelope, HandleError, Handled, Slice, handle};
+use ringfence::{Context, Decisions, Envelope, HandleError, Handled, Slice, handle};
 use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_aggregate_log::{AggregateSlice, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{
-    Cache, Category, DocumentContext, DocumentLog, DocumentSlice, DynamoStore, TipLimits,
-};
+use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
 use ringfence_dynamo::{Intent, Retry, Usage};
 use ringfence_local::template::Template;
 use ringfence_stack::{List, Visitor};
@@ -67,7 +65,7 @@ struct Checks<'t> {
 }
 
 impl Visitor for Checks<'_> {
-    fn dcb_slice<S: DcbSlice>(&mut self) {
+    fn dcb_slice<S: Slice>(&mut self) {
         self.all.push(on_events::<S>(self.template).boxed_local());
     }
 
@@ -75,7 +73,7 @@ impl Visitor for Checks<'_> {
         self.all.push(on_aggregates::<S>(self.template).boxed_local());
     }
 
-    fn document_slice<S: DocumentSlice>(&mut self) {
+    fn document_slice<S: OfDocument>(&mut self) {
         self.all.push(on_documents::<S>(self.template).boxed_local());
     }
 }
@@ -107,7 +105,7 @@ fn told(handled: Result<Handled, impl std::fmt::Display>) -> String {
     }
 }
 
-async fn on_events<S: DcbSlice>(template: &Template) {
+async fn on_events<S: Slice>(template: &Template) {
     let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
     for (n, case) in S::cases().iter().enumerate() {
         let dynamo = Dynamo::with(template, &[EVENTS]);
@@ -163,7 +161,7 @@ async fn on_aggregates<S: AggregateSlice>(template: &Template) {
 }
 
 /// With Tips that calve at their usual size, and after each event.
-async fn on_documents<S: DocumentSlice>(template: &Template) {
+async fn on_documents<S: OfDocument>(template: &Template) {
     use ringfence_document_log::{Rehearsal, handle};
 
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
@@ -177,17 +175,16 @@ async fn on_documents<S: DocumentSlice>(template: &Template) {
         let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
         let category = |store| {
             let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
-            Category::new(log, S::Context::access(), Cache::none()).expect(S::NAME)
+            Category::of::<S>(log, Cache::none()).expect(S::NAME)
         };
         let real = category(store.clone());
-        let on = OnDocuments { category: &real, prefix: String::new(), clock: clock.clone() };
+        let on = OnDocuments { category: &real, clock: clock.clone() };
         case.prepare(&on).await;
         for envelope in envelopes(case) {
             dynamo.wire.forget();
             let before = store.meter().snapshot();
             let log = DocumentLog::new(Rehearsal::of(store.clone()), clock.clone());
-            let rehearsal =
-                Category::new(log.with_limits(limits), S::Context::access(), Cache::none());
+            let rehearsal = Category::of::<S>(log.with_limits(limits), Cache::none());
             let rehearsal = rehearsal.expect(S::NAME);
             let handled = handle(&rehearsal, case.command(), &envelope).await;
             let usage = store.meter().snapshot().since(&before);

@@ -13,14 +13,16 @@ use catalog::add_product::AddProduct;
 use invoices::create_invoice::CreateInvoice;
 use ordering::order_product::OrderProduct;
 use ringfence::{
-    Context, DcbSlice, Decisions, Envelope, EventLog, NewEvent, StreamContext, handle, kit::id,
+    Catalog, CatalogError, Context, Decisions, Envelope, Event, EventLog, NewEvent, Reads, Slice,
+    State, events, handle, kit::id,
 };
 use ringfence_aggregate_log::{
     AggregateKey, NewEvent as Pushed, Place, Push, Table as AggregateLog,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentContext, DocumentLog, Documents, DynamoStore, Load, TipLimits,
+    Access, Cache, Category, Document, DocumentLog, Documents, DynamoStore, Load, Snapshot,
+    TipLimits,
 };
 use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_local::{
@@ -68,7 +70,7 @@ async fn start(table: &Table) -> (Embedded, aws_sdk_dynamodb::Client) {
     (dynamo, client)
 }
 
-async fn run<S: DcbSlice>(log: &DcbLog, command: &S, key: &str) {
+async fn run<S: Slice>(log: &DcbLog, command: &S, key: &str) {
     let catalog = S::Context::catalog().unwrap();
     let envelope = Envelope { idempotency_key: Some(key.to_owned()), ..Envelope::default() };
     handle(log, &catalog, &Decisions::new(0), command, &envelope).await.unwrap();
@@ -196,31 +198,40 @@ async fn every_event_of_an_aggregate_passes_when_it_is_new_and_never_again() {
     }
 }
 
-/// A sum, for streams of each shape that a document can have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Summed {
-    Added(u32),
-    Sum(u32),
+#[derive(Event)]
+struct Added {
+    #[tag(partition)]
+    sum_id: String,
+    number: u32,
 }
+
+#[derive(Reads)]
+enum Summed {
+    Added { number: u32 },
+}
+
+/// A sum, for streams of each shape that a document can have.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Total(u32);
+
+impl State for Total {
+    type Reads = Summed;
+
+    fn evolve(self, Summed::Added { number }: Summed) -> Self {
+        Self(self.0 + number)
+    }
+}
+
+impl Document for Total {}
 
 struct Sum;
 
 impl Context for Sum {
     const NAME: &'static str = "sums";
-    type Log = Documents;
-    type Event = Summed;
-}
+    type Log = Documents<Total>;
 
-impl DocumentContext for Sum {}
-
-impl StreamContext for Sum {
-    type State = u32;
-
-    fn evolve(sum: u32, event: Summed) -> u32 {
-        match event {
-            Summed::Added(more) => sum + more,
-            Summed::Sum(sum) => sum,
-        }
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [Added::SCHEMA])
     }
 }
 
@@ -232,17 +243,16 @@ async fn write_documents(client: &aws_sdk_dynamodb::Client, table: &str) {
         let store = DynamoStore::new(client.clone(), table);
         DocumentLog::new(store, Clock::fixed(LONG_AGO_MS)).with_limits(limits)
     };
-    let to_snapshot = |sum: &u32| Summed::Sum(*sum);
-    let is_origin = |event: &Summed| matches!(event, Summed::Sum(_));
     let envelope = Envelope::default();
     for (id, access) in [
         ("whole", Access::Unoptimized),
-        ("snapshot", Access::Snapshot { is_origin, to_snapshot }),
-        ("rolling", Access::RollingState { to_snapshot }),
+        ("snapshot", Access::Snapshot(Snapshot::named("Sum"))),
+        ("rolling", Access::RollingState(Snapshot::named("Sum"))),
     ] {
-        let sums = Category::<Sum, _>::new(log(), access, Cache::none()).unwrap();
-        for n in 0..7 {
-            let decide = |_: &u32| Ok::<_, ()>(vec![Summed::Added(n)]);
+        let sums = Category::new::<Sum>(log(), access, Cache::none()).unwrap();
+        for number in 0..7 {
+            let added = || Added { sum_id: id.to_owned(), number };
+            let decide = |_: &Total| Ok::<_, ()>(events![added()]);
             sums.transact(id, Load::Eventual, &envelope, decide).await.unwrap();
         }
         log().prune(&sums.stream(id).unwrap(), 99, &envelope).await.unwrap();

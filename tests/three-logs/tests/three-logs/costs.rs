@@ -6,14 +6,16 @@
 use std::num::NonZeroUsize;
 
 use ringfence::kit::id;
-use ringfence::{Append, Context, DcbSlice, Decisions, Envelope, EventLog, Outcome, Slice, handle};
+use ringfence::{
+    Append, Context, Decisions, Envelope, EventLog, Never, NewEvent, Outcome, Slice, handle,
+};
 use ringfence_aggregate_log::{
     self as aggregates, Aggregate, AggregateContext, AggregateSlice, CommandError, Draft, Place,
     PushEvent, PushEventGroup,
 };
-use ringfence_document_log::{self as documents, Cache, DocumentSlice, Load};
+use ringfence_document_log::{self as documents, Cache, Load, OfDocument};
 use ringfence_dynamo::{Meter, Retry};
-use ringfence_three_logs::{aggregate, dcb, document};
+use ringfence_three_logs::{account::Account, aggregate, dcb, document};
 
 use crate::stack::Stack;
 
@@ -59,7 +61,7 @@ async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<C
     cost(used.reads, used.writes, units.read, units.write)
 }
 
-async fn on_dcb<S: DcbSlice>(
+async fn on_dcb<S: Slice>(
     accounts: &[&str],
     warm: bool,
     command: S,
@@ -115,7 +117,7 @@ async fn on_aggregates<S: AggregateSlice>(
     metered(log.meter(), run).await
 }
 
-async fn on_documents<S: DocumentSlice<Context = document::Accounts>>(
+async fn on_documents<S: OfDocument<Context = document::Accounts, State = Account>>(
     accounts: &[&str],
     warm: bool,
     command: S,
@@ -195,7 +197,10 @@ async fn open_five() -> [Option<Cost>; 3] {
     let on_documents = async {
         for name in names {
             let command = document::open::Open { account_id: id(name) };
-            let decide = |account: &_| command.decide(account, &envelope.context);
+            let decide = |account: &_| {
+                let opened = command.decide(account, &envelope.context)?;
+                Ok::<_, Never>(opened.into_iter().map(NewEvent::from).collect())
+            };
             let opened = category.transact(name, Load::Empty, &envelope, decide).await;
             opened.expect("settled");
         }

@@ -1,17 +1,17 @@
 //! The same cases on each log.
 
-use ringfence::DcbSlice;
+use ringfence::Slice;
 use ringfence::kit::{OnEvents, check_in_memory};
 use ringfence_aggregate_log::AggregateSlice;
 use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{Cache, DocumentSlice};
-use ringfence_three_logs::{aggregate, dcb, document};
+use ringfence_document_log::{Cache, OfDocument};
+use ringfence_three_logs::{account::Account, aggregate, dcb, document};
 
 use crate::stack::Stack;
 
 /// Runs each case on a table of its own.
-async fn check_on_dcb<S: DcbSlice>() {
+async fn check_on_dcb<S: Slice>() {
     for case in S::cases() {
         let stack = Stack::start().await;
         let set_clock = |now_ms| stack.clock.set(now_ms);
@@ -27,12 +27,12 @@ async fn check_on_aggregates<S: AggregateSlice>() {
     }
 }
 
-async fn check_on_documents<S: DocumentSlice<Context = document::Accounts>>() {
+async fn check_on_documents<S: OfDocument<Context = document::Accounts, State = Account>>() {
     for case in S::cases() {
         let stack = Stack::start().await;
         let category = stack.documents(Cache::none());
-        let (prefix, clock) = (String::new(), stack.clock.clone());
-        case.check(&OnDocuments { category: &category, prefix, clock }).await;
+        let clock = stack.clock.clone();
+        case.check(&OnDocuments { category: &category, clock }).await;
     }
 }
 

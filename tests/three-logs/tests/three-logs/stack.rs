@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::Client;
 use ringfence::Context;
 use ringfence_aggregate_log::Table;
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Cache, Category, DocumentContext, DocumentLog, DynamoStore};
+use ringfence_document_log::{Cache, Category, Document, DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
@@ -42,12 +42,10 @@ impl Stack {
         Table::new(self.client.clone(), "aggregates", self.clock.clone())
     }
 
-    pub(crate) fn documents(
-        &self,
-        cache: Cache<Account>,
-    ) -> Category<document::Accounts, DynamoStore> {
+    pub(crate) fn documents(&self, cache: Cache<Account>) -> Category<Account, DynamoStore> {
         let store = DynamoStore::new(self.client.clone(), "documents");
         let log = DocumentLog::new(store, self.clock.clone());
-        Category::new(log, document::Accounts::access(), cache).expect("the events are an enum")
+        let category = Category::new::<document::Accounts>(log, Account::ACCESS, cache);
+        category.expect("each event names an account")
     }
 }

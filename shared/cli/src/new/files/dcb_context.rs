@@ -13,7 +13,6 @@ pub struct __Context__;
 impl Context for __Context__ {
     const NAME: &'static str = "__name__";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [])

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::{Case, OnEvents};
 use crate::kit::assert_same;
-use crate::{Catalog, DcbSlice, Decisions, Envelope, Handled, MemoryLog, Outcome, handle};
+use crate::{Catalog, Decisions, Envelope, Handled, MemoryLog, Outcome, Slice, handle};
 
 /// Runs the command twice under a key, on a log with the case's facts. Panics if the repeat takes effect too, or
 /// if the command writes what a repeat would not find.
-pub(super) async fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog) {
+pub(super) async fn check<S: Slice>(case: &Case<S>, catalog: &Catalog) {
     let log = MemoryLog::new(catalog.clone());
     case.prepare(&OnEvents { log: &log, set_clock: |_| {} }).await;
     let idempotency_key = Some("key".to_owned());

@@ -13,10 +13,11 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Came, Case, CaseResult, written};
+use super::{Came, Case, CaseResult};
+use crate::kit::written;
 use crate::{
-    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, DcbSlice, NewEvent, Reads, ReadsOf, Seen,
-    SequencedEvent, State,
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, Reads, ReadsOf, Seen, SequencedEvent, Slice,
+    State,
     dcb::plan,
     kit::{Fact, same::difference},
 };
@@ -33,7 +34,7 @@ struct Folded {
 
 /// Decides the case's command on its facts in other orders. `events` are those of a log that the facts were
 /// added to first. Panics if a decision differs from the one on the facts as the case gives them.
-pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
+pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
     let (_, plan) = plan::<S>(case.command.shape(), case.command.tags(), catalog)
         .expect("the command was planned when the case ran");
     let facts = case.given.iter().zip(events).map(|(fact, event)| folded(catalog, fact, event));
@@ -84,7 +85,7 @@ pub(super) fn check<S: DcbSlice>(case: &Case<S>, catalog: &Catalog, events: Vec<
     }
 }
 
-fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Folded {
+fn folded(catalog: &Catalog, fact: &Fact, event: SequencedEvent) -> Folded {
     let filing = catalog.filing(&fact.event).expect("it was filed when it was added");
     let boundaries = filing.fences.into_iter().chain([filing.partition]).collect();
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
@@ -92,7 +93,7 @@ fn folded(catalog: &Catalog, fact: &Fact<NewEvent>, event: SequencedEvent) -> Fo
 
 /// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
 /// after each fact.
-fn decide<S: DcbSlice>(
+fn decide<S: Slice>(
     case: &Case<S>,
     facts: &[Folded],
     order: &[usize],

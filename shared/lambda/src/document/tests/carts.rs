@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::{id_type, prelude::*};
-use ringfence_document_log::{Access, DocumentContext, Documents};
+use ringfence_document_log::{Access, Document, Documents, Snapshot};
 use serde::{Deserialize, Serialize};
 
 id_type!(CartId, "names a cart");
@@ -13,44 +13,57 @@ id_type!(CustomerId, "names a customer");
 /// Units of one product in a cart.
 const QUANTITY_MAX: u32 = 99;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all_fields = "camelCase")]
-pub(crate) enum CartEvent {
-    ItemAdded { product_id: ProductId, quantity: u32 },
-    CheckedOut { cart_id: CartId, customer_id: CustomerId, items: BTreeMap<ProductId, u32> },
-    CartSnapshot(BTreeMap<ProductId, u32>),
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct ItemAdded {
+    #[tag(partition)]
+    cart_id: CartId,
+    #[tag(skip)]
+    product_id: ProductId,
+    quantity: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+#[tag(partition, key = "cartId", value = cart_id)]
+pub(crate) struct CheckedOut {
+    #[tag(skip)]
+    cart_id: CartId,
+    #[tag(skip)]
+    customer_id: CustomerId,
+    items: BTreeMap<ProductId, u32>,
 }
 
 pub(crate) struct Carts;
 
 impl Context for Carts {
     const NAME: &'static str = "carts";
-    type Log = Documents;
-    type Event = CartEvent;
-}
+    type Log = Documents<Cart>;
 
-impl StreamContext for Carts {
-    type State = BTreeMap<ProductId, u32>;
-
-    fn evolve(mut items: Self::State, event: CartEvent) -> Self::State {
-        match event {
-            CartEvent::ItemAdded { product_id, quantity } => {
-                *items.entry(product_id).or_default() += quantity;
-            }
-            CartEvent::CheckedOut { .. } => {}
-            CartEvent::CartSnapshot(snapshot) => return snapshot,
-        }
-        items
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [ItemAdded::SCHEMA, CheckedOut::SCHEMA])
     }
 }
 
-impl DocumentContext for Carts {
-    fn access() -> Access<Self> {
-        Access::Snapshot {
-            is_origin: |event| matches!(event, CartEvent::CartSnapshot(_)),
-            to_snapshot: |items| CartEvent::CartSnapshot(items.clone()),
-        }
+/// Units by product.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Cart(BTreeMap<ProductId, u32>);
+
+#[derive(Reads)]
+pub(crate) enum CartEvent {
+    ItemAdded { product_id: ProductId, quantity: u32 },
+}
+
+impl State for Cart {
+    type Reads = CartEvent;
+
+    fn evolve(mut self, event: CartEvent) -> Self {
+        let CartEvent::ItemAdded { product_id, quantity } = event;
+        *self.0.entry(product_id).or_default() += quantity;
+        self
     }
+}
+
+impl Document for Cart {
+    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("CartSnapshot"));
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
@@ -62,7 +75,9 @@ pub(crate) enum Rejection {
 
 #[derive(Clone, Debug, Command)]
 pub(crate) struct AddToCart {
+    #[tag(partition)]
     cart_id: CartId,
+    #[tag(skip)]
     product_id: ProductId,
     quantity: u32,
 }
@@ -70,47 +85,37 @@ pub(crate) struct AddToCart {
 impl Slice for AddToCart {
     const NAME: &'static str = "add-to-cart";
     type Context = Carts;
-    type State = BTreeMap<ProductId, u32>;
-    type Writes = CartEvent;
+    type State = Cart;
+    type Writes = ItemAdded;
     type Rejection = Rejection;
 
-    fn decide(&self, items: &Self::State, _: &CommandContext) -> Result<Vec<CartEvent>, Rejection> {
-        let Self { product_id, quantity, .. } = self.clone();
+    fn decide(&self, Cart(items): &Cart, _: &CommandContext) -> Result<Vec<ItemAdded>, Rejection> {
+        let Self { cart_id, product_id, quantity } = self.clone();
         let sum = items.get(&product_id).unwrap_or(&0) + quantity;
         if sum > QUANTITY_MAX {
             return Err(Rejection::QuantityOutOfRange { product_id, quantity: sum });
         }
-        Ok(vec![CartEvent::ItemAdded { product_id, quantity }])
-    }
-}
-
-impl StreamSlice for AddToCart {
-    fn stream_id(&self) -> String {
-        self.cart_id.to_string()
+        Ok(vec![ItemAdded { cart_id, product_id, quantity }])
     }
 }
 
 #[derive(Clone, Debug, Command)]
 pub(crate) struct CheckOut {
+    #[tag(partition)]
     cart_id: CartId,
+    #[tag(skip)]
     customer_id: CustomerId,
 }
 
 impl Slice for CheckOut {
     const NAME: &'static str = "check-out";
     type Context = Carts;
-    type State = BTreeMap<ProductId, u32>;
-    type Writes = CartEvent;
+    type State = Cart;
+    type Writes = CheckedOut;
     type Rejection = Never;
 
-    fn decide(&self, items: &Self::State, _: &CommandContext) -> Result<Vec<CartEvent>, Never> {
+    fn decide(&self, Cart(items): &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Never> {
         let Self { cart_id, customer_id } = self.clone();
-        Ok(vec![CartEvent::CheckedOut { cart_id, customer_id, items: items.clone() }])
-    }
-}
-
-impl StreamSlice for CheckOut {
-    fn stream_id(&self) -> String {
-        self.cart_id.to_string()
+        Ok(vec![CheckedOut { cart_id, customer_id, items: items.clone() }])
     }
 }

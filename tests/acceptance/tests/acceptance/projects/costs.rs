@@ -28,7 +28,7 @@ use projects::{
     ReviewDecision, Rules, Status,
 };
 use ringfence::kit::id;
-use ringfence::{DcbSlice, Decisions, List, NewEvent, events, handle};
+use ringfence::{Decisions, List, NewEvent, Slice, events, handle};
 
 use super::stack::{Stack, came, envelope};
 
@@ -38,7 +38,7 @@ type Cost = ((u32, f64), (u32, f64));
 /// What a command costs after the facts, if it comes to these events, or to this rejection. A handler is cold, or has
 /// carried out the commands `before`, and then waited.
 #[track_caller]
-fn cost<S: DcbSlice>(
+fn cost<S: Slice>(
     given: Vec<NewEvent>,
     before: Vec<S>,
     after_ms: u64,
@@ -69,7 +69,7 @@ fn cost<S: DcbSlice>(
 
 /// Cold.
 #[track_caller]
-fn cold<S: DcbSlice>(
+fn cold<S: Slice>(
     given: Vec<NewEvent>,
     command: S,
     types: &'static [&'static str],

@@ -18,7 +18,7 @@ use projects::{
     Rules, Status,
 };
 use ringfence::kit::id;
-use ringfence::{DcbSlice, List, NewEvent, Outcome, events};
+use ringfence::{List, NewEvent, Outcome, Slice, events};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Random;
 use serde::Deserialize;
@@ -264,7 +264,7 @@ impl Work {
     }
 }
 
-async fn is<S: DcbSlice>(stack: &Stack, log: &DcbLog, command: &S, event_type: &str) {
+async fn is<S: Slice>(stack: &Stack, log: &DcbLog, command: &S, event_type: &str) {
     let expected: Came = Ok(vec![event_type.to_owned()]);
     assert_eq!(came(&stack.run(log, command).await), expected);
 }

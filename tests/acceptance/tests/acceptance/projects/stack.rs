@@ -5,8 +5,8 @@ use std::sync::Arc;
 use projects::Projects;
 use ringfence::kit::BEGIN_MS;
 use ringfence::{
-    Append, Catalog, CommandContext, Context, DcbSlice, Decisions, Envelope, EventLog, Handled,
-    NewEvent, Outcome, SequencedEvent, handle,
+    Append, Catalog, CommandContext, Context, Decisions, Envelope, EventLog, Handled, NewEvent,
+    Outcome, SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
@@ -62,7 +62,7 @@ impl Stack {
     }
 
     /// Carries out a command on a cold handler.
-    pub(crate) async fn run<S: DcbSlice>(&self, log: &DcbLog, command: &S) -> Handled {
+    pub(crate) async fn run<S: Slice>(&self, log: &DcbLog, command: &S) -> Handled {
         let envelope = envelope(0);
         let decisions = Decisions::new(0);
         handle(log, &self.catalog, &decisions, command, &envelope).await.unwrap()

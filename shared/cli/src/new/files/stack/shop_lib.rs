@@ -18,7 +18,6 @@ pub struct Shop;
 impl Context for Shop {
     const NAME: &'static str = "shop";
     type Log = Dcb;
-    type Event = NewEvent;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

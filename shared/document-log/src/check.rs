@@ -1,0 +1,119 @@
+//! Whether contexts and slices are such that each event and each command names one document.
+
+use ringfence::{Catalog, CatalogError, Context, Name, Reads, TagSchema, Writes};
+
+use crate::{Document, Documents, OfDocument, StreamName, StreamNameError};
+
+/// Why a context or a slice can't be on the document log.
+#[derive(Debug, thiserror::Error)]
+pub enum CategoryError {
+    /// The catalog contradicts itself.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The context's name can't be that of a category.
+    #[error(transparent)]
+    Name(#[from] StreamNameError),
+    /// An event or a command has a tag besides that of its document.
+    #[error(
+        "{of} has the tag {key}, but on the document log a decision reads one document and nothing else: mark the \
+         field #[tag(skip)]"
+    )]
+    Tag {
+        /// The event type or the slice.
+        of: Name,
+        /// The tag key.
+        key: Name,
+    },
+    /// An event or a command does not say which document it is about.
+    #[error("{of} does not name its document: mark the field that names it #[tag(partition)]")]
+    NoPartition {
+        /// The event type or the slice.
+        of: Name,
+    },
+    /// An event or a command names several documents.
+    #[error(
+        "{of} names its document by several tags, and on the document log a decision reads and writes one document: \
+         mark one field #[tag(partition)], and the others #[tag(skip)]"
+    )]
+    Several {
+        /// The event type or the slice.
+        of: Name,
+    },
+    /// Two events, or an event and a command, name their document by different keys.
+    #[error(
+        "{of} names its document by the tag {key}, and other events of its context by {other}: use one key"
+    )]
+    Key {
+        /// The event type or the slice.
+        of: Name,
+        /// Its key.
+        key: Name,
+        /// The key of others.
+        other: Name,
+    },
+    /// A type is written or read that is not in the catalog as it is written or read.
+    #[error(
+        "{of} has to do with {event_type}, which its context's catalog does not declare so: add \
+         {event_type}::SCHEMA to it"
+    )]
+    Undeclared {
+        /// The slice, or the context whose documents read the type.
+        of: Name,
+        /// The event type.
+        event_type: Name,
+    },
+}
+
+/// Checks, when a function starts, that the slice and its context are such that each command and each event names one
+/// document.
+///
+/// # Errors
+/// They are not.
+pub(crate) fn check<S: OfDocument>() -> Result<(), CategoryError> {
+    let (catalog, key) = declared::<S::Context, S::State>()?;
+    for written in S::Writes::SCHEMAS {
+        if catalog.schema(&written.name) != Some(written) {
+            let (of, event_type) = (S::NAME.into(), written.name.clone());
+            return Err(CategoryError::Undeclared { of, event_type });
+        }
+    }
+    for shape in S::SHAPES {
+        check_key(S::NAME.into(), shape, key.as_ref())?;
+    }
+    Ok(())
+}
+
+/// The catalog of a context, and the key of the tag that names its documents, if it has any event.
+pub(crate) fn declared<C, D>() -> Result<(Catalog, Option<Name>), CategoryError>
+where
+    C: Context<Log = Documents<D>>,
+    D: Document,
+{
+    StreamName::new(C::NAME, "id")?;
+    let (catalog, mut key) = (C::catalog()?, None);
+    for schema in catalog.schemas() {
+        key = Some(check_key(schema.name.clone(), &schema.tags, key.as_ref())?);
+    }
+    match D::Reads::TYPES.iter().find(|read| catalog.schema(read).is_none()) {
+        None => Ok((catalog, key)),
+        Some(read) => {
+            let (of, event_type) = (C::NAME.into(), Name::Borrowed(read));
+            Err(CategoryError::Undeclared { of, event_type })
+        }
+    }
+}
+
+/// The key of the one tag, which is the partition's, and as with others.
+fn check_key(of: Name, tags: &[TagSchema], other: Option<&Name>) -> Result<Name, CategoryError> {
+    if let Some(tag) = tags.iter().find(|tag| !tag.partition) {
+        return Err(CategoryError::Tag { of, key: tag.key.clone() });
+    }
+    match (tags, other) {
+        ([], _) => Err(CategoryError::NoPartition { of }),
+        ([tag], Some(other)) if tag.key != *other => {
+            Err(CategoryError::Key { of, key: tag.key.clone(), other: other.clone() })
+        }
+        ([tag], _) => Ok(tag.key.clone()),
+        _ => Err(CategoryError::Several { of }),
+    }
+}
