@@ -15,7 +15,6 @@ impl Members for Shop {
             .context::<invoices::Invoices>()
             .context::<ordering::Ordering>()
             .context::<pricing::Pricing>()
-            .context::<projects::Projects>()
             .context::<signups::Signups>();
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! The programs are functions here, so that what they need of each slice of the stack is compiled once for all of them.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 
-pub mod project;
 mod walk;
 
 pub use walk::walk;
 
 /// The console of the stack.
-pub static CONSOLE: ringfence_local::Console = ringfence_cli::console::<stack::Shop, project::Own>;
+pub static CONSOLE: ringfence_local::Console = ringfence_cli::console::<stack::Shop, Infallible>;
 
 /// The program `ringfence`.
 #[must_use]
 pub fn ringfence() -> ExitCode {
-    ringfence_cli::run_with::<stack::Shop, project::Own>()
+    ringfence_cli::run::<stack::Shop>()
 }
 
 /// The program `ringfence-local`.

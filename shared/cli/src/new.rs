@@ -74,11 +74,11 @@ pub(crate) struct NewView {
     allow_dirty: bool,
 }
 
-/// The root of the repository that the command is called in.
+/// The folder of the stack that the command is called in.
 fn root() -> Result<PathBuf> {
     let here = env::current_dir().context("there is no working directory")?;
     let is_stack = |folder: &&Path| {
-        ["template.yaml", "Cargo.toml", "functions/stack/src/lib.rs"]
+        ["template.yaml", "functions/stack/src/lib.rs"]
             .iter()
             .all(|file| folder.join(file).is_file())
     };

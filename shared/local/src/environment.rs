@@ -10,7 +10,6 @@ use std::{
 use serde_json::json;
 
 use crate::template::Function;
-use crate::workspace_root;
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";
@@ -32,12 +31,13 @@ pub struct Files {
     pub watch: PathBuf,
 }
 
-/// Writes the files into `folder`. Each function gets `common` besides its own variables, and a shell gets the
+/// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its own variables, and a shell gets the
 /// URL of the HTTP API and the folder of the functions' logs too.
 ///
 /// # Errors
 /// One can't be written.
 pub(crate) fn write(
+    root: &Path,
     folder: &Path,
     common: &Variables,
     api: &str,
@@ -50,7 +50,7 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(&of_shell(folder, common, api, functions)))?;
+    fs::write(&shell, assignments(&of_shell(root, folder, common, api, functions)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -59,15 +59,16 @@ pub(crate) fn write(
 }
 
 /// The variables for a shell, or for a program that uses the whole stack.
-/// `folder` is the stack's own, which has the functions' logs.
+/// `root` is the stack's folder with the samples, and `folder` the one of its files, with the functions' logs.
 pub(crate) fn of_shell(
+    root: &Path,
     folder: &Path,
     common: &Variables,
     api: &str,
     functions: &[Function],
 ) -> Variables {
     let logs = folder.join(LOGS).display().to_string();
-    let samples = workspace_root().join("events").display().to_string();
+    let samples = root.join("events").display().to_string();
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
     let tools = tools.map(|(name, value)| (name.to_owned(), value));
@@ -130,7 +131,8 @@ mod tests {
             function("two", &[("QUEUE", "two's"), ("TABLE", "events")]),
         ];
         let common = Variables::from([("REGION".to_owned(), "here".to_owned())]);
-        let files = write(&root.join("its files"), &common, "http://a", &functions).expect("files");
+        let files =
+            write(root, &root.join("its files"), &common, "http://a", &functions).expect("files");
 
         let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
         let mut sh = Command::new("sh");

@@ -14,6 +14,7 @@ use crate::{
     environment::{Files, Variables},
     notices::{Notice, Troubles},
     stack::{Options, Stack},
+    stack_root,
     template::{Function, Template},
     workspace_root,
 };
@@ -79,9 +80,10 @@ pub async fn run(walk: Walk, console: Console) -> ExitCode {
 }
 
 async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()> {
-    let root = workspace_root();
-    let template = Template::of_workspace()?;
-    let target = root.join("target");
+    let root = stack_root();
+    let template = Template::of_stack()?;
+    let workspace = workspace_root();
+    let target = workspace.join("target");
     match command {
         Command::Demo => {
             // The files of a walk are of interest only if it fails.
@@ -109,7 +111,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
                 true => Some(bridge::address(env::var_os("DOCKER_HOST")).await?),
                 false => None,
             };
-            let data = target.join("local");
+            // Two stacks of a workspace have data of their own.
+            let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
             let options = Options { root, template, data, port, keep };
             let mut stack = Stack::start(&options).await?;

@@ -41,7 +41,7 @@ use crate::{
 
 /// How a stack is started.
 pub struct Options {
-    /// The workspace with the functions.
+    /// The folder of the stack, in whose workspace cargo finds the functions.
     pub root: PathBuf,
     /// The template that describes the stack.
     pub template: Template,
@@ -272,8 +272,13 @@ impl Stack {
         let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
         let routes = self.model.routes.iter().map(route).collect();
         let common = common_environment(&self.data, &self.services);
-        let variables =
-            environment::of_shell(&self.folder, &common, &self.api, &self.model.functions);
+        let variables = environment::of_shell(
+            &self.root,
+            &self.folder,
+            &common,
+            &self.api,
+            &self.model.functions,
+        );
         let outputs = self.model.outputs.clone();
         let console = make(variables, outputs, address, routes, self.notices.troubles())?;
         port::serve(&mut self.tasks, listener, port::named(console, &self.root));
@@ -286,7 +291,7 @@ impl Stack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(&self.data, &self.services);
-        environment::write(&self.folder, &common, &self.api, &self.model.functions)
+        environment::write(&self.root, &self.folder, &common, &self.api, &self.model.functions)
             .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 

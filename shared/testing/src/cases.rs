@@ -46,7 +46,7 @@ pub struct Ran {
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_indexes(&stack.catalog);
-    let template = Template::of_workspace().unwrap_or_else(|error| fail("the template", error));
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let ran = Cases::run::<M>(&template).await.into_iter();
     let asked: Vec<_> = ran.map(|ran| (ran.slice.to_owned(), ran.requests)).collect();
     check_requests(&[EVENTS, AGGREGATES, DOCUMENTS], &asked);

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use ringfence::kit::{assert_same, fail};
 use ringfence::{Catalog, Cause};
+use ringfence_local::stack_root;
 use ringfence_local::template::{Model, Template};
-use ringfence_local::workspace_root;
 use ringfence_stack::{Members, Stack};
 use serde_json::Value;
 
@@ -16,13 +16,33 @@ use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts
 use crate::template::{check_none, differences, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 
-/// The functions that serve all contexts, each with the samples that show how it is invoked.
-pub(crate) const SERVING: [(&str, &[&str]); 4] = [
-    ("publish-events", &["stream.json"]),
-    ("index-events", &["stream.json"]),
-    ("project-views", &["stream.json"]),
-    ("query-views", &["http.json", "list.json"]),
+/// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
+/// it is invoked.
+const SERVING: [(&str, &[&str]); 4] = [
+    ("PublishEvents", &["stream.json"]),
+    ("IndexEvents", &["stream.json"]),
+    ("ProjectViews", &["stream.json"]),
+    ("QueryViews", &["http.json", "list.json"]),
 ];
+
+/// The template as this machine carries it out.
+pub(crate) fn model() -> Model {
+    let model = Template::of_stack().and_then(|template| template.model("http://127.0.0.1:1"));
+    model.unwrap_or_else(|error| fail("the template", error))
+}
+
+/// The binary of the function of this logical id. The functions that serve all contexts have binaries of other names
+/// in each stack of a workspace, because cargo builds all of them into one folder.
+pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> &'m str {
+    let function = model.functions.iter().find(|function| function.id == id);
+    let function = function.unwrap_or_else(|| panic!("template.yaml lacks the function {id}"));
+    &function.binary
+}
+
+/// The binaries of the functions that serve all contexts, each with its samples.
+pub(crate) fn serving(model: &Model) -> [(&str, &'static [&'static str]); 4] {
+    SERVING.map(|(id, samples)| (binary(model, id), samples))
+}
 
 /// Panics unless every function of a context, and every function that serves all contexts, has its part of
 /// `template.yaml`, with the variables that it reads, and its samples, and nothing else has them. The message says what
@@ -30,8 +50,7 @@ pub(crate) const SERVING: [(&str, &[&str]); 4] = [
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_indexes(&stack.catalog);
-    let model = Template::of_workspace().and_then(|template| template.model("http://127.0.0.1:1"));
-    let model = model.unwrap_or_else(|error| fail("the template", error));
+    let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
@@ -41,15 +60,16 @@ pub fn check_functions<M: Members>() {
     every_function_has_sample_payloads_that_parse(&stack, &model);
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
         &stack,
-        &template(),
+        &template(&stack_root()),
     );
 }
 
 /// The names of all functions.
-fn names(stack: &Stack) -> Vec<String> {
+fn names(stack: &Stack, model: &Model) -> Vec<String> {
     let slices = stack.slices().map(|(_, slice)| slice.name);
     let others = stack.functions().map(|(_, function)| function.name);
-    slices.chain(others).chain(SERVING.map(|(name, _)| name)).map(str::to_owned).collect()
+    let serving = serving(model).map(|(name, _)| name);
+    slices.chain(others).chain(serving).map(str::to_owned).collect()
 }
 
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
@@ -88,7 +108,7 @@ fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
 }
 
 fn every_function_has_its_template_entry_and_nothing_else_has_one(stack: &Stack, model: &Model) {
-    let names = names(stack);
+    let names = names(stack, model);
     let unique: BTreeSet<String> = names.iter().cloned().collect();
     assert_eq!(unique.len(), names.len(), "a binary is built once: names must be unique");
     let template = model.functions.iter().map(|function| function.binary.clone()).collect();
@@ -116,7 +136,8 @@ fn every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(
         ("POST".to_owned(), format!("/{}/{}", context.name, slice.name), slice.name.to_owned())
     });
     let views = ["/{view}", "/{view}/{id+}"];
-    let views = views.map(|path| ("GET".to_owned(), path.to_owned(), "query-views".to_owned()));
+    let query = binary(model, "QueryViews");
+    let views = views.map(|path| ("GET".to_owned(), path.to_owned(), query.to_owned()));
     let others = stack.functions().filter_map(|(_, function)| Some((function.get?, function.name)));
     let others = others.map(|(path, name)| ("GET".to_owned(), path.to_owned(), name.to_owned()));
     let expected: BTreeSet<_> = own.chain(others).chain(views).collect();
@@ -147,12 +168,12 @@ pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
 }
 
 fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
-    let events = workspace_root().join("events");
+    let events = stack_root().join("events");
     let lacking = |name: &String| {
         format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
     };
     let extra = |name: &String| format!("events/{name} has samples, but there is no such function");
-    let expected = names(stack).into_iter().collect();
+    let expected = names(stack, model).into_iter().collect();
     check_none(&differences(&entries(&events), &expected, lacking, extra));
     let slices = stack.slices().map(|(context, slice)| {
         let path = format!("/{}/{}", context.name, slice.name);
@@ -162,7 +183,7 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
         let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
         (function.name, samples, None)
     });
-    let serving = SERVING.map(|(name, samples)| (name, samples, None));
+    let serving = serving(model).map(|(name, samples)| (name, samples, None));
     for (function, samples, path) in slices.chain(others).chain(serving) {
         let folder = events.join(function);
         let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
@@ -190,7 +211,7 @@ pub(crate) fn check_indexes(catalog: &Catalog) {
     if mend::is_asked() {
         mend::template(|text| mend::with_indexes(&text, &needed).unwrap_or(text));
     }
-    let template = Template::of_workspace().unwrap_or_else(|error| fail("the template", error));
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let table = template.table("EventTable").unwrap_or_else(|error| fail("the template", error));
     let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
     let names = indexes.filter_map(|index| index["IndexName"].as_str()).map(str::to_owned);

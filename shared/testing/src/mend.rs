@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 use ringfence::kit::fail;
+use ringfence_local::stack_root;
 use ringfence_local::template::{Access, Excess, Fix, Part, Refused, Template};
-use ringfence_local::workspace_root;
 use serde_yaml_ng::Value;
 
 /// What a check says if it could have written what it asks for.
@@ -24,8 +24,7 @@ pub(crate) fn is_asked() -> bool {
 pub(crate) fn template(change: impl FnOnce(String) -> String) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (path, new) =
-        (workspace_root().join("template.yaml"), workspace_root().join("template.yaml.new"));
+    let (path, new) = (stack_root().join("template.yaml"), stack_root().join("template.yaml.new"));
     let before = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
     let after = change(before.clone());
     if after != before && Template::parse(&after).is_ok() {

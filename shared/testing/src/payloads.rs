@@ -8,7 +8,7 @@ use ringfence_document_log::OfDocument;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 use ringfence_lambda::read;
-use ringfence_local::workspace_root;
+use ringfence_local::stack_root;
 use ringfence_stack::{List, Members, Visitor};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ const JARGON: [&str; 18] = [
 /// The command of a slice's sample. Panics if it is not one.
 fn sample<S: Slice>() -> Value {
     let path = format!("events/{}/direct.json", S::NAME);
-    let sample = fs::read_to_string(workspace_root().join(&path));
+    let sample = fs::read_to_string(stack_root().join(&path));
     let sample = sample.unwrap_or_else(|error| fail(&path, error));
     let mut sample: Value = serde_json::from_str(&sample).unwrap_or_else(|e| fail(&path, e));
     let sample = if sample.get("command").is_some() { sample["command"].take() } else { sample };

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Dynamo;
+use crate::functions::{binary, model};
 use crate::requests::check_requests;
 
 /// The logical ids of the tables, which are their names too.
@@ -194,7 +195,7 @@ impl World {
 }
 
 fn template() -> Template {
-    Template::of_workspace().unwrap_or_else(|error| fail("the template", error))
+    Template::of_stack().unwrap_or_else(|error| fail("the template", error))
 }
 
 /// Compares requests of a function with its role; the names of the tables are their logical ids. Panics unless the
@@ -220,7 +221,7 @@ pub async fn check_role_of_index_events() {
         world.index_all(partitions).await;
         asked.extend(world.dynamo.wire.take());
     }
-    check_role("index-events", asked);
+    check_role(binary(&model(), "IndexEvents"), asked);
 }
 
 /// Compares the requests of project-views with its role. Panics unless the role allows them and no more.
@@ -242,7 +243,7 @@ pub async fn check_role_of_project_views() {
         world.project().await;
         asked.extend(world.dynamo.wire.take());
     }
-    check_role("project-views", asked);
+    check_role(binary(&model(), "ProjectViews"), asked);
 }
 
 /// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
@@ -267,5 +268,5 @@ pub async fn check_role_of_query_views() {
     for question in [json!({ "view": "notes", "id": "a" }), json!({ "view": "notes" }), wait] {
         asked.extend(ask(question).await);
     }
-    check_role("query-views", asked);
+    check_role(binary(&model(), "QueryViews"), asked);
 }

@@ -18,7 +18,7 @@ pub(crate) fn check_requests(tables: &[&str], asked: &[Asked]) {
     if mend::is_asked() {
         mend::template(|text| mended(text, tables, asked));
     }
-    let template = Template::of_workspace().unwrap_or_else(|error| fail("the template", error));
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let compared = compare(&template, tables, asked);
     let (lacking, excess) = compared.unwrap_or_else(|error| fail("template.yaml", error));
     let mut lines: Vec<_> = lacking.iter().map(ToString::to_string).collect();

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::kit::fail;
+use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Log, Members, Stack};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, t
 /// says what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    let template = template();
+    let template = template(&stack_root());
     every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
     what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(
         &stack, &template,

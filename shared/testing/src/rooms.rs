@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use ringfence::kit::fail;
-use ringfence_local::workspace_root;
+use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
 #[cfg(test)]
 use ringfence_stack::{FunctionInfo, Log};
 
-use crate::functions::{SERVING, entries};
+use crate::functions::{entries, model, serving};
 use crate::schemas;
 use crate::template::{check_none, differences};
 
@@ -27,11 +27,11 @@ pub fn check_rooms<M: Members>() {
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
-    check_none(&schemas::differences(&stack, &workspace_root(), schemas::updates()));
+    check_none(&schemas::differences(&stack, &stack_root(), schemas::updates()));
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
-    let folders = entries(&workspace_root().join("functions"));
+    let folders = entries(&stack_root().join("functions"));
     let contexts = stack.contexts.iter().map(|context| context.name);
     let expected = contexts.chain(NO_CONTEXTS).map(str::to_owned).collect();
     check_none(&differences(
@@ -50,13 +50,14 @@ fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
 fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) {
     let slices = stack.slices().map(|(context, slice)| (context.name, slice.name));
     let others = stack.functions().map(|(context, function)| (context.name, function.name));
-    let serving = SERVING.map(|(name, _)| ("stack", name));
+    let model = model();
+    let serving = serving(&model).map(|(name, _)| ("stack", name));
     let all = slices.chain(others).chain(serving);
     let expected = all.map(|(folder, name)| binary(folder, name)).collect();
-    let folders = entries(&workspace_root().join("functions"));
+    let folders = entries(&stack_root().join("functions"));
     let folders = folders.iter().filter(|folder| *folder != "tools");
     let binaries = folders.flat_map(|folder| {
-        let bin = workspace_root().join("functions").join(folder).join("src/bin");
+        let bin = stack_root().join("functions").join(folder).join("src/bin");
         let names = if bin.exists() { entries(&bin) } else { BTreeSet::new() };
         names.into_iter().map(move |file| format!("functions/{folder}/src/bin/{file}"))
     });
@@ -84,7 +85,7 @@ fn a_slice_uses_no_other_slice(stack: &Stack) {
     for (context, slice) in stack.slices() {
         let own = module(slice.name);
         let path = format!("functions/{}/src/{own}.rs", context.name);
-        let Ok(source) = fs::read_to_string(workspace_root().join(Path::new(&path))) else {
+        let Ok(source) = fs::read_to_string(stack_root().join(Path::new(&path))) else {
             lines.push(format!("{path} is missing: a slice's file has the slice's name"));
             continue;
         };
@@ -133,9 +134,9 @@ fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
 /// The sources below a folder, by their paths.
 fn sources(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for name in entries(&workspace_root().join(folder)) {
+    for name in entries(&stack_root().join(folder)) {
         let path = format!("{folder}/{name}");
-        let file = workspace_root().join(&path);
+        let file = stack_root().join(&path);
         if file.is_dir() {
             found.extend(sources(&path));
         } else if name.ends_with(".rs") {

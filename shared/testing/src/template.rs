@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
-use ringfence_local::workspace_root;
 use serde_json::{Value, json};
 
-/// The template as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
+/// The template of the stack in this folder as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
 #[must_use]
-pub fn template() -> Value {
-    let text = fs::read_to_string(workspace_root().join("template.yaml"))
-        .expect("the shape of a template");
+pub fn template(root: &Path) -> Value {
+    let text = fs::read_to_string(root.join("template.yaml")).expect("the shape of a template");
     let yaml: serde_yaml_ng::Value =
         serde_yaml_ng::from_str(&text).expect("the shape of a template");
     serde_json::to_value(yaml).expect("the shape of a template")

@@ -8,6 +8,7 @@ use ringfence_function::VariableNames;
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
 
+use crate::functions::binary;
 use crate::template::check_none;
 
 /// What each function reads, by its name.
@@ -32,24 +33,27 @@ impl Visitor for Read {
 }
 
 pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
-    let mut read = Read(BTreeMap::from([
-        ("publish-events", ringfence_topic::variables()),
-        ("index-events", ringfence_feed::index_events::variables()),
-        ("project-views", ringfence_views::project_views::variables()),
-        ("query-views", ringfence_views::query_views::variables()),
-    ]));
+    let mut read = Read(BTreeMap::new());
     List::walk::<M>(&mut read);
+    let serving = [
+        ("PublishEvents", ringfence_topic::variables()),
+        ("IndexEvents", ringfence_feed::index_events::variables()),
+        ("ProjectViews", ringfence_views::project_views::variables()),
+        ("QueryViews", ringfence_views::query_views::variables()),
+    ];
+    let mut read: BTreeMap<&str, _> = read.0;
+    read.extend(serving.map(|(id, names)| (binary(model, id), names)));
     let functions = model.functions.iter();
     let set = functions.map(|function| {
         let names = function.environment.keys().map(String::as_str);
         (function.binary.as_str(), names.collect::<BTreeSet<_>>())
     });
-    check_none(&differing(&read.0, &set.collect()));
+    check_none(&differing(&read, &set.collect()));
 }
 
 /// A line for each variable that a function lacks, and for each that nothing reads.
 fn differing(
-    read: &BTreeMap<&'static str, VariableNames>,
+    read: &BTreeMap<&str, VariableNames>,
     set: &BTreeMap<&str, BTreeSet<&str>>,
 ) -> Vec<String> {
     // Those of `Globals`: each function has them, whether it reads them or not.

@@ -1,4 +1,4 @@
-//! All ways to build share one build of the dependencies, and each test target has a name of its own.
+//! All ways to build share one build of the dependencies, and each program and test target has a name of its own.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{collections::BTreeMap, fs, process::Command};
@@ -53,28 +53,29 @@ fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
 }
 
 #[test]
-fn every_test_target_has_a_name_of_its_own() {
+fn every_program_and_every_test_target_has_a_name_of_its_own() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
     let mut found = BTreeMap::new();
     for package in metadata["packages"].as_array().unwrap() {
         for target in package["targets"].as_array().unwrap() {
-            if target["kind"][0] == "test" {
+            let kind = target["kind"][0].as_str().unwrap();
+            if ["bin", "test"].contains(&kind) {
                 let name = target["name"].as_str().unwrap();
                 let path = target["src_path"].as_str().unwrap();
-                let other = found.insert(name, path);
-                assert_eq!(other, None, "{path}: `cargo test --test {name}` runs another too");
+                let other = found.insert((kind, name), path);
+                assert_eq!(other, None, "{path}: `cargo … --{kind} {name}` means another too");
             }
         }
     }
-    assert!(found.contains_key("cargo"), "{found:?}");
+    assert!(found.contains_key(&("test", "cargo")), "{found:?}");
 }
 
 #[test]
 fn no_page_script_or_alias_selects_a_package() {
     let root = workspace_root();
     let mut pages = vec![root.join("README.md")];
-    for folder in [".cargo", ".ci", "docs", "scripts"] {
+    for folder in [".cargo", ".ci", "docs", "projects", "projects/.cargo", "scripts"] {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }

@@ -1,5 +1,6 @@
 //! `cargo demo`: says how long a first build takes, builds all programs of the walk by one call of cargo, and starts
-//! the walk.
+//! the walk. `cargo demo <folder>` does it for another stack of the workspace. The names of its programs begin with that
+//! of its folder.
 //!
 //! It has no dependencies, because it says so before the first one is compiled.
 
@@ -34,11 +35,14 @@ pub fn demo() -> ExitCode {
 }
 
 fn build_and_walk() -> io::Result<bool> {
-    let stack = env::current_exe()?.with_file_name("ringfence-local");
-    if !stack.exists() {
+    let folder = env::args().nth(1).unwrap_or_default();
+    let own = |program: &str| [&*folder, program].join(if folder.is_empty() { "" } else { "-" });
+    let local = env::current_exe()?.with_file_name(own("ringfence-local"));
+    if !local.exists() {
         eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
+    let root = root.join(&folder);
     let template = root.join("template.yaml");
     let named = |error: io::Error| io::Error::other(format!("{}: {error}", template.display()));
     let template = fs::read_to_string(&template).map_err(named)?;
@@ -52,11 +56,15 @@ fn build_and_walk() -> io::Result<bool> {
             build.env_remove(name);
         }
     }
-    build.current_dir(root).arg("build");
-    for program in ["ringfence-local", "ringfence"].into_iter().chain(binaries(&template)) {
+    build.current_dir(&root).arg("build");
+    let tools = ["ringfence-local", "ringfence"].map(own);
+    for program in tools.iter().map(String::as_str).chain(binaries(&template)) {
         build.args(["--bin", program]);
     }
-    Ok(run(build)? && Command::new(stack).arg("demo").status()?.success())
+    let mut walk = Command::new(local);
+    // The stack is that of the folder, and not that of the package of this program.
+    walk.arg("demo").current_dir(&root).env_remove("CARGO_MANIFEST_DIR");
+    Ok(run(build)? && walk.status()?.success())
 }
 
 /// How long the first build takes with so many processors.

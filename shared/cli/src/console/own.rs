@@ -17,7 +17,7 @@ use crate::console::views::UNNAMED;
 /// A page of an application: its title is in the navigation.
 #[derive(Clone, Copy)]
 pub struct Page {
-    /// Its path, such as `/projects`. What is below it belongs to it too.
+    /// Its path, such as `/stock`. What is below it belongs to it too.
     pub path: &'static str,
     /// Its title.
     pub title: &'static str,

@@ -80,11 +80,18 @@ pub(super) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     } else {
         let path = format!("functions/{context}");
         ensure!(!plan.has(&path), "{path} is there, but is not a context: choose another name");
-        let taken = format!("\n{context} = ");
-        ensure!(
-            !plan.read("Cargo.toml")?.contains(&taken),
-            "Cargo.toml has a dependency {context} already: choose another name for the context"
-        );
+        for (manifest, text) in plan.manifests() {
+            let (manifest, taken) = (manifest.display(), format!("\n{context} = "));
+            ensure!(
+                !text.contains("[workspace]") || !text.contains(&taken),
+                "{manifest} has a dependency {context} already: choose another name for the context"
+            );
+            let taken = format!("[package]\nname = \"{context}\"\n");
+            ensure!(
+                !text.contains(&taken),
+                "{manifest} is of a crate {context} already: choose another name for the context"
+            );
+        }
         write_source(plan, context, log);
     }
     let manifest = fill(include_str!("files/context.toml"), &[("name", context)]);

@@ -1,6 +1,7 @@
 //! The files that a command is about to write. They are computed whole before the first is written.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,22 @@ impl Plan {
     /// The folder that the files are in.
     pub(super) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The manifests of all crates in the workspace, which may have other stacks, and those of this stack.
+    pub(super) fn manifests(&self) -> BTreeMap<PathBuf, String> {
+        // A new stack is a workspace of its own.
+        let is_workspace = |folder: &&Path| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+            **folder == *self.root && self.has("Cargo.toml")
+                || manifest.is_ok_and(|text| text.contains("[workspace]"))
+        };
+        let folder = self.root.ancestors().find(is_workspace).unwrap_or(&self.root);
+        let mut found = BTreeMap::new();
+        add_manifests(folder, &mut found);
+        let own = self.files.iter().filter(|(path, _)| path.ends_with("Cargo.toml"));
+        found.extend(own.map(|(path, text)| (self.root.join(path), text.clone())));
+        found
     }
 
     /// Whether the file is there, or will be.
@@ -107,6 +124,18 @@ impl Plan {
                 Some(bytes) => fs::write(file, bytes),
                 None => fs::remove_file(file),
             };
+        }
+    }
+}
+
+/// The manifests below a folder, without what is built or hidden.
+fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if name == "Cargo.toml" {
+            found.extend(fs::read_to_string(&path).ok().map(|text| (path, text)));
+        } else if path.is_dir() && !name.starts_with('.') && name != "target" {
+            add_manifests(&path, found);
         }
     }
 }

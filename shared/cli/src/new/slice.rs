@@ -91,6 +91,14 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
         "template.yaml has a function of a binary {slice}, which {context} does not have: names of binaries are \
          unique in a stack, so choose another name"
     );
+    let own = plan.root().join(format!("functions/{context}/Cargo.toml"));
+    for (manifest, text) in plan.manifests().into_iter().filter(|(manifest, _)| *manifest != own) {
+        ensure!(
+            !text.contains(&format!("[[bin]]\nname = \"{slice}\"\n")),
+            "{} has a binary {slice}: names of binaries are unique in a workspace, so choose another name",
+            manifest.display()
+        );
+    }
     Ok(())
 }
 

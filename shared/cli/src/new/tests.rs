@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::context::{self, Log};
 use super::names::pascal;
 use super::plan::Plan;
+use super::template::without_contexts;
 use super::{slice, view};
 
 /// Copies what the commands read and change.
@@ -26,7 +27,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 fn repository() -> TempDir {
-    let root = ringfence_local::workspace_root();
+    let root = ringfence_local::stack_root();
     let folder = tempfile::tempdir().unwrap();
     for name in ["functions", "events", "schemas"] {
         copy(&root.join(name), &folder.path().join(name));
@@ -206,6 +207,34 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         assert!(error.contains(said), "{name}: {error}");
     }
     assert_eq!(files(folder.path()), before);
+}
+
+#[test]
+fn a_stack_in_a_folder_of_a_workspace_takes_no_name_of_another_stack() {
+    let folder = repository();
+    let root = folder.path().join("second");
+    fs::create_dir_all(root.join("functions/stack/src")).unwrap();
+    for name in ["functions/stack/Cargo.toml", "functions/stack/src/lib.rs"] {
+        fs::copy(folder.path().join(name), root.join(name)).unwrap();
+    }
+    let template = fs::read_to_string(folder.path().join("template.yaml")).unwrap();
+    fs::write(root.join("template.yaml"), without_contexts(&template)).unwrap();
+    let add = |add: &dyn Fn(&mut Plan) -> Result<()>| {
+        let mut plan = Plan::new(root.clone());
+        add(&mut plan)?;
+        plan.write(true)
+    };
+    add(&|plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
+    add(&|plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
+    assert!(root.join("functions/rooms/src/book_room.rs").exists());
+    for (said, refused) in [
+        ("is of a crate carts", add(&|plan| context::add(plan, "carts", Log::Document))),
+        ("has a dependency serde already", add(&|plan| context::add(plan, "serde", Log::Dcb))),
+        ("unique in a workspace", add(&|plan| slice::add(plan, "rooms", "check-out", None))),
+    ] {
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 #[test]

@@ -94,12 +94,12 @@ impl Template {
         Self::parse(&text)
     }
 
-    /// Reads the template of this workspace.
+    /// Reads the template of this stack.
     ///
     /// # Errors
     /// As [`Template::load`].
-    pub fn of_workspace() -> Result<Self, TemplateError> {
-        Self::load(&crate::workspace_root().join("template.yaml"))
+    pub fn of_stack() -> Result<Self, TemplateError> {
+        Self::load(&crate::stack_root().join("template.yaml"))
     }
 
     /// Parses a template's text.

@@ -152,7 +152,7 @@ fn a_statement_from_which_nothing_can_go_is_as_it_was() {
 
 #[test]
 fn a_template_that_has_all_its_indexes_is_as_it_was() {
-    let text = fs::read_to_string(workspace_root().join("template.yaml")).expect("a template");
+    let text = fs::read_to_string(stack_root().join("template.yaml")).expect("a template");
     let table = Template::parse(&text).expect("YAML").table("EventTable").expect("a table");
     let names = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
     let names = names.map(|index| index["IndexName"].as_str().expect("a name").to_owned());

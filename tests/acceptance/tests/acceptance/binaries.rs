@@ -2,29 +2,30 @@
 
 use std::fs;
 
+use futures::future::join;
 use ringfence_dynamo::wire::Wire;
-use ringfence_local::{
-    stack::{Options, Stack},
-    template::Template,
-    workspace_root,
-};
+use ringfence_local::{stack::Stack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A stack of the template with a folder of its own.
-async fn start() -> (Stack, TempDir) {
-    let root = workspace_root();
-    let template = Template::load(&root.join("template.yaml")).unwrap();
-    let folder = crate::folder();
-    let data = folder.path().to_owned();
-    let stack = Stack::start(&Options { root, template, data, port: 0, keep: None }).await.unwrap();
-    (stack, folder)
+use crate::{PROJECTS, SHOP};
+
+/// A stack of this repository with a folder of its own.
+async fn start(folder: &str) -> (Stack, TempDir) {
+    let data = crate::folder();
+    (crate::start(folder, data.path(), None).await, data)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_walk_through_the_shop_succeeds() {
-    let (stack, _folder) = start().await;
+    let (stack, _folder) = start(SHOP).await;
     tools::walk(&stack).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_walk_through_a_project_succeeds() {
+    let (stack, _folder) = start(PROJECTS).await;
+    projects_tools::walk(&stack).await.unwrap();
 }
 
 /// The event table's name.
@@ -90,7 +91,7 @@ fn order(order: &str, products: &[String]) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_refused_and_nothing_is_written() {
-    let (stack, _folder) = start().await;
+    let (stack, _folder) = start(SHOP).await;
     let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
     let place = "/ordering/place-order";
     let good = || order("o-1", &["p-1".to_owned()]);
@@ -175,7 +176,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
-    let (stack, _folder) = start().await;
+    let (stack, _folder) = start(SHOP).await;
     let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
     let event = |kind: &str, partition: &str, slot: u64| json!({ "type": kind, "partition": partition, "slot": slot });
 
@@ -219,9 +220,16 @@ async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sample_payload_gets_an_answer() {
-    let (stack, _folder) = start().await;
+    let (shop, _folder) = start(SHOP).await;
+    let (projects, _folder) = start(PROJECTS).await;
+    let samples = join(answers(SHOP, &shop), answers(PROJECTS, &projects)).await;
+    assert!(samples.0 >= 2 * 12 + 3 && samples.1 >= 2 * 12 + 3, "{samples:?}");
+}
+
+/// Sends every sample of the stack in this folder; how many there are.
+async fn answers(folder: &str, stack: &Stack) -> usize {
     let mut samples = 0;
-    let mut functions: Vec<_> = fs::read_dir(workspace_root().join("events"))
+    let mut functions: Vec<_> = fs::read_dir(workspace_root().join(folder).join("events"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -234,7 +242,7 @@ async fn every_sample_payload_gets_an_answer() {
             let shown = sample.display();
             let answer = stack.invoke(function, &payload).await;
             let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
-            let understood = match function {
+            let understood = match function.strip_prefix("projects-").unwrap_or(function) {
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
                 "project-views" | "sweep-claims" => answer.is_null(),
                 "query-views" | "ready-work" => is_reading(&answer),
@@ -243,7 +251,7 @@ async fn every_sample_payload_gets_an_answer() {
             assert!(understood, "{shown}: {answer}");
         }
     }
-    assert!(samples >= 2 * 12 + 3, "{samples} samples");
+    samples
 }
 
 /// A row, a list, or a row that is not found: whether the row exists depends on the other samples.

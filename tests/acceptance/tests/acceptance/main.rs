@@ -1,11 +1,30 @@
-//! The stack of the template as its users meet it, and what its commands cost. It is one target, so that tests that wait
-//! for functions or for a browser run beside those that compute.
+//! The stacks of this repository as their users meet them. It is one target, so that tests that wait for functions or
+//! for a browser run beside each other.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod binaries;
 mod console;
 mod newcomer;
-mod projects;
+
+use std::path::{Path, PathBuf};
+
+use ringfence_local::{
+    stack::{Options, Stack},
+    template::Template,
+    workspace_root,
+};
+
+/// The folder of the shop.
+const SHOP: &str = "";
+/// The folder of projects.
+const PROJECTS: &str = "projects";
+
+/// A stack of the template in this folder, with its files in `data`.
+async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> Stack {
+    let (root, data) = (workspace_root().join(folder), data.to_owned());
+    let template = Template::load(&root.join("template.yaml")).unwrap();
+    Stack::start(&Options { root, template, data, port: 0, keep }).await.unwrap()
+}
 
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would
 /// take gigabytes.

@@ -1,61 +1,50 @@
 //! The steps that README.md and docs/slices.md show to a newcomer work as they are written.
 
 use std::{
-    fs,
-    fs::DirEntry,
+    fs::{self, DirEntry},
     net::Ipv4Addr,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+use futures::future::join;
 use ringfence::kit::assert_same;
 use ringfence_dynamo::wire::Wire;
-use ringfence_local::{
-    stack::{Options, Stack},
-    template::Template,
-    workspace_root,
-};
+use ringfence_local::{template::Template, workspace_root};
 use serde_json::Value;
 use tokio::process::Command;
 
-/// A stack of the template with its files in `data`.
-async fn start(data: &Path) -> Stack {
-    start_with(data, None).await
-}
-
-async fn start_with(data: &Path, keep: Option<PathBuf>) -> Stack {
-    let template = Template::of_workspace().unwrap();
-    let (root, data) = (workspace_root(), data.to_owned());
-    Stack::start(&Options { root, template, data, port: 0, keep }).await.unwrap()
-}
+use crate::{PROJECTS, SHOP, start};
 
 fn text(path: &str) -> String {
     let path = workspace_root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn sample(function: &str, name: &str) -> Value {
-    serde_json::from_str(&text(&format!("events/{function}/{name}.json"))).unwrap()
+fn sample(folder: &str, function: &str, name: &str) -> Value {
+    let path = Path::new(folder).join(format!("events/{function}/{name}.json"));
+    serde_json::from_str(&text(path.to_str().unwrap())).unwrap()
 }
 
-/// The page that has the order of samples.
-const SAMPLES: &str = "docs/slices.md";
+/// The stacks, each with the page that has the order of its samples.
+const SAMPLES: [(&str, &str); 2] = [(SHOP, "docs/slices.md"), (PROJECTS, "projects/README.md")];
 
 /// The functions whose samples are sent: first those that the page names, in its order.
-fn order_of_samples() -> Vec<String> {
-    let page = text(SAMPLES);
+fn order_of_samples(folder: &str, page: &str) -> Vec<String> {
+    let page = text(page);
     let (_, rest) = page.split_once("<!-- order of samples").unwrap();
     let (order, _) = rest.split_once("<!-- end of order of samples -->").unwrap();
     let (_, order) = order.split_once("-->\n").unwrap();
     let mut order: Vec<_> = order.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    let mut others: Vec<_> = slices().filter(|slice| !order.contains(slice)).collect();
+    let mut others: Vec<_> = slices(folder).filter(|slice| !order.contains(slice)).collect();
     others.sort();
     order.extend(others);
     order
 }
 
 /// The slices, by their samples: `direct.json` and `http.json`.
-fn slices() -> impl Iterator<Item = String> {
-    let folders = fs::read_dir(workspace_root().join("events")).unwrap().map(Result::unwrap);
+fn slices(folder: &str) -> impl Iterator<Item = String> {
+    let events = workspace_root().join(folder).join("events");
+    let folders = fs::read_dir(events).unwrap().map(Result::unwrap);
     let has_both = |folder: &DirEntry| {
         let name = |name| folder.path().join(name).exists();
         name("direct.json") && name("http.json") && folder.file_name() != "query-views"
@@ -65,17 +54,21 @@ fn slices() -> impl Iterator<Item = String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk() {
-    let folder = crate::folder();
-    let stack = start(folder.path()).await;
-    let mut function = String::new();
-    for named in order_of_samples() {
-        let name = named.strip_suffix(".json").unwrap_or_else(|| {
-            function.clone_from(&named);
-            "direct"
-        });
-        let answer = stack.invoke(&function, &sample(&function, name)).await.unwrap();
-        assert_eq!(answer["accepted"], true, "{function}/{name}.json: {answer}");
-    }
+    let [shop, projects] = SAMPLES.map(async |(folder, page)| {
+        let data = crate::folder();
+        let stack = start(folder, data.path(), None).await;
+        let mut function = String::new();
+        for named in order_of_samples(folder, page) {
+            let name = named.strip_suffix(".json").unwrap_or_else(|| {
+                function.clone_from(&named);
+                "direct"
+            });
+            let answer = stack.invoke(&function, &sample(folder, &function, name)).await.unwrap();
+            assert_eq!(answer["accepted"], true, "{function}/{name}.json: {answer}");
+        }
+        (stack, data)
+    });
+    let ((stack, _data), _) = join(shop, projects).await;
 
     let mut walk = Command::new(workspace_root().join("scripts/walk"));
     let output = walk.arg(stack.api()).env("no_proxy", "127.0.0.1").output().await.unwrap();
@@ -97,11 +90,13 @@ fn the_readme_has_the_lines_of_the_walk() {
 
 #[test]
 fn http_and_direct_are_the_same_command() {
-    for function in slices() {
-        let body = sample(&function, "http")["body"].as_str().unwrap().to_owned();
+    let of = |folder| slices(folder).map(move |slice| (folder, slice));
+    for (folder, function) in of(SHOP).chain(of(PROJECTS)) {
+        let sample = |name| sample(folder, &function, name);
+        let body = sample("http")["body"].as_str().unwrap().to_owned();
         let command: Value = serde_json::from_str(&body).unwrap();
         let what = format!("events/{function}: the command of direct.json (-) and http.json (+)");
-        assert_same(what, &sample(&function, "direct"), &command);
+        assert_same(what, &sample("direct"), &command);
     }
 }
 
@@ -109,19 +104,19 @@ fn http_and_direct_are_the_same_command() {
 async fn stacks_that_run_at_once_keep_their_files_apart_and_kept_events_outlive_theirs() {
     let folder = crate::folder();
     let kept = folder.path().join("kept");
-    let one = start_with(folder.path(), Some(kept.clone())).await;
-    let product = sample("add-product", "direct");
+    let one = start(SHOP, folder.path(), Some(kept.clone())).await;
+    let product = sample(SHOP, "add-product", "direct");
     assert_eq!(one.invoke("add-product", &product).await.unwrap()["accepted"], true);
     let files = one.write_environment().unwrap();
     let before = fs::read_to_string(&files.shell).unwrap();
-    let two = start(folder.path()).await;
+    let two = start(SHOP, folder.path(), None).await;
     assert_ne!(two.write_environment().unwrap().shell, files.shell);
     assert_eq!(fs::read_to_string(&files.shell).unwrap(), before);
     assert!(before.contains(one.dynamo()), "{before}");
 
     drop(one);
-    let again = start_with(folder.path(), Some(kept)).await;
-    let rename = sample("change-product-name", "direct");
+    let again = start(SHOP, folder.path(), Some(kept)).await;
+    let rename = sample(SHOP, "change-product-name", "direct");
     let renamed = again.invoke("change-product-name", &rename).await.unwrap();
     assert_eq!(renamed["accepted"], true, "the product is known: {renamed}");
 }
@@ -129,8 +124,8 @@ async fn stacks_that_run_at_once_keep_their_files_apart_and_kept_events_outlive_
 #[tokio::test(flavor = "multi_thread")]
 async fn the_template_for_sam_local_uses_the_stacks_tables_and_is_deleted_with_the_stack() {
     let folder = crate::folder();
-    let mut stack = start(folder.path()).await;
-    let template = Template::of_workspace().unwrap();
+    let mut stack = start(SHOP, folder.path(), None).await;
+    let template = Template::of_stack().unwrap();
     let path = stack.serve_containers(&template, Ipv4Addr::LOCALHOST).unwrap();
     let written: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     let variable = |part: &Value, name: &str| {

@@ -34,7 +34,7 @@ struct World<C> {
 
 impl<C: Context> World<C> {
     fn start() -> Self {
-        let template = Template::of_workspace().unwrap();
+        let template = Template::of_stack().unwrap();
         let dynamo = Dynamo::with(&template, &["EventTable"]);
         dynamo.take_time(1);
         Self { dynamo, context: PhantomData }

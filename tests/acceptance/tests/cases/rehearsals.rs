@@ -11,8 +11,10 @@ use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
 use ringfence_dynamo::{Intent, Retry, Usage};
 use ringfence_local::template::Template;
-use ringfence_stack::{List, Visitor};
+use ringfence_local::workspace_root;
+use ringfence_stack::{List, Members, Visitor};
 
+use projects_stack::SharedProjects;
 use ringfence_testing::Dynamo;
 use stack::Shop;
 
@@ -51,9 +53,14 @@ impl Course {
 /// without.
 #[tokio::test]
 async fn a_rehearsal_sends_no_write_and_has_the_outcome_the_reads_and_the_price_of_the_command() {
-    let template = Template::of_workspace().unwrap();
+    rehearse::<Shop>("template.yaml").await;
+    rehearse::<SharedProjects>("projects/template.yaml").await;
+}
+
+async fn rehearse<M: Members>(template: &str) {
+    let template = Template::load(&workspace_root().join(template)).unwrap();
     let mut checks = Checks { template: &template, all: Vec::new() };
-    List::walk::<Shop>(&mut checks);
+    List::walk::<M>(&mut checks);
     for check in checks.all {
         check.await;
     }

@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 const LONG_AGO_MS: u64 = 1_719_100_800_000;
 
 fn model() -> Model {
-    Template::of_workspace().unwrap().model("http://127.0.0.1:1").unwrap()
+    Template::of_stack().unwrap().model("http://127.0.0.1:1").unwrap()
 }
 
 fn table<'a>(model: &'a Model, id: &str) -> &'a Table {

@@ -6,7 +6,9 @@ use std::fs;
 use ringfence_local::workspace_root;
 use serde_json::{Value, json};
 
-use ringfence_testing::template::{check_none, differences, mappings, resources, template};
+use ringfence_testing::template::{check_none, differences, mappings, resources};
+
+use crate::templates;
 
 /// An alarm on one metric of several functions or mappings.
 struct Together {
@@ -78,84 +80,87 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_reader_and_mapping_is_in_the_alarms_of_its_kind() {
-    let template = template();
-    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
-    let mut lines = Vec::new();
-    for Together { alarm, metric, dimension, expression } in TOGETHER {
-        let metrics = alarms[alarm]["Metrics"].as_array().unwrap();
-        let (first, rest) = metrics.split_first().unwrap();
-        assert!(rest.len() <= 10, "{alarm}: CloudWatch takes 10 metrics in an alarm");
-        let mut found = BTreeSet::new();
-        for one in rest {
-            let of = &one["MetricStat"]["Metric"];
-            assert_eq!(
-                (&of["Namespace"], &of["MetricName"]),
-                (&json!("AWS/Lambda"), &json!(metric))
-            );
-            assert_eq!(of["Dimensions"][0]["Name"], dimension, "{alarm}");
-            let stat = |one: &Value| {
-                [&one["MetricStat"]["Stat"], &one["MetricStat"]["Period"]].map(Value::clone)
-            };
-            assert_eq!(stat(one), stat(&rest[0]), "{alarm}");
-            found.insert(of["Dimensions"][0]["Value"]["!Ref"].as_str().unwrap().to_owned());
+    for template in templates() {
+        let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+        let mut lines = Vec::new();
+        for Together { alarm, metric, dimension, expression } in TOGETHER {
+            let metrics = alarms[alarm]["Metrics"].as_array().unwrap();
+            let (first, rest) = metrics.split_first().unwrap();
+            assert!(rest.len() <= 10, "{alarm}: CloudWatch takes 10 metrics in an alarm");
+            let mut found = BTreeSet::new();
+            for one in rest {
+                let of = &one["MetricStat"]["Metric"];
+                assert_eq!(
+                    (&of["Namespace"], &of["MetricName"]),
+                    (&json!("AWS/Lambda"), &json!(metric))
+                );
+                assert_eq!(of["Dimensions"][0]["Name"], dimension, "{alarm}");
+                let stat = |one: &Value| {
+                    [&one["MetricStat"]["Stat"], &one["MetricStat"]["Period"]].map(Value::clone)
+                };
+                assert_eq!(stat(one), stat(&rest[0]), "{alarm}");
+                found.insert(of["Dimensions"][0]["Value"]["!Ref"].as_str().unwrap().to_owned());
+            }
+            lines.extend(differences(
+                &found,
+                &watched(&template, alarm),
+                |id| {
+                    let stat = &rest[0]["MetricStat"];
+                    format!(
+                        "template.yaml: the Metrics of {alarm} lack `{{ Id: x, ReturnData: false, MetricStat: \
+                         {{ Stat: {}, Period: {}, Metric: {{ Namespace: AWS/Lambda, MetricName: {metric}, \
+                         Dimensions: [{{ Name: {dimension}, Value: !Ref {id} }}] }} }} }}`, and its Expression the Id",
+                        stat["Stat"].as_str().unwrap(),
+                        stat["Period"]
+                    )
+                },
+                |id| format!("template.yaml: {alarm} looks at {id}, but should not"),
+            ));
+            let ids: Vec<_> = rest.iter().map(|one| one["Id"].as_str().unwrap()).collect();
+            let expected = expression(&ids);
+            if first["Expression"] != expected {
+                lines.push(format!("template.yaml: {alarm} lacks `Expression: \"{expected}\"`"));
+            }
         }
-        lines.extend(differences(
-            &found,
-            &watched(&template, alarm),
-            |id| {
-                let stat = &rest[0]["MetricStat"];
-                format!(
-                    "template.yaml: the Metrics of {alarm} lack `{{ Id: x, ReturnData: false, MetricStat: \
-                     {{ Stat: {}, Period: {}, Metric: {{ Namespace: AWS/Lambda, MetricName: {metric}, \
-                     Dimensions: [{{ Name: {dimension}, Value: !Ref {id} }}] }} }} }}`, and its Expression the Id",
-                    stat["Stat"].as_str().unwrap(),
-                    stat["Period"]
-                )
-            },
-            |id| format!("template.yaml: {alarm} looks at {id}, but should not"),
-        ));
-        let ids: Vec<_> = rest.iter().map(|one| one["Id"].as_str().unwrap()).collect();
-        let expected = expression(&ids);
-        if first["Expression"] != expected {
-            lines.push(format!("template.yaml: {alarm} lacks `Expression: \"{expected}\"`"));
-        }
+        check_none(&lines);
     }
-    check_none(&lines);
 }
 
 /// A function that waits out an outage reports how late it is once in a delivery.
 #[test]
 fn how_late_a_stream_is_needs_to_be_reported_once() {
-    let template = template();
-    let alarm = &resources(&template, "AWS::CloudWatch::Alarm")["StreamsBehind"];
-    let functions = resources(&template, "AWS::Serverless::Function");
-    let readers = functions.values().filter(|function| mappings(function).next().is_some());
-    let delivery = readers.filter_map(|function| function["Timeout"].as_u64()).max().unwrap();
-    for metric in &alarm["Metrics"].as_array().unwrap()[1..] {
-        assert!(metric["MetricStat"]["Period"].as_u64().unwrap() >= 2 * delivery, "{metric}");
+    for template in templates() {
+        let alarm = &resources(&template, "AWS::CloudWatch::Alarm")["StreamsBehind"];
+        let functions = resources(&template, "AWS::Serverless::Function");
+        let readers = functions.values().filter(|function| mappings(function).next().is_some());
+        let delivery = readers.filter_map(|function| function["Timeout"].as_u64()).max().unwrap();
+        for metric in &alarm["Metrics"].as_array().unwrap()[1..] {
+            assert!(metric["MetricStat"]["Period"].as_u64().unwrap() >= 2 * delivery, "{metric}");
+        }
+        assert_eq!(alarm["EvaluationPeriods"], 1);
     }
-    assert_eq!(alarm["EvaluationPeriods"], 1);
 }
 
 #[test]
 fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
-    let template = template();
-    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
-    let queues = resources(&template, "AWS::SQS::Queue").into_keys().collect();
-    let watched = alarms.values().filter_map(|alarm| {
-        alarm["Dimensions"][0]["Value"]["!GetAtt"].as_str()?.strip_suffix(".QueueName")
-    });
-    let watched = watched.map(str::to_owned).collect();
-    check_none(&differences(
-        &watched,
-        &queues,
-        |queue| format!("template.yaml lacks an alarm of {queue}: copy that of a neighbour"),
-        |queue| format!("template.yaml has an alarm of {queue}, which is not a queue"),
-    ));
-    for (id, alarm) in alarms {
-        assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
-        assert_eq!(alarm["AlarmActions"], alarm["OKActions"], "{id}");
-        assert_eq!(alarm["TreatMissingData"], silence(&alarm), "{id}");
+    for template in templates() {
+        let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+        let queues = resources(&template, "AWS::SQS::Queue").into_keys().collect();
+        let watched = alarms.values().filter_map(|alarm| {
+            alarm["Dimensions"][0]["Value"]["!GetAtt"].as_str()?.strip_suffix(".QueueName")
+        });
+        let watched = watched.map(str::to_owned).collect();
+        check_none(&differences(
+            &watched,
+            &queues,
+            |queue| format!("template.yaml lacks an alarm of {queue}: copy that of a neighbour"),
+            |queue| format!("template.yaml has an alarm of {queue}, which is not a queue"),
+        ));
+        for (id, alarm) in alarms {
+            assert!(alarm["AlarmActions"].is_object(), "{id} tells nobody");
+            assert_eq!(alarm["AlarmActions"], alarm["OKActions"], "{id}");
+            assert_eq!(alarm["TreatMissingData"], silence(&alarm), "{id}");
+        }
     }
 }
 
@@ -176,61 +181,77 @@ fn silence(alarm: &Value) -> &'static str {
 
 #[test]
 fn answers_with_an_alarm_of_their_own_do_not_count_as_failed_commands() {
-    let template = template();
-    let alarms = resources(&template, "AWS::CloudWatch::Alarm");
-    let metrics = &alarms["CommandsFail"]["Metrics"];
-    assert_eq!(metrics[0]["Expression"], "answers - FILL(ready, 0) - FILL(query, 0)");
-    let metric = |n: usize| (&metrics[n]["Id"], &metrics[n]["MetricStat"]["Metric"]);
-    let (id, answers) = metric(1);
-    assert_eq!((id, &answers["MetricName"]), (&json!("answers"), &json!("5xx")));
-    // All functions that read views for callers.
-    for (n, (its_id, function)) in [(2, ("ready", "ReadyWork")), (3, ("query", "QueryViews"))] {
-        let (id, not_ready) = metric(n);
-        assert_eq!((id, &not_ready["MetricName"]), (&json!(its_id), &json!("views_not_ready")));
-        let dimension = json!([{ "Name": "function", "Value": { "!Ref": function } }]);
-        assert_eq!(not_ready["Dimensions"], dimension);
+    for template in templates() {
+        let alarms = resources(&template, "AWS::CloudWatch::Alarm");
+        let metrics = alarms["CommandsFail"]["Metrics"].as_array().unwrap();
+        let metric = |n: usize| (&metrics[n]["Id"], &metrics[n]["MetricStat"]["Metric"]);
+        let (id, answers) = metric(1);
+        assert_eq!((id, &answers["MetricName"]), (&json!("answers"), &json!("5xx")));
+        let (mut expression, mut found) = ("answers".to_owned(), BTreeSet::new());
+        for n in 2..metrics.len() {
+            let (id, not_ready) = metric(n);
+            assert_eq!(not_ready["MetricName"], "views_not_ready");
+            expression += &format!(" - FILL({}, 0)", id.as_str().unwrap());
+            assert_eq!(not_ready["Dimensions"][0]["Name"], "function");
+            let function = not_ready["Dimensions"][0]["Value"]["!Ref"].as_str();
+            found.extend(function.map(str::to_owned));
+        }
+        assert_eq!(metrics[0]["Expression"], expression);
+        // All functions that read views for callers.
+        let is_get = |event: &Value| event["Properties"]["Method"] == "GET";
+        let mut readers = resources(&template, "AWS::Serverless::Function");
+        readers.retain(|_, function| function["Events"].as_object().unwrap().values().any(is_get));
+        assert_eq!(found, readers.into_keys().collect());
+        assert_eq!(alarms["RowsParked"]["MetricName"], "rows_parked");
     }
-    assert_eq!(alarms["RowsParked"]["MetricName"], "rows_parked");
 }
 
 #[test]
 fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
-    let template = template();
-    let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
-    let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
-    let runbook = fs::read_to_string(workspace_root().join("docs/runbook.md")).unwrap();
-    let table = runbook.split("| alarm | go to |").nth(1).unwrap().split("\n\n").next().unwrap();
-    let named: BTreeSet<&str> = table.split('`').skip(1).step_by(2).collect();
-    for alarm in resources(&template, "AWS::CloudWatch::Alarm").into_keys() {
-        assert!(body.contains(&format!("${{{alarm}.Arn}}")), "the dashboard lacks {alarm}");
-        assert!(named.contains(&*alarm), "docs/runbook.md: its table of alarms lacks `{alarm}`");
+    for template in templates() {
+        let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
+        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
+        let runbook = fs::read_to_string(workspace_root().join("docs/runbook.md")).unwrap();
+        let table =
+            runbook.split("| alarm | go to |").nth(1).unwrap().split("\n\n").next().unwrap();
+        let named: BTreeSet<&str> = table.split('`').skip(1).step_by(2).collect();
+        for alarm in resources(&template, "AWS::CloudWatch::Alarm").into_keys() {
+            assert!(body.contains(&format!("${{{alarm}.Arn}}")), "the dashboard lacks {alarm}");
+            assert!(
+                named.contains(&*alarm),
+                "docs/runbook.md: its table of alarms lacks `{alarm}`"
+            );
+        }
     }
 }
 
 /// To CloudFormation the body is only text, so nothing else checks that CloudWatch can read it.
 #[test]
 fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
-    let template = template();
-    let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
-    let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
-    let body: Value = serde_json::from_str(body).expect("JSON");
-    let mut shown = BTreeMap::<String, BTreeSet<String>>::new();
-    for widget in body["widgets"].as_array().unwrap() {
-        let mut metric = String::new();
-        for line in widget["properties"]["metrics"].as_array().into_iter().flatten() {
-            let parts: Vec<_> = line.as_array().unwrap().iter().filter_map(Value::as_str).collect();
-            // `...` stands for all but the last part of the line above, and `.` for one part.
-            if parts.len() > 2 {
-                metric = parts[1].to_owned();
+    for template in templates() {
+        let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
+        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        let mut shown = BTreeMap::<String, BTreeSet<String>>::new();
+        for widget in body["widgets"].as_array().unwrap() {
+            let mut metric = String::new();
+            for line in widget["properties"]["metrics"].as_array().into_iter().flatten() {
+                let parts: Vec<_> =
+                    line.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+                // `...` stands for all but the last part of the line above, and `.` for one part.
+                if parts.len() > 2 {
+                    metric = parts[1].to_owned();
+                }
+                let value =
+                    parts.last().map(|value| value.trim_matches(['$', '{', '}']).to_owned());
+                shown.entry(metric.clone()).or_default().extend(value);
             }
-            let value = parts.last().map(|value| value.trim_matches(['$', '{', '}']).to_owned());
-            shown.entry(metric.clone()).or_default().extend(value);
         }
-    }
-    for Together { alarm, metric, .. } in TOGETHER {
-        // The runbook says how to find the mapping.
-        if !["MappingsStopped", "BatchesGivenUp"].contains(&alarm) {
-            assert_eq!(shown[metric], watched(&template, alarm), "the dashboard, {metric}");
+        for Together { alarm, metric, .. } in TOGETHER {
+            // The runbook says how to find the mapping.
+            if !["MappingsStopped", "BatchesGivenUp"].contains(&alarm) {
+                assert_eq!(shown[metric], watched(&template, alarm), "the dashboard, {metric}");
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ mod sizes;
 
 use std::collections::BTreeSet;
 
+use ringfence_acceptance::applications;
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
 };
@@ -21,6 +22,11 @@ fn every_role_allows_what_its_functions_need_and_no_more() {
 #[test]
 fn every_function_has_its_part_of_the_template_and_its_samples() {
     check_functions::<Shop>();
+}
+
+/// The templates of this repository.
+fn templates() -> impl Iterator<Item = Value> {
+    applications().map(|application| template(&application.root))
 }
 
 /// The tables of the three logs.
@@ -45,129 +51,143 @@ fn check_kept(id: &str, function: &Value, mapping: &Value) {
 
 #[test]
 fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
-    let template = template();
-    let mut readers = BTreeSet::new();
-    for (id, function) in resources(&template, "AWS::Serverless::Function") {
-        for (name, mapping) in mappings(&function) {
-            // Without it Lambda counts neither polls nor what is given up.
-            assert_eq!(mapping["MetricsConfig"]["Metrics"], json!(["EventCount"]), "{id}{name}");
-            check_kept(&id, &function, mapping);
-            readers.insert(id.clone());
+    for template in templates() {
+        let mut readers = BTreeSet::new();
+        for (id, function) in resources(&template, "AWS::Serverless::Function") {
+            for (name, mapping) in mappings(&function) {
+                // Without it Lambda counts neither polls nor what is given up.
+                assert_eq!(
+                    mapping["MetricsConfig"]["Metrics"],
+                    json!(["EventCount"]),
+                    "{id}{name}"
+                );
+                check_kept(&id, &function, mapping);
+                readers.insert(id.clone());
+            }
         }
+        let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
+        assert_eq!(readers, BTreeSet::from(expected));
     }
-    let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
-    assert_eq!(readers, BTreeSet::from(expected));
 }
 
 /// An answer may wait for ten seconds, so readers could else take all functions that the account can run at once.
 #[test]
 fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_off() {
-    let template = template();
-    let functions = resources(&template, "AWS::Serverless::Function");
-    let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");
-    let reserved = json!({ "!If": [condition, { "!Ref": name }, { "!Ref": "AWS::NoValue" }] });
-    assert_eq!(functions["QueryViews"]["ReservedConcurrentExecutions"], reserved);
-    let is_zero = json!({ "!Equals": [{ "!Ref": name }, 0] });
-    assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
-    let parameter = &template["Parameters"][name];
-    assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+    for template in templates() {
+        let functions = resources(&template, "AWS::Serverless::Function");
+        let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");
+        let reserved = json!({ "!If": [condition, { "!Ref": name }, { "!Ref": "AWS::NoValue" }] });
+        assert_eq!(functions["QueryViews"]["ReservedConcurrentExecutions"], reserved);
+        let is_zero = json!({ "!Equals": [{ "!Ref": name }, 0] });
+        assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
+        let parameter = &template["Parameters"][name];
+        assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+    }
 }
 
 /// `ringfence --stack` finds tables, queues and buckets by the outputs.
 #[test]
 fn the_outputs_name_every_table_queue_and_bucket() {
-    let template = template();
-    for (kind, end) in [
-        ("AWS::DynamoDB::Table", "Name"),
-        ("AWS::Events::EventBus", "Name"),
-        ("AWS::S3::Bucket", "Name"),
-        ("AWS::SQS::Queue", "Url"),
-    ] {
-        for id in resources(&template, kind).into_keys() {
-            let value = &template["Outputs"][format!("{id}{end}")]["Value"];
-            let lacking = format!("template.yaml: Outputs lacks {id}{end} with `Value: !Ref {id}`");
-            assert_eq!(*value, json!({ "!Ref": id }), "{lacking}");
+    for template in templates() {
+        for (kind, end) in [
+            ("AWS::DynamoDB::Table", "Name"),
+            ("AWS::Events::EventBus", "Name"),
+            ("AWS::S3::Bucket", "Name"),
+            ("AWS::SQS::Queue", "Url"),
+        ] {
+            for id in resources(&template, kind).into_keys() {
+                let value = &template["Outputs"][format!("{id}{end}")]["Value"];
+                let lacking =
+                    format!("template.yaml: Outputs lacks {id}{end} with `Value: !Ref {id}`");
+                assert_eq!(*value, json!({ "!Ref": id }), "{lacking}");
+            }
         }
     }
 }
 
 #[test]
 fn the_streams_of_all_logs_are_read_alike() {
-    let template = template();
-    let functions = resources(&template, "AWS::Serverless::Function");
-    for id in ["IndexEvents", "PublishEvents"] {
-        let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
-        for (_, mapping) in mappings(&functions[id]) {
-            let mut rest = mapping.clone();
-            let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
-            let table = stream["!GetAtt"].as_str().unwrap().split('.').next().unwrap();
-            tables.insert(table.to_owned());
-            rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
-            settings.insert(rest.to_string());
+    for template in templates() {
+        let functions = resources(&template, "AWS::Serverless::Function");
+        for id in ["IndexEvents", "PublishEvents"] {
+            let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
+            for (_, mapping) in mappings(&functions[id]) {
+                let mut rest = mapping.clone();
+                let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
+                let table = stream["!GetAtt"].as_str().unwrap().split('.').next().unwrap();
+                tables.insert(table.to_owned());
+                rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
+                settings.insert(rest.to_string());
+            }
+            assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
+            assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
         }
-        assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
-        assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
     }
 }
 
 #[test]
 fn every_table_is_kept_protected_and_can_be_restored() {
-    let template = template();
-    let tables = resources(&template, "AWS::DynamoDB::Table");
-    assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
-    for (id, table) in tables {
-        let resource = &template["Resources"][&id];
-        assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
-        assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
-        assert_eq!(table["DeletionProtectionEnabled"], true, "{id}");
-        let recovery = &table["PointInTimeRecoverySpecification"];
-        assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
-        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
+    for template in templates() {
+        let tables = resources(&template, "AWS::DynamoDB::Table");
+        assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
+        for (id, table) in tables {
+            let resource = &template["Resources"][&id];
+            assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
+            assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
+            assert_eq!(table["DeletionProtectionEnabled"], true, "{id}");
+            let recovery = &table["PointInTimeRecoverySpecification"];
+            assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
+            assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
+        }
     }
 }
 
 #[test]
 fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
-    let template = template();
-    let queue = format!("!GetAtt {AUTOMATIONS_QUEUE}.Arn");
-    let mut lines = Vec::new();
-    for (id, function) in resources(&template, "AWS::Serverless::Function") {
-        let events = function["Events"].as_object().into_iter().flatten();
-        let rules: Vec<_> = events.filter(|(_, e)| e["Type"] == "EventBridgeRule").collect();
-        for (name, rule) in &rules {
-            if rule["Properties"]["DeadLetterConfig"] != json!({ "Arn": arn(AUTOMATIONS_QUEUE) }) {
-                let line = format!("`DeadLetterConfig: {{ Arn: {queue} }}`");
-                lines.push(format!("template.yaml: the event {name} of {id} lacks {line}"));
+    for template in templates() {
+        let queue = format!("!GetAtt {AUTOMATIONS_QUEUE}.Arn");
+        let mut lines = Vec::new();
+        for (id, function) in resources(&template, "AWS::Serverless::Function") {
+            let events = function["Events"].as_object().into_iter().flatten();
+            let rules: Vec<_> = events.filter(|(_, e)| e["Type"] == "EventBridgeRule").collect();
+            for (name, rule) in &rules {
+                if rule["Properties"]["DeadLetterConfig"]
+                    != json!({ "Arn": arn(AUTOMATIONS_QUEUE) })
+                {
+                    let line = format!("`DeadLetterConfig: {{ Arn: {queue} }}`");
+                    lines.push(format!("template.yaml: the event {name} of {id} lacks {line}"));
+                }
+            }
+            let kept = json!({ "Type": "SQS", "Destination": arn(AUTOMATIONS_QUEUE) });
+            let kept = json!({ "DestinationConfig": { "OnFailure": kept } });
+            if !rules.is_empty() && function["EventInvokeConfig"] != kept {
+                lines.push(format!(
+                    "template.yaml: {id} lacks `EventInvokeConfig: {{ DestinationConfig: {{ OnFailure: \
+                     {{ Type: SQS, Destination: {queue} }} }} }}`"
+                ));
             }
         }
-        let kept = json!({ "Type": "SQS", "Destination": arn(AUTOMATIONS_QUEUE) });
-        let kept = json!({ "DestinationConfig": { "OnFailure": kept } });
-        if !rules.is_empty() && function["EventInvokeConfig"] != kept {
-            lines.push(format!(
-                "template.yaml: {id} lacks `EventInvokeConfig: {{ DestinationConfig: {{ OnFailure: \
-                 {{ Type: SQS, Destination: {queue} }} }} }}`"
-            ));
-        }
+        check_none(&lines);
     }
-    check_none(&lines);
 }
 
 #[test]
 fn the_queue_of_automations_takes_letters_from_rules_of_the_event_topic_alone() {
-    let template = template();
-    let policies = resources(&template, "AWS::SQS::QueuePolicy");
-    let names: Vec<_> = policies.keys().collect();
-    assert_eq!(names, [&format!("{AUTOMATIONS_QUEUE}Policy")], "Lambda sends with a role");
-    let policy = &policies[names[0]];
-    assert_eq!(policy["Queues"], json!([{ "!Ref": AUTOMATIONS_QUEUE }]));
-    let account = "${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}";
-    let rules = format!("arn:{account}:rule/${{EventTopic}}/*");
-    let expected = json!([{
-        "Effect": "Allow",
-        "Principal": { "Service": "events.amazonaws.com" },
-        "Action": "sqs:SendMessage",
-        "Resource": arn(AUTOMATIONS_QUEUE),
-        "Condition": { "ArnLike": { "aws:SourceArn": { "!Sub": rules } } },
-    }]);
-    assert_eq!(policy["PolicyDocument"]["Statement"], expected);
+    for template in templates() {
+        let policies = resources(&template, "AWS::SQS::QueuePolicy");
+        let names: Vec<_> = policies.keys().collect();
+        assert_eq!(names, [&format!("{AUTOMATIONS_QUEUE}Policy")], "Lambda sends with a role");
+        let policy = &policies[names[0]];
+        assert_eq!(policy["Queues"], json!([{ "!Ref": AUTOMATIONS_QUEUE }]));
+        let account = "${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}";
+        let rules = format!("arn:{account}:rule/${{EventTopic}}/*");
+        let expected = json!([{
+            "Effect": "Allow",
+            "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage",
+            "Resource": arn(AUTOMATIONS_QUEUE),
+            "Condition": { "ArnLike": { "aws:SourceArn": { "!Sub": rules } } },
+        }]);
+        assert_eq!(policy["PolicyDocument"]["Statement"], expected);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use ringfence_local::workspace_root;
+use ringfence_acceptance::{Application, applications};
 use ringfence_testing::template::check_none;
 
 /// Most lines of a slice's function.
@@ -31,26 +31,28 @@ fn resources(template: &str) -> BTreeMap<&str, Vec<&str>> {
 
 #[test]
 fn a_slice_has_few_lines_an_automation_some_more_and_the_rest_can_be_read() {
-    let template = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
-    let (mut slices, mut of_slices) = (0, 0);
-    let mut long = Vec::new();
-    for (id, lines) in resources(&template) {
-        let has = |text: &str| lines.iter().any(|line| line.contains(text));
-        if !has("Binary: ") || !has("Method: POST") {
-            continue;
+    for Application { root, stack } in applications() {
+        let template = fs::read_to_string(root.join("template.yaml")).unwrap();
+        let (mut slices, mut of_slices) = (0, 0);
+        let mut long = Vec::new();
+        for (id, lines) in resources(&template) {
+            let has = |text: &str| lines.iter().any(|line| line.contains(text));
+            if !has("Binary: ") || !has("Method: POST") {
+                continue;
+            }
+            slices += 1;
+            of_slices += lines.len() + 1; // and an empty one
+            let most = if has("EventBridgeRule") { AUTOMATION_LINES_MAX } else { SLICE_LINES_MAX };
+            if lines.len() > most {
+                long.push(format!("template.yaml: {id} has {} lines, at most {most}", lines.len()));
+            }
         }
-        slices += 1;
-        of_slices += lines.len() + 1; // and an empty one
-        let most = if has("EventBridgeRule") { AUTOMATION_LINES_MAX } else { SLICE_LINES_MAX };
-        if lines.len() > most {
-            long.push(format!("template.yaml: {id} has {} lines, at most {most}", lines.len()));
+        assert_eq!(slices, stack.slices().count(), "the form of functions has changed");
+        let common = template.lines().count() - of_slices;
+        if common > COMMON_LINES_MAX {
+            let most = COMMON_LINES_MAX;
+            long.push(format!("template.yaml has {common} lines besides slices, at most {most}"));
         }
+        check_none(&long);
     }
-    assert_eq!(slices, stack::stack().slices().count(), "the form of functions has changed");
-    let common = template.lines().count() - of_slices;
-    if common > COMMON_LINES_MAX {
-        let most = COMMON_LINES_MAX;
-        long.push(format!("template.yaml has {common} lines besides slices, at most {most}"));
-    }
-    check_none(&long);
 }

@@ -1,55 +1,72 @@
 //! The tables of functions and views in the documentation.
 
+use std::path::Path;
 use std::{env, fs};
 
+use ringfence_acceptance::{Application, applications};
 use ringfence_local::workspace_root;
 use ringfence_testing::template::differences;
 
-use crate::{Function, functions, model};
+use crate::{Function, functions};
 
 #[test]
 fn the_page_of_slices_lists_the_functions() {
-    let row = |function: &Function, woken: &str| {
-        let (name, source, summary) = (&function.name, function.source(), function.summary());
-        let source = source.strip_prefix(workspace_root()).unwrap().display();
-        format!("| [`{name}`](../{source}) | {woken} | {summary} |\n")
-    };
-    let functions = functions();
-    let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice);
-    let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
-    let model = model();
-    let woken = |function: &Function| {
-        let table = |name| &model.tables.iter().find(|table| table.name == name).unwrap().id;
-        let mappings = model.mappings.iter().filter(|mapping| mapping.function == function.name);
-        let streams = mappings.map(|mapping| format!("the stream of `{}`", table(&*mapping.table)));
-        let routes = model.routes.iter().filter(|route| route.function == function.name);
-        let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
-        let schedules = model.schedules.iter().filter(|it| it.target.function == function.name);
-        let schedules = schedules.map(|schedule| format!("`{}`", schedule.expression));
-        streams.chain(routes).chain(schedules).collect::<Vec<_>>().join(", ")
-    };
-    let others = others.iter().map(|function| row(function, &woken(function)));
-    let page = "docs/slices.md";
-    check_table(page, "slices", "slice | path | what it does", slices.collect());
-    check_table(page, "functions", "function | woken by | what it does", others.collect());
+    for (application, page) in applications().zip(["docs/slices.md", "projects/README.md"]) {
+        let row = |function: &Function, woken: &str| {
+            let (name, link, summary) =
+                (&function.name, link(page, &function.source), function.summary());
+            format!("| [`{name}`]({link}) | {woken} | {summary} |\n")
+        };
+        let model = application.model();
+        let functions = functions(&application, &model);
+        let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice);
+        let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
+        let woken = |function: &Function| {
+            let table = |name| &model.tables.iter().find(|table| table.name == name).unwrap().id;
+            let mappings =
+                model.mappings.iter().filter(|mapping| mapping.function == function.name);
+            let streams =
+                mappings.map(|mapping| format!("the stream of `{}`", table(&*mapping.table)));
+            let routes = model.routes.iter().filter(|route| route.function == function.name);
+            let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
+            let schedules = model.schedules.iter().filter(|it| it.target.function == function.name);
+            let schedules = schedules.map(|schedule| format!("`{}`", schedule.expression));
+            streams.chain(routes).chain(schedules).collect::<Vec<_>>().join(", ")
+        };
+        let others = others.iter().map(|function| row(function, &woken(function)));
+        check_table(page, "slices", "slice | path | what it does", slices.collect());
+        check_table(page, "functions", "function | woken by | what it does", others.collect());
+    }
+}
+
+/// A link from a page to a file, both in folders of the repository.
+fn link(page: &str, file: &Path) -> String {
+    let folder = workspace_root().join(page).parent().unwrap().to_owned();
+    match file.strip_prefix(folder) {
+        Ok(path) => path.display().to_string(),
+        Err(_) => format!("../{}", file.strip_prefix(workspace_root()).unwrap().display()),
+    }
 }
 
 #[test]
 fn the_page_of_views_lists_the_views() {
-    let stack = stack::stack();
-    let views = stack.contexts.iter().flat_map(|context| {
-        context.views.iter().map(|view| {
-            let file = view.name.replace('-', "_");
-            let source = format!("functions/{}/src/views/{file}.rs", context.name);
-            let text = fs::read_to_string(workspace_root().join(&source)).unwrap();
-            let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
-            let summary = lines.collect::<Vec<_>>().join(" ");
-            let (name, summary) = summary.split_once(": ").unwrap();
-            assert_eq!(name, view.name, "{source}");
-            format!("| [`{name}`](../{source}) | `GET /{name}` | {summary} |\n")
-        })
-    });
-    check_table("docs/views.md", "views", "view | path | what it shows", views.collect());
+    for (Application { root, stack }, page) in
+        applications().zip(["docs/views.md", "projects/README.md"])
+    {
+        let views = stack.contexts.iter().flat_map(|context| {
+            context.views.iter().map(|view| {
+                let file = view.name.replace('-', "_");
+                let source = root.join(format!("functions/{}/src/views/{file}.rs", context.name));
+                let text = fs::read_to_string(&source).unwrap();
+                let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
+                let summary = lines.collect::<Vec<_>>().join(" ");
+                let (name, summary) = summary.split_once(": ").unwrap();
+                assert_eq!(name, view.name, "{}", source.display());
+                format!("| [`{name}`]({}) | `GET /{name}` | {summary} |\n", link(page, &source))
+            })
+        });
+        check_table(page, "views", "view | path | what it shows", views.collect());
+    }
 }
 
 /// Compares a table of a page, between its marks, with the expected one, or writes it.

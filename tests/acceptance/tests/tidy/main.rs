@@ -11,46 +11,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringfence_local::{
-    template::{Model, Template},
-    workspace_root,
-};
+use ringfence_acceptance::Application;
+use ringfence_local::{template::Model, workspace_root};
 use ringfence_testing::template::differences;
 
 /// Most lines of a source file.
 const FILE_LINES_MAX: usize = 400;
 
-/// A binary of the stack.
+/// A binary of a stack.
 struct Function {
     /// The folder below `functions/`: its context, or `stack`.
     context: String,
     name: String,
+    /// The file that says what it does.
+    source: PathBuf,
     is_slice: bool,
 }
 
 impl Function {
-    /// The file that says what it does.
-    fn source(&self) -> PathBuf {
-        let root = workspace_root();
-        match (&*self.context, &*self.name) {
-            ("stack", "publish-events") => root.join("shared/topic/src/lib.rs"),
-            ("stack", "index-events") => root.join("shared/feed/src/index_events.rs"),
-            ("stack", "project-views") => root.join("shared/views/src/project_views.rs"),
-            ("stack", _) => root.join("shared/views/src/query_views.rs"),
-            (context, name) => {
-                let file = format!("{}.rs", name.replace('-', "_"));
-                root.join("functions").join(context).join("src").join(file)
-            }
-        }
-    }
-
     fn path(&self) -> String {
         format!("/{}/{}", self.context, self.name)
     }
 
     /// The first line of its documentation, without the name in front.
     fn summary(&self) -> String {
-        let source = fs::read_to_string(self.source()).unwrap();
+        let source = fs::read_to_string(&self.source).unwrap();
         let line = source.lines().next().unwrap().trim_start_matches("//! ");
         line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", self.name)).1.to_owned()
     }
@@ -67,16 +52,26 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The slices of the stack, what serves all of it, and the other functions of contexts.
-fn functions() -> Vec<Function> {
-    let stack = stack::stack();
+/// What serves all of a stack: the logical id, and the file that says what it does.
+const SERVING: [(&str, &str); 4] = [
+    ("PublishEvents", "shared/topic/src/lib.rs"),
+    ("IndexEvents", "shared/feed/src/index_events.rs"),
+    ("ProjectViews", "shared/views/src/project_views.rs"),
+    ("QueryViews", "shared/views/src/query_views.rs"),
+];
+
+/// The slices of a stack, what serves all of it, and the other functions of contexts.
+fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
     let function = |context: &str, name: &str, is_slice| {
-        let (context, name) = (context.to_owned(), name.to_owned());
-        Function { context, name, is_slice }
+        let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
+        let (context, name, source) = (context.to_owned(), name.to_owned(), root.join(file));
+        Function { context, name, source, is_slice }
     };
     let slices = stack.slices().map(|(context, slice)| function(context.name, slice.name, true));
-    let serving = ["publish-events", "index-events", "project-views", "query-views"];
-    let serving = serving.map(|name| function("stack", name, false));
+    let serving = SERVING.map(|(id, source)| {
+        let name = &model.functions.iter().find(|function| function.id == id).unwrap().binary;
+        Function { source: workspace_root().join(source), ..function("stack", name, false) }
+    });
     let others =
         stack.functions().map(|(context, other)| function(context.name, other.name, false));
     slices.chain(serving).chain(others).collect()
@@ -94,10 +89,6 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-fn model() -> Model {
-    Template::of_workspace().unwrap().model("http://127.0.0.1:1").unwrap()
 }
 
 /// The part of a file before its tests.
@@ -120,7 +111,7 @@ fn only_the_differences_are_named() {
 
 #[test]
 fn no_source_file_is_too_long() {
-    for folder in ["shared", "functions", "tests"] {
+    for folder in ["shared", "functions", "projects", "tests"] {
         for path in files(&workspace_root().join(folder), "rs") {
             let lines = fs::read_to_string(&path).unwrap().lines().count();
             assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
@@ -150,13 +141,14 @@ fn one_module_reads_the_clock_and_makes_ids() {
     let sources = folders
         .iter()
         .map(String::as_str)
-        .chain(["functions"])
+        .chain(["functions", "projects"])
         .flat_map(|folder| files(&root.join(folder), "rs"))
         // Not in tests: the folders `tests`, the files `tests.rs`, and the module at a file's end.
         .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
         .filter(|path| name(path) != "tests.rs")
         // The tools run on a person's machine.
-        .filter(|path| !path.starts_with(root.join("functions/tools")));
+        .filter(|path| !path.starts_with(root.join("functions/tools")))
+        .filter(|path| !path.starts_with(root.join("projects/functions/tools")));
     let mut seen = false;
     for path in sources {
         let source = fs::read_to_string(&path).unwrap();

@@ -80,11 +80,9 @@ fn an_empty_value_is_refused_by_the_name_of_its_flag() {
     }
 }
 
-/// The lines of a text that call the command, with their variables as they are. The stack here has no `project`, which
-/// is an application's own.
+/// The lines of a text that call the command, with their variables as they are.
 fn calls(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("ringfence "));
-    let lines = lines.filter(|line| !line.starts_with("ringfence project "));
     lines.map(|line| line.split(['#', '|', '>']).next().unwrap_or_default().trim())
 }
 

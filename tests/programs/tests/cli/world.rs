@@ -65,7 +65,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.unwrap();
-        let template = Template::of_workspace().unwrap();
+        let template = Template::of_stack().unwrap();
         for (id, name) in [
             ("EventTable", EVENTS),
             ("AggregateTable", AGGREGATES),

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use super::browser::Browser;
-use super::shop::Shop;
+use super::site::Site;
 
-const PAGES: [&str; 10] = [
+/// The pages of the shop.
+pub(crate) const ALL: [&str; 9] = [
     "/events",
     "/events/1",
     "/trouble",
@@ -15,7 +16,6 @@ const PAGES: [&str; 10] = [
     "/views",
     "/views/orders",
     "/health",
-    "/projects",
 ];
 
 /// True once a row has this text.
@@ -25,12 +25,12 @@ fn has_row(text: &str) -> String {
     )
 }
 
-pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, shop: &Shop) {
-    browser.open(shop.api()).await;
+pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, site: &Site) {
+    browser.open(site.api()).await;
     assert_eq!(browser.text("h1").await, "Events", "the root of the API leads to the console");
-    shop.define_course("warm").await;
+    site.define_course("warm").await;
     browser.until(&has_row("warm")).await;
-    shop.define_course("hot").await;
+    site.define_course("hot").await;
     let answered = Instant::now();
     browser.until(&has_row("hot")).await;
     let after = answered.elapsed();
@@ -40,22 +40,22 @@ pub(crate) async fn a_new_event_appears_by_itself(browser: &Browser, shop: &Shop
     eprintln!("a new event appeared {after:?} after the answer");
 }
 
-pub(crate) async fn only_events_that_the_filter_wants_appear(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/events")).await;
+pub(crate) async fn only_events_that_the_filter_wants_appear(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/events")).await;
     let tag = browser.find("input[name=tag]").await;
     tag.fill("courseId:mine").await;
     browser.find("form.filter button").await.click().await;
     browser.find("form.filter a").await;
     browser.until("document.querySelectorAll('tbody tr').length === 0").await;
-    shop.define_course("other").await;
-    shop.define_course("mine").await;
+    site.define_course("other").await;
+    site.define_course("mine").await;
     browser.until(&has_row("mine")).await;
     assert_eq!(browser.value::<usize>("document.querySelectorAll('tbody tr').length").await, 1);
 }
 
-pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Browser, shop: &Shop) {
-    shop.add_product("mug", "Mug").await;
-    browser.open(&shop.url("/events?type=CatalogProductSynced")).await;
+pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Browser, site: &Site) {
+    site.add_product("mug", "Mug").await;
+    browser.open(&site.url("/events?type=CatalogProductSynced")).await;
     browser.until(&has_row("Mug")).await;
     browser.follow("CatalogProductSynced").await;
     browser.find(".flow").await;
@@ -75,13 +75,13 @@ pub(crate) async fn the_flow_leads_from_each_event_to_each_other(browser: &Brows
     assert_eq!(browser.text(".flow").await, flow, "the flow is the same from each of its events");
 }
 
-pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, shop: &Shop) {
+pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, site: &Site) {
     let hostile =
         "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>";
-    browser.open(&shop.url("/events?type=ProductAdded")).await;
-    shop.add_product("hostile", hostile).await;
+    browser.open(&site.url("/events?type=ProductAdded")).await;
+    site.add_product("hostile", hostile).await;
     browser.until(&has_row("onerror")).await;
-    browser.open(&shop.url("/events?type=ProductAdded")).await;
+    browser.open(&site.url("/events?type=ProductAdded")).await;
     browser.follow("ProductAdded").await;
     browser.find("pre").await;
     assert!(browser.text("pre").await.contains(hostile), "{}", browser.text("pre").await);
@@ -91,9 +91,9 @@ pub(crate) async fn a_payload_of_html_is_shown_as_text(browser: &Browser, shop: 
 
 pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     browser: &Browser,
-    shop: &Shop,
+    site: &Site,
 ) {
-    browser.open(&shop.url("/events")).await;
+    browser.open(&site.url("/events")).await;
     browser.follow("Trouble").await;
     browser.until("document.querySelectorAll('#routes li').length > 0").await;
     let without_script = "(() => {
@@ -110,20 +110,20 @@ pub(crate) async fn trouble_shows_the_routes_and_health_what_is_kept(
     browser.until("document.querySelector('h1').innerText === 'Events'").await;
 }
 
-pub(crate) async fn a_failed_batch_is_redriven(browser: &Browser, shop: &Shop) {
-    shop.keep_failed_batch("PublishEvents");
-    browser.open(&shop.url("/health")).await;
+pub(crate) async fn a_failed_batch_is_redriven(browser: &Browser, site: &Site) {
+    site.keep_failed_batch("PublishEvents");
+    browser.open(&site.url("/health")).await;
     assert!(browser.text("main").await.contains("aws/batch"));
     browser.push("Redrive all of PublishEvents").await;
     browser.until("document.querySelector('main').innerText.includes('1 done, 0 left.')").await;
-    assert_eq!(shop.failed_batches("PublishEvents"), 0);
+    assert_eq!(site.failed_batches("PublishEvents"), 0);
     browser.follow("Back").await;
     browser.until("document.querySelector('h1').innerText === 'Health'").await;
     assert!(!browser.text("main").await.contains("aws/batch"));
 }
 
-pub(crate) async fn a_view_is_rebuilt(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/views")).await;
+pub(crate) async fn a_view_is_rebuilt(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/views")).await;
     browser.follow("catalog-products").await;
     browser.until("document.querySelector('main').innerText.includes('mug')").await;
     browser.push("Rebuild").await;
@@ -138,13 +138,13 @@ pub(crate) async fn a_view_is_rebuilt(browser: &Browser, shop: &Shop) {
 
 pub(crate) async fn a_project_shows_its_features_its_claims_and_what_is_ready(
     browser: &Browser,
-    shop: &Shop,
+    site: &Site,
 ) {
     for slice in ["init-project", "create-feature", "claim-edge"] {
-        shop.send_sample("projects", slice).await;
+        site.send_sample("projects", slice).await;
     }
     let has = |text: &str| format!("document.querySelector('main').innerText.includes('{text}')");
-    browser.open(&shop.url("/projects")).await;
+    browser.open(&site.url("/projects")).await;
     browser.until("location.reload() || document.querySelector('main li a') !== null").await;
     browser.find("main li a").await.click().await;
     browser.until(&has("Features")).await;
@@ -155,11 +155,15 @@ pub(crate) async fn a_project_shows_its_features_its_claims_and_what_is_ready(
     }
 }
 
-pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(browser: &Browser, shop: &Shop) {
+pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(
+    browser: &Browser,
+    site: &Site,
+    pages: &[&str],
+) {
     for (width, height) in [(375, 740), (1440, 900)] {
         browser.resize(width, height).await;
-        for page in PAGES {
-            browser.open(&shop.url(page)).await;
+        for page in pages {
+            browser.open(&site.url(page)).await;
             let needed: u32 = browser.value("document.documentElement.scrollWidth").await;
             let wide = format!(
                 "[...document.body.querySelectorAll('*')].filter(element => \
@@ -169,7 +173,7 @@ pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(browser: &Browser
             assert!(needed <= width, "{page} needs {needed} of {width} pixels: {wide:#?}");
         }
     }
-    browser.open(&shop.url("/events")).await;
+    browser.open(&site.url("/events")).await;
     let columns = "getComputedStyle(document.querySelector('tbody tr')).gridTemplateColumns.split(' ').length";
     assert_eq!(browser.value::<usize>(columns).await, 5, "a wide row has columns");
     browser.resize(375, 740).await;
@@ -179,15 +183,16 @@ pub(crate) async fn every_page_fits_a_narrow_and_a_wide_screen(browser: &Browser
 
 pub(crate) async fn every_page_is_dark_where_the_browser_asks_for_it(
     browser: &Browser,
-    shop: &Shop,
+    site: &Site,
+    pages: &[&str],
 ) {
     let color = "getComputedStyle(document.body).backgroundColor";
     let bright =
         format!("{color}.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)");
     for (scheme, is_dark) in [("dark", true), ("light", false)] {
         browser.media("screen", "prefers-color-scheme", scheme).await;
-        for page in PAGES {
-            browser.open(&shop.url(page)).await;
+        for page in pages {
+            browser.open(&site.url(page)).await;
             // Without its style, a page is transparent.
             browser.until(&format!("{color} !== 'rgba(0, 0, 0, 0)'")).await;
             let bright: u32 = browser.value(&bright).await;
@@ -198,9 +203,9 @@ pub(crate) async fn every_page_is_dark_where_the_browser_asks_for_it(
 
 pub(crate) async fn the_keyboard_reaches_the_content_and_the_first_event(
     browser: &Browser,
-    shop: &Shop,
+    site: &Site,
 ) {
-    browser.open(&shop.url("/events")).await;
+    browser.open(&site.url("/events")).await;
     let focused = "document.activeElement.innerText";
     browser.press("Tab", 9).await;
     assert_eq!(browser.value::<String>(focused).await, "Skip to the content");
@@ -218,8 +223,8 @@ pub(crate) async fn the_keyboard_reaches_the_content_and_the_first_event(
     panic!("forty tabs lead to no event");
 }
 
-pub(crate) async fn print_leaves_out_what_is_for_the_screen(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/events")).await;
+pub(crate) async fn print_leaves_out_what_is_for_the_screen(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/events")).await;
     browser.media("print", "prefers-color-scheme", "light").await;
     for (selector, is_printed) in
         [("body > header", false), ("form.filter", false), ("table", true)]
@@ -233,10 +238,10 @@ pub(crate) async fn print_leaves_out_what_is_for_the_screen(browser: &Browser, s
 
 pub(crate) async fn ten_thousand_events_are_on_one_page_and_no_more_stay(
     browser: &Browser,
-    shop: &Shop,
+    site: &Site,
 ) {
-    shop.fill(10_000).await;
-    browser.open(&shop.url("/events?limit=10000")).await;
+    site.fill(10_000).await;
+    browser.open(&site.url("/events?limit=10000")).await;
     let rows = "document.querySelectorAll('tbody tr').length";
     assert_eq!(browser.value::<usize>(rows).await, 10_000);
     let loaded = "performance.getEntriesByType('navigation')[0].duration";
@@ -251,7 +256,7 @@ pub(crate) async fn ten_thousand_events_are_on_one_page_and_no_more_stay(
     })()";
     let anew: f64 = browser.value(anew).await;
     eprintln!("10,000 events: loaded in {loaded:.0} ms, laid out anew twice in {anew:.0} ms");
-    shop.define_course("last").await;
+    site.define_course("last").await;
     browser.until(&has_row("last")).await;
     assert_eq!(browser.value::<usize>(rows).await, 10_000, "no more rows stay");
 }

@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use super::browser::Browser;
-use super::shop::Shop;
+use super::site::Site;
 
 /// True once the main part has this text.
 fn has_text(text: &str) -> String {
     format!("document.querySelector('main').innerText.includes({})", json!(text))
 }
 
-pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/slices")).await;
+pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/slices")).await;
     browser.follow("define-course").await;
     browser.until(&has_text("courseId:…")).await;
     let course = browser.find("input[name='f.courseId']").await;
@@ -30,7 +30,7 @@ pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, 
             browser.text("main").await
         );
     }
-    assert_eq!(shop.count("CourseDefined", "rust-101").await, 0, "nothing is written");
+    assert_eq!(site.count("CourseDefined", "rust-101").await, 0, "nothing is written");
 
     browser.push("Send").await;
     browser.until(&has_text("It was decided 1 time")).await;
@@ -38,7 +38,7 @@ pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, 
     for text in ["Accepted", "0.5 read units and 1 write unit."] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    assert_eq!(shop.count("CourseDefined", "rust-101").await, 1);
+    assert_eq!(site.count("CourseDefined", "rust-101").await, 1);
 
     browser.push("Explain").await;
     browser.until(&has_text("It is refused")).await;
@@ -53,8 +53,8 @@ pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, 
     browser.until("document.querySelector('.flow') !== null").await;
 }
 
-pub(crate) async fn a_field_that_is_wrong_is_named(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/slices/courses/define-course")).await;
+pub(crate) async fn a_field_that_is_wrong_is_named(browser: &Browser, site: &Site) {
+    browser.open(&site.url("/slices/courses/define-course")).await;
     let capacity = browser.find("input[name='f.capacity']").await;
     capacity.fill("many").await;
     browser.push("Explain").await;
@@ -65,14 +65,18 @@ pub(crate) async fn a_field_that_is_wrong_is_named(browser: &Browser, shop: &Sho
     assert_eq!(capacity.filled().await, "many", "what was written stays");
 }
 
-pub(crate) async fn every_slice_has_a_form_that_takes_its_sample(browser: &Browser, shop: &Shop) {
-    browser.open(&shop.url("/slices")).await;
+pub(crate) async fn every_slice_has_a_form_that_takes_its_sample(
+    browser: &Browser,
+    site: &Site,
+    count: usize,
+) {
+    browser.open(&site.url("/slices")).await;
     let links =
         "[...document.querySelectorAll('main .list a')].map(link => link.getAttribute('href'))";
     let slices: Vec<String> = browser.value(links).await;
-    assert!(slices.len() > 40, "{slices:?}");
+    assert_eq!(slices.len(), count, "{slices:?}");
     for slice in slices {
-        browser.open(&shop.url(&slice)).await;
+        browser.open(&site.url(&slice)).await;
         browser.push("Explain").await;
         browser.until("document.querySelector('[aria-live] h2') !== null").await;
         let ended = browser.text("[aria-live] h2").await;

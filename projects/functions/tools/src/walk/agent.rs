@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
-use ringfence_local::{programs, stack::Stack, workspace_root};
+use ringfence_local::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
+use ringfence_local::{programs, stack::Stack, stack_root};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
-use super::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
+/// The command line of this stack.
+const PROGRAM: &str = "projects-ringfence";
 
 pub(super) struct Agent {
     program: PathBuf,
@@ -22,8 +24,7 @@ pub(super) struct Agent {
 impl Agent {
     /// Builds the program.
     pub(super) async fn new(stack: &Stack, name: &'static str) -> Result<Self> {
-        let root = workspace_root();
-        let mut built = programs::build(&root, ["ringfence"].into_iter()).await?;
+        let mut built = programs::build(&stack_root(), [PROGRAM].into_iter()).await?;
         let index = stack.tables().iter().find(|table| table.name.ends_with("IndexTable"));
         let local = || "local".to_owned();
         let variables = vec![
@@ -36,7 +37,7 @@ impl Agent {
             ("RINGFENCE_AGENT", name.to_owned()),
             ("RINGFENCE_PROJECT", "shop".to_owned()),
         ];
-        let program = built.remove("ringfence").context("cargo built no ringfence")?;
+        let program = built.remove(PROGRAM).context("cargo built no command line")?;
         Ok(Self { program, name, folder: tempfile::tempdir()?, variables })
     }
 

@@ -33,7 +33,7 @@ struct World {
 
 impl World {
     fn start() -> Self {
-        let template = Template::of_workspace().unwrap();
+        let template = Template::of_stack().unwrap();
         let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
         let client = dynamo.client.clone();
         let catalog = Projects::catalog().unwrap();

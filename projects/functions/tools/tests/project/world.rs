@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use projects::Projects;
+use projects_tools::project::{Slices, Undecided, envelope};
 use ringfence::{BoundaryId, Context, EventRef, HandleError, Handled, LogError, Outcome};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
@@ -26,7 +27,6 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tools::project::{Slices, Undecided, envelope};
 
 const EVENTS: &str = "events";
 const INDEX: &str = "index";
@@ -91,7 +91,7 @@ pub(crate) struct Agent<'a> {
 impl World {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.unwrap();
-        let template = Template::of_workspace().unwrap();
+        let template = Template::of_stack().unwrap();
         for (id, name) in
             [("EventTable", EVENTS), ("IndexTable", INDEX), ("IndexTable", OTHER_INDEX)]
         {
@@ -197,7 +197,7 @@ pub(crate) fn iteration(edge: &str, iteration: u32) -> Value {
 
 impl Agent<'_> {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_projects-ringfence"));
         command.arg("project").args(arguments).current_dir(&self.folder).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.envs([

@@ -11,7 +11,6 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_local::template::Template;
-use ringfence_local::workspace_root;
 use ringfence_testing::Dynamo;
 
 const TABLE: &str = "EventTable";
@@ -27,7 +26,7 @@ pub(crate) type Came = Result<Vec<String>, String>;
 
 impl Stack {
     pub(crate) fn start() -> Self {
-        let template = Template::load(&workspace_root().join("template.yaml")).unwrap();
+        let template = Template::of_stack().unwrap();
         let dynamo = Arc::new(Dynamo::with(&template, &[TABLE]));
         Self { dynamo, catalog: Projects::catalog().unwrap() }
     }

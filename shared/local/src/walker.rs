@@ -1,4 +1,4 @@
-//! The walker: sends commands, reads views and the index, watches the topic, and shows it all.
+//! What a walk through a stack does: it sends commands, reads views and the index, watches the topic, and shows it all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,13 +13,13 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use ringfence_local::{notices::Notice, stack::Stack};
+use crate::{notices::Notice, stack::Stack};
 
 /// Longest wait for the events that a step causes.
-pub(super) const EVENTS_WAIT_MAX: Duration = Duration::from_secs(120);
+pub const EVENTS_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// Pause before the index is looked at again.
-pub(super) const INDEX_PAUSE: Duration = Duration::from_millis(20);
+pub const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the topic is watched at the end for unexpected events.
 const QUIET_MAX: Duration = Duration::from_millis(500);
@@ -30,11 +30,12 @@ const VIEW_WAIT_MS: u64 = 10_000;
 /// Longest wait for one answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Status and body.
-pub(super) type Answer = (u16, Value);
+/// Status and body of an answer of the HTTP API.
+pub type HttpAnswer = (u16, Value);
 
-pub(super) struct Walker<'a> {
-    pub(super) stack: &'a Stack,
+/// Who walks. It knows which events the topic has had, and which of them were expected.
+pub struct Walker<'a> {
+    stack: &'a Stack,
     client: reqwest::Client,
     topic: Receiver<Notice>,
     /// Ids of the events seen: the bus promises each at least once.
@@ -46,19 +47,34 @@ pub(super) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(stack: &'a Stack) -> Result<Self> {
+    /// Walks on a stack that nobody else uses.
+    ///
+    /// # Errors
+    /// There is no HTTP client.
+    pub fn new(stack: &'a Stack) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
         let topic = stack.watch();
         let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Self { stack, client, topic, seen, open, latest })
     }
 
+    /// The stack.
+    #[must_use]
+    pub fn stack(&self) -> &'a Stack {
+        self.stack
+    }
+
     /// The latest event of this type, as the topic had it.
-    pub(super) fn latest(&self, event: &str) -> Value {
+    #[must_use]
+    pub fn latest(&self, event: &str) -> Value {
         self.latest[event].clone()
     }
 
-    pub(super) async fn invoke(&self, function: &str, command: &Value) -> Result<Value> {
+    /// Invokes a function directly.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn invoke(&self, function: &str, command: &Value) -> Result<Value> {
         println!("→ invoke {function} {command}");
         let answer = self.stack.invoke(function, command).await?;
         println!("← {answer}");
@@ -66,11 +82,18 @@ impl<'a> Walker<'a> {
     }
 
     /// Sends commands at once; the answers are in the order of the commands.
-    pub(super) async fn post_at_once(&self, path: &str, commands: &[Value]) -> Result<Vec<Answer>> {
+    ///
+    /// # Errors
+    /// As [`Walker::post`].
+    pub async fn post_at_once(&self, path: &str, commands: &[Value]) -> Result<Vec<HttpAnswer>> {
         try_join_all(commands.iter().map(|command| self.post(path, command))).await
     }
 
-    pub(super) async fn post(&self, path: &str, command: &Value) -> Result<Answer> {
+    /// Sends a command.
+    ///
+    /// # Errors
+    /// There is no answer, or it is not JSON.
+    pub async fn post(&self, path: &str, command: &Value) -> Result<HttpAnswer> {
         println!("→ POST {path} {command}");
         let url = format!("{}{path}", self.stack.api());
         let answer = self.client.post(url).json(command).send().await?;
@@ -81,7 +104,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Reads a row of a view that has this event, and compares one of its fields.
-    pub(super) async fn expect_row(
+    ///
+    /// # Errors
+    /// There is no such row, or the field has another value.
+    pub async fn expect_row(
         &self,
         path: &str,
         event: &Value,
@@ -104,7 +130,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Waits until the index has the event whose entry has these attributes.
-    pub(super) async fn expect_indexed(&self, event: &str, key: &Value) -> Result<()> {
+    ///
+    /// # Errors
+    /// It does not come, or it is there more than once.
+    pub async fn expect_indexed(&self, event: &str, key: &Value) -> Result<()> {
         let deadline = Instant::now() + EVENTS_WAIT_MAX;
         let page = loop {
             let mut pages = self.pages_with(key)?;
@@ -134,7 +163,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Waits until each type has come as often as given, and takes these events.
-    pub(super) async fn expect_events(&mut self, expected: &[(&str, usize)]) -> Result<()> {
+    ///
+    /// # Errors
+    /// One does not come.
+    pub async fn expect_events(&mut self, expected: &[(&str, usize)]) -> Result<()> {
         let deadline = Instant::now() + EVENTS_WAIT_MAX;
         let missing = |open: &BTreeMap<String, usize>| {
             let come = |kind: &str| open.get(kind).copied().unwrap_or(0);
@@ -154,16 +186,23 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    pub(super) async fn expect_quiet(&mut self) -> Result<()> {
+    /// Ends the walk.
+    ///
+    /// # Errors
+    /// An event has come that was not expected, or a queue has messages.
+    pub async fn expect_quiet(&mut self) -> Result<()> {
         sleep(QUIET_MAX).await;
         while !self.topic.is_empty() {
             let notice = self.topic.recv().await;
             self.note(notice)?;
         }
-        match self.open.iter().find(|(_, count)| **count > 0) {
-            Some((kind, count)) => bail!("the topic has {count} {kind} too many"),
-            None => Ok(()),
+        if let Some((kind, count)) = self.open.iter().find(|(_, count)| **count > 0) {
+            bail!("the topic has {count} {kind} too many");
         }
+        for (queue, messages) in self.stack.queues() {
+            ensure!(messages.is_empty(), "queue {queue} has {} messages", messages.len());
+        }
+        Ok(())
     }
 
     fn note(&mut self, notice: Result<Notice, RecvError>) -> Result<()> {
@@ -182,4 +221,36 @@ impl<'a> Walker<'a> {
             }
         }
     }
+}
+
+/// Says what the next step is.
+pub fn title(text: &str) {
+    println!("\n{text}");
+}
+
+/// Whether the command was accepted.
+#[must_use]
+pub fn is_accepted((status, body): &HttpAnswer) -> bool {
+    *status == 200 && body["accepted"] == true
+}
+
+/// Expects that the command was accepted with an event of this type first.
+///
+/// # Errors
+/// It was not.
+pub fn expect_accepted(answer: &HttpAnswer, event: &str) -> Result<()> {
+    let (status, body) = answer;
+    ensure!(is_accepted(answer), "not accepted: {status} {body}");
+    let found = &body["events"][0]["type"];
+    ensure!(found == event, "the answer names {found}, not {event}");
+    Ok(())
+}
+
+/// Expects that the command was rejected with this code.
+///
+/// # Errors
+/// It was not.
+pub fn expect_rejected((status, body): &HttpAnswer, code: &str) -> Result<()> {
+    ensure!(*status == 422 && body["code"] == code, "not rejected as {code}: {status} {body}");
+    Ok(())
 }

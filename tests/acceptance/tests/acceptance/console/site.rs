@@ -1,4 +1,4 @@
-//! The stack of the template with its console.
+//! A stack with its console.
 
 use std::time::Duration;
 
@@ -7,9 +7,8 @@ use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, events, kit::id}
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_feed::{Checkpoint, Index};
-use ringfence_local::stack::{Options, Stack};
-use ringfence_local::template::Template;
-use ringfence_local::workspace_root;
+use ringfence_local::stack::Stack;
+use ringfence_local::{Console, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,24 +17,22 @@ const INDEXED_MAX: Duration = Duration::from_secs(600);
 /// Events of one append.
 const TOGETHER: usize = 99;
 
-pub(crate) struct Shop {
+pub(crate) struct Site {
+    folder: &'static str,
     stack: Stack,
     console: String,
     http: reqwest::Client,
-    _folder: TempDir,
+    _data: TempDir,
 }
 
-impl Shop {
-    pub(crate) async fn start() -> Self {
-        let root = workspace_root();
-        let template = Template::of_workspace().unwrap();
-        let folder = crate::folder();
-        let data = folder.path().to_owned();
-        let options = Options { root, template, data, port: 0, keep: None };
-        let mut stack = Stack::start(&options).await.unwrap();
-        let console = stack.serve_console(tools::CONSOLE).await.unwrap();
+impl Site {
+    /// Starts the stack in this folder of the repository.
+    pub(crate) async fn start(folder: &'static str, console: Console) -> Self {
+        let data = crate::folder();
+        let mut stack = crate::start(folder, data.path(), None).await;
+        let console = stack.serve_console(console).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { stack, console, http, _folder: folder }
+        Self { folder, stack, console, http, _data: data }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -57,7 +54,8 @@ impl Shop {
 
     /// Gives the command of a slice's sample, which is accepted.
     pub(crate) async fn send_sample(&self, context: &str, slice: &str) {
-        let sample = workspace_root().join("events").join(slice).join("direct.json");
+        let events = workspace_root().join(self.folder).join("events");
+        let sample = events.join(slice).join("direct.json");
         let mut sample: Value = serde_json::from_slice(&std::fs::read(sample).unwrap()).unwrap();
         let command =
             if sample.get("command").is_some() { sample["command"].take() } else { sample };

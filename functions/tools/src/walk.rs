@@ -1,0 +1,193 @@
+//! A walk through the shop: each request, its answer, each event on the topic, events of all three logs in the index,
+//! and rows of the views. It ends with an error at the first thing that is wrong.
+
+use anyhow::{Context, Result, ensure};
+use futures::future::LocalBoxFuture;
+use ringfence_local::stack::Stack;
+use ringfence_local::walker::{
+    HttpAnswer, Walker, expect_accepted, expect_rejected, is_accepted, title,
+};
+use serde_json::{Value, json};
+
+/// Walks the shop on a stack that nobody else uses.
+///
+/// # Errors
+/// An answer or an event is wrong or does not come.
+pub fn walk(stack: &Stack) -> LocalBoxFuture<'_, Result<()>> {
+    Box::pin(async move {
+        let walker = &mut Walker::new(stack)?;
+        sync_products(walker).await?;
+        place_order(walker).await?;
+        read_order(walker).await?;
+        place_order_again(walker).await?;
+        order_unknown_product(walker).await?;
+        invoke_directly(walker).await?;
+        order_up_to_the_cap(walker).await?;
+        define_courses(walker).await?;
+        subscribe_students(walker).await?;
+        register_customer(walker).await?;
+        fill_cart(walker).await?;
+        check_out(walker).await?;
+        walker.expect_quiet().await
+    })
+}
+
+async fn sync_products(walker: &mut Walker<'_>) -> Result<()> {
+    title("Two products become known to ordering");
+    for (id, name, amount) in [("p-1", "Lamp", 1250), ("p-2", "Chair", 8900)] {
+        let price = json!({ "amount": amount, "currency": "EUR" });
+        let command = json!({ "productId": id, "name": name, "price": price });
+        let answer = walker.post("/ordering/sync-catalog-product", &command).await?;
+        expect_accepted(&answer, "CatalogProductSynced")?;
+    }
+    walker.expect_events(&[("CatalogProductSynced", 2)]).await
+}
+
+async fn place_order(walker: &mut Walker<'_>) -> Result<()> {
+    title("An order; catalog records the demand for its products by itself");
+    let answer = walker.post("/ordering/place-order", &order("ord-1", &["p-1", "p-2"])).await?;
+    expect_accepted(&answer, "OrderPlaced")?;
+    walker.expect_events(&[("OrderPlaced", 1), ("ProductDemandRecorded", 2)]).await
+}
+
+async fn read_order(walker: &mut Walker<'_>) -> Result<()> {
+    title("The order in the index, and in the views; each view waits until it has the order");
+    let placed = walker.latest("OrderPlaced");
+    let demand = walker.latest("ProductDemandRecorded");
+    let product = demand["data"]["productId"].as_str().context("demand without a product")?;
+    let product = format!("/product-demand/{product}");
+    for (path, event, field, expected) in [
+        ("/orders/ord-1", &placed, "/row/customerId", json!("c-1")),
+        ("/customer-order-counts/c-1", &placed, "/row/orders", json!(1)),
+        (&*product, &demand, "/row/open", json!(1)),
+    ] {
+        walker.expect_row(path, event, field, &expected).await?;
+    }
+    let key = json!({ "id": { "S": placed["partition"] }, "position": { "N": placed["slot"].to_string() } });
+    walker.expect_indexed("OrderPlaced", &key).await
+}
+
+async fn place_order_again(walker: &mut Walker<'_>) -> Result<()> {
+    title("The same order again");
+    let answer = walker.post("/ordering/place-order", &order("ord-1", &["p-1", "p-2"])).await?;
+    expect_rejected(&answer, "OrderAlreadyPlaced")
+}
+
+async fn order_unknown_product(walker: &mut Walker<'_>) -> Result<()> {
+    title("An order with a product that ordering does not know");
+    let answer = walker.post("/ordering/place-order", &order("ord-2", &["p-1", "p-9"])).await?;
+    expect_rejected(&answer, "ProductsNotAvailable")?;
+    let missing = &answer.1["missing"];
+    ensure!(*missing == json!(["p-9"]), "the answer names {missing} as missing, not p-9");
+    Ok(())
+}
+
+async fn invoke_directly(walker: &mut Walker<'_>) -> Result<()> {
+    title("A slice invoked directly; ordering learns of the product by itself");
+    let command = json!({
+        "productId": "p-3", "name": "Desk", "description": "Oak, 160 cm",
+        "price": { "amount": 24900, "currency": "EUR" },
+    });
+    let answer = walker.invoke("add-product", &command).await?;
+    ensure!(answer["accepted"] == true, "add-product was not accepted");
+    walker.expect_events(&[("ProductAdded", 1), ("CatalogProductSynced", 1)]).await
+}
+
+async fn order_up_to_the_cap(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "A rule over many orders: a customer gets at most 10 units of a product, in all orders \
+         together.\nFive orders of 4 units each, sent at once: two of them fit",
+    );
+    let order =
+        |id: &str| json!({ "orderId": id, "customerId": "c-1", "productId": "p-1", "quantity": 4 });
+    let orders = ["ord-3", "ord-4", "ord-5", "ord-6", "ord-7"].map(order);
+    let answers = walker.post_at_once("/ordering/order-product", &orders).await?;
+    let (accepted, rejected) = split(&answers);
+    ensure!(accepted.len() == 2, "{} orders were accepted, not 2", accepted.len());
+    for answer in rejected {
+        expect_rejected(answer, "LimitExceeded")?;
+    }
+    walker.expect_events(&[("ProductOrdered", 2)]).await
+}
+
+async fn define_courses(walker: &mut Walker<'_>) -> Result<()> {
+    title("Six courses; the first has 2 seats");
+    for n in 1..=6 {
+        let capacity = if n == 1 { 2 } else { 30 };
+        let command = json!({ "courseId": format!("course-{n}"), "capacity": capacity });
+        let answer = walker.post("/courses/define-course", &command).await?;
+        expect_accepted(&answer, "CourseDefined")?;
+    }
+    walker.expect_events(&[("CourseDefined", 6)]).await
+}
+
+async fn subscribe_students(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "One decision with two limits: the seats of the course, and 5 courses for each student.\n\
+         Eve asks for all six courses and three others for the first one, all at once",
+    );
+    let seat = |course, student| json!({ "courseId": course, "studentId": student });
+    let eve = (1..=6).map(|n| seat(format!("course-{n}"), "eve"));
+    let others = ["fay", "gus", "hal"].map(|other| seat("course-1".to_owned(), other));
+    let commands: Vec<_> = eve.chain(others).collect();
+    let answers = walker.post_at_once("/courses/subscribe-student", &commands).await?;
+
+    let taken = |field: &str, id: &str| {
+        let asked = commands.iter().zip(&answers).filter(|(command, _)| command[field] == id);
+        asked.filter(|(_, answer)| is_accepted(answer)).count()
+    };
+    let (seats, courses) = (taken("courseId", "course-1"), taken("studentId", "eve"));
+    ensure!(seats == 2, "{seats} students have a seat in course-1, not 2");
+    ensure!(courses == 5, "eve has {courses} courses, not 5");
+    let (accepted, rejected) = split(&answers);
+    for answer in rejected {
+        expect_rejected(answer, "CourseFullyBooked")
+            .or_else(|_| expect_rejected(answer, "TooManyCourses"))?;
+    }
+    walker.expect_events(&[("StudentSubscribed", accepted.len())]).await?;
+    let events = accepted.iter().map(|(_, body)| &body["events"][0]);
+    let first = events.filter(|event| event["partition"] == "courseId:course-1");
+    let last = first.max_by_key(|event| event["slot"].as_u64()).context("a seat")?;
+    walker.expect_row("/course-rosters/course-1", last, "/row/subscribed", &json!(2)).await
+}
+
+async fn register_customer(walker: &mut Walker<'_>) -> Result<()> {
+    title("A customer registers: a stream of the aggregate log, on the topic and in the index too");
+    let command = json!({ "customerId": "ada", "name": "Ada", "email": "ada@example.com" });
+    let answer = walker.post("/customers/register-customer", &command).await?;
+    expect_accepted(&answer, "CustomerRegistered")?;
+    walker.expect_events(&[("CustomerRegistered", 1)]).await?;
+    let key = json!({ "aggregateId": { "S": "customers#ada" }, "version": { "N": "1" } });
+    walker.expect_indexed("CustomerRegistered", &key).await
+}
+
+async fn fill_cart(walker: &mut Walker<'_>) -> Result<()> {
+    title("Her cart: a document");
+    for (product, quantity) in [("p-1", 2), ("p-3", 1)] {
+        let command = json!({ "cartId": "cart-1", "productId": product, "quantity": quantity });
+        expect_accepted(&walker.post("/carts/add-to-cart", &command).await?, "ItemAdded")?;
+    }
+    walker.expect_events(&[("ItemAdded", 2)]).await
+}
+
+async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
+    title("She checks out; ordering places the order by itself, and catalog records the demand");
+    let command = json!({ "cartId": "cart-1", "customerId": "ada" });
+    let answer = walker.post("/carts/check-out", &command).await?;
+    expect_accepted(&answer, "CheckedOut")?;
+    let caused = [("CheckedOut", 1), ("OrderPlaced", 1), ("ProductDemandRecorded", 2)];
+    walker.expect_events(&caused).await?;
+    let key = json!({ "p": { "S": "carts-cart-1" }, "i": { "N": "2" } });
+    walker.expect_indexed("CheckedOut", &key).await?;
+    let placed = walker.latest("OrderPlaced");
+    walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await
+}
+
+fn order(id: &str, products: &[&str]) -> Value {
+    json!({ "orderId": id, "customerId": "c-1", "productIds": products })
+}
+
+/// The accepted and the others.
+fn split(answers: &[HttpAnswer]) -> (Vec<&HttpAnswer>, Vec<&HttpAnswer>) {
+    answers.iter().partition(|answer| is_accepted(answer))
+}

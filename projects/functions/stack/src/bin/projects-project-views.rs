@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence_views::project_views::run(projects_stack::stack().views())
+}

@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence_topic::run(projects_stack::stack().catalog)
+}

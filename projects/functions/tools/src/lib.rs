@@ -1,0 +1,28 @@
+//! What a person runs: the command line, the stack on one machine, and the walk through a project.
+//!
+//! The programs are functions here, so that what they need of each slice of the stack is compiled once for all of them.
+
+use std::process::ExitCode;
+
+pub mod project;
+mod walk;
+
+use stack::SharedProjects;
+
+pub use walk::walk;
+
+/// The console of the stack.
+pub static CONSOLE: ringfence_local::Console =
+    ringfence_cli::console::<SharedProjects, project::Own>;
+
+/// The program `projects-ringfence`.
+#[must_use]
+pub fn ringfence() -> ExitCode {
+    ringfence_cli::run_with::<SharedProjects, project::Own>()
+}
+
+/// The program `projects-ringfence-local`.
+#[must_use]
+pub fn ringfence_local() -> ExitCode {
+    ringfence_local::run(walk, CONSOLE)
+}
