@@ -10,16 +10,19 @@ mod walk;
 pub use walk::walk;
 
 /// The console of the stack.
-pub static CONSOLE: ringfence_local::Console = ringfence_cli::console::<stack::Shop, project::Own>;
+#[must_use]
+pub fn console() -> ringfence_local::Console {
+    ringfence_console::console::<stack::Shop>(&[project::PAGE])
+}
 
 /// The program `ringfence`.
 #[must_use]
 pub fn ringfence() -> ExitCode {
-    ringfence_cli::run_with::<stack::Shop, project::Own>()
+    ringfence_cli::run::<stack::Shop, project::Own>()
 }
 
 /// The program `ringfence-local`.
 #[must_use]
 pub fn ringfence_local() -> ExitCode {
-    ringfence_local::run(walk, CONSOLE)
+    ringfence_local::run(walk, console())
 }

@@ -94,7 +94,7 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
 }
 
 /// Where a reader is. A generation of a view that is no longer served has a checkpoint after every event.
-pub(crate) fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
+pub fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
     match behind {
         _ if at > end => "retired".to_owned(),
         0 => "up to date".to_owned(),

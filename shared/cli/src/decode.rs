@@ -9,6 +9,7 @@ use ringfence_feed::{Checkpoint, Index, Until};
 use ringfence_stack::{ContextInfo, Stack};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::progress;
 use crate::readers::{Readers, Unreadable};
 use crate::say;
@@ -45,11 +46,11 @@ struct Failed {
 }
 
 /// Decodes every event of the index with each reader that the stack lists for it.
-pub(crate) async fn decode(index: &Index) -> Result<Decoded> {
+pub(crate) async fn decode(index: &Index, lists: &Lists) -> Result<Decoded> {
     let mut decoded = Decoded::default();
     let mut entries = index.read(Checkpoint::START, Until::Present);
     while let Some(entry) = entries.try_next().await? {
-        decoded.add(crate::members(), crate::readers(), &entry.event);
+        decoded.add(&lists.stack, &lists.readers, &entry.event);
         if decoded.events.is_multiple_of(PROGRESS_EVENTS) {
             progress::show(format_args!("{} events decoded", decoded.events));
         }

@@ -12,6 +12,7 @@ use ringfence_dcb_log::{DcbLog, Difference, Options, Report, Stage, Wrong};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::decode::Decoded;
 use crate::progress;
 use crate::say;
@@ -66,16 +67,16 @@ impl Arguments {
         Options { settle, passes: self.passes, progress: &show }
     }
 
-    async fn log(&self) -> Result<DcbLog> {
+    async fn log(&self, lists: &Lists) -> Result<DcbLog> {
         let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
-        self.table.log(client)
+        Ok(self.table.log(client, &lists.stack.catalog))
     }
 }
 
-pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
+pub(crate) async fn verify(verify: &Verify, lists: &Lists) -> Result<ExitCode> {
     let Verify { arguments, decode, index_table } = verify;
-    let log = arguments.log().await?;
+    let log = arguments.log(lists).await?;
     let index = match (decode, index_table) {
         (false, _) => None,
         (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await?, table)),
@@ -85,14 +86,14 @@ pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
     };
     let report = log.verify_fences(&arguments.options()).await?;
     let decoded = match index {
-        Some(index) => Some(crate::decode::decode(&index).await?),
+        Some(index) => Some(crate::decode::decode(&index, lists).await?),
         None => None,
     };
     Ok(end(arguments, &report, decoded.as_ref()))
 }
 
-pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
-    let log = arguments.log().await?;
+pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let log = arguments.log(lists).await?;
     let report = log.repair_fences(&arguments.options()).await?;
     Ok(end(arguments, &report, None))
 }

@@ -11,6 +11,7 @@ use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::layout::Layout;
 use crate::progress;
 use crate::reventless;
@@ -103,7 +104,7 @@ pub struct Imports {
     pub before: u64,
 }
 
-pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
     let layout = match arguments.from {
@@ -111,9 +112,9 @@ pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
     };
     layout.check(&client, &arguments.source).await?;
     let clock = Clock::fixed(0);
-    let log = arguments.table.log_at(client.clone(), clock.clone());
+    let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
     let source = Table::new(client, &arguments.source);
-    let mut found = Found::read(&source, &log, &clock).await?;
+    let mut found = Found::read(&source, lists, &log, &clock).await?;
     let mut imports = Imports::default();
     let events = std::mem::take(&mut found.events);
     if found.broken.is_empty() && !arguments.dry_run {
@@ -124,7 +125,7 @@ pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Found {
-    async fn read(source: &Table, log: &DcbLog, clock: &Clock) -> Result<Self> {
+    async fn read(source: &Table, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<Self> {
         let mut found = Self::default();
         let mut start = None;
         loop {
@@ -137,7 +138,7 @@ impl Found {
             let page = Retry::default().run(scan).await;
             let page = page.with_context(|| format!("reading table {}", source.name()))?;
             for item in page.items.unwrap_or_default() {
-                found.add(item, log, clock);
+                found.add(item, lists, log, clock);
             }
             progress::show(format_args!("{} events read", found.read));
             start = page.last_evaluated_key;
@@ -159,12 +160,12 @@ impl Found {
         Ok(found)
     }
 
-    fn add(&mut self, item: Item, log: &DcbLog, clock: &Clock) {
+    fn add(&mut self, item: Item, lists: &Lists, log: &DcbLog, clock: &Clock) {
         self.read += 1;
         let name = reventless::name(&item);
         let checked = reventless::recorded(item).and_then(|mut recorded| {
-            self.leave_out(&mut recorded);
-            check(&recorded, log, clock)?;
+            self.leave_out(&mut recorded, lists);
+            check(&recorded, lists, log, clock)?;
             Ok(recorded)
         });
         match checked {
@@ -174,8 +175,8 @@ impl Found {
     }
 
     /// An event of this stack has the tags that its type declares.
-    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded) {
-        let Some(schema) = crate::members().catalog.schema(&event.event_type) else { return };
+    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded, lists: &Lists) {
+        let Some(schema) = lists.stack.catalog.schema(&event.event_type) else { return };
         let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
         for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
             let key = (event.event_type.to_string(), tag.key.into_owned());
@@ -221,13 +222,13 @@ impl Found {
 }
 
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
-fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
+fn check(recorded: &Recorded, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
     let Recorded { id, ms, event, metadata } = recorded;
     recorded.check_time(Clock::system().now_ms())?;
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
-    crate::readers().check(&event)
+    lists.readers.check(&event)
 }
 
 impl Imports {

@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence::Catalog;
 use ringfence_feed::{Indexer, Log, Partition, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::progress;
 use crate::say;
 use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
@@ -42,23 +44,23 @@ pub(crate) struct Arguments {
 type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
-    async fn indexer(&self) -> Result<Indexer> {
+    async fn indexer(&self, catalog: &Catalog) -> Result<Indexer> {
         let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
-        let logs = self.streams.logs(client.clone(), self.table.log(client.clone())?);
+        let logs = self.streams.logs(client.clone(), self.table.log(client.clone(), catalog));
         Ok(Indexer::new(logs, client, &self.index.index_table))
     }
 }
 
-pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let report = arguments.indexer().await?.verify(&show).await?;
+pub(crate) async fn verify(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let report = arguments.indexer(&lists.stack.catalog).await?.verify(&show).await?;
     let agree = report.behind.is_empty() && report.wrong.is_empty();
     Ok(end(arguments, &report, None, agree))
 }
 
-pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
-    let (report, outcomes) = arguments.indexer().await?.repair(&show).await?;
+pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let (report, outcomes) = arguments.indexer(&lists.stack.catalog).await?.repair(&show).await?;
     let outcomes = outcomes.into_iter().map(|(partition, outcome)| {
         let outcome = outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
         (partition, outcome)

@@ -8,6 +8,7 @@ use ringfence_dynamo::Clock;
 use ringfence_views::{Definition, Parked, Projector, Retried};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::progress;
 use crate::say;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
@@ -31,8 +32,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dynamo: Dynamo,
     /// The view; without it, all views.
-    #[arg(value_parser = definition)]
-    view: Option<Definition>,
+    view: Option<String>,
     /// Prints one JSON document instead of lines for people.
     #[arg(long)]
     json: bool,
@@ -45,25 +45,28 @@ impl Arguments {
         Ok(Projector::new(client, index, &self.views.view_table, Clock::system()))
     }
 
-    fn definitions(&self) -> Vec<Definition> {
-        self.view.map_or_else(crate::views, |view| vec![view])
+    fn definitions(&self, lists: &Lists) -> Result<Vec<Definition>> {
+        match &self.view {
+            None => Ok(lists.stack.views()),
+            Some(view) => Ok(vec![definition(view, lists)?]),
+        }
     }
 }
 
-pub(crate) async fn show(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let projector = arguments.projector().await?;
     let mut parked = Vec::new();
-    for view in arguments.definitions() {
+    for view in arguments.definitions(lists)? {
         let rows = projector.parked(&view).await?;
         parked.extend(rows.into_iter().map(|row| (view.name, row)));
     }
     Ok(end(arguments, None, &parked))
 }
 
-pub(crate) async fn retry(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn retry(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let projector = arguments.projector().await?;
     let (mut shown, mut parked) = (0, Vec::new());
-    for view in arguments.definitions() {
+    for view in arguments.definitions(lists)? {
         let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));
         let Retried { shown: more, left } = projector.retry(&view, &told).await?;
         shown += more;

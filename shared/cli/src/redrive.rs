@@ -9,13 +9,14 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence::{Catalog, Consistency, Envelope};
 use ringfence_document_log::{Direction, Recorded, StreamName};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Log, Partition};
 use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::kept::{Kept, Receive, Store};
 use crate::letter::{History, Letter, Stored, To, Whose, Work};
 use crate::machine::sdk_config;
@@ -76,21 +77,24 @@ pub(crate) struct Arguments {
 }
 
 /// What becomes of events that were sent to the bus again.
-pub(crate) const SENT: &str =
-    "An event that fails again comes back as a new letter, under a new name";
+pub const SENT: &str = "An event that fails again comes back as a new letter, under a new name";
 
 /// A letter that was looked at, or tried again.
-pub(crate) struct Tried {
-    pub(crate) name: String,
-    pub(crate) whose: Whose,
-    pub(crate) history: History,
+pub struct Tried {
+    /// The name of its message or object.
+    pub name: String,
+    /// Whose it is.
+    pub whose: Whose,
+    /// What it has behind it.
+    pub history: History,
     /// Why it was kept.
-    pub(crate) kept: Option<String>,
-    pub(crate) fate: Fate,
+    pub kept: Option<String>,
+    /// What became of it.
+    pub fate: Fate,
 }
 
 /// What became of a letter.
-pub(crate) enum Fate {
+pub enum Fate {
     /// Its work is done, and it is deleted.
     Done,
     /// Its event is on the bus again, and it is deleted. What its function makes of the event is not known yet.
@@ -102,7 +106,7 @@ pub(crate) enum Fate {
 }
 
 /// Says what a letter is, and leaves it where it is.
-pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
+pub fn look(letter: Result<Letter>, name: String) -> Tried {
     match letter {
         Ok(Letter { whose, history, cause, .. }) => {
             Tried { name, whose, history, kept: cause, fate: Fate::Left }
@@ -116,7 +120,7 @@ pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
 
 /// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
 /// visible to the next run at once.
-pub(crate) async fn each(
+pub async fn each(
     store: &mut Store,
     does: Option<&Does>,
     mut told: impl FnMut(Tried),
@@ -152,7 +156,7 @@ pub(crate) async fn each(
     }
 }
 
-pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, json } =
         arguments;
     let config = sdk_config().await?;
@@ -162,7 +166,14 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
     let client = dynamo.client_of(&config);
-    let does = Does::new(&config, client, tables, bus.as_deref(), index_table.as_deref())?;
+    let does = Does::new(
+        &config,
+        client,
+        &lists.stack.catalog,
+        tables,
+        bus.as_deref(),
+        index_table.as_deref(),
+    )?;
     let (mut done, mut sent, mut left) = (0_u64, 0_u64, Vec::new());
     let told = |tried: Tried| {
         match tried.fate {
@@ -221,36 +232,39 @@ impl Fate {
     }
 }
 
-/// Does the work of letters, as far as what it needs is named.
-pub(crate) struct Does {
+/// Redrives letters. Fails if a needed table or bus is missing.
+pub struct Does {
     client: Client,
+    catalog: Catalog,
     tables: LogTables,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
 }
 
 impl Does {
-    pub(crate) fn new(
+    /// With these tables and this bus; work that needs another one fails.
+    pub fn new(
         config: &SdkConfig,
         client: Client,
+        catalog: &Catalog,
         tables: &LogTables,
         bus: Option<&str>,
         index_table: Option<&str>,
     ) -> Result<Self> {
         let indexer = match (&tables.table, index_table) {
             (Some(table), Some(index)) => {
-                let log = tables::log(client.clone(), table)?;
+                let log = tables::log(client.clone(), table, catalog);
                 let logs = tables.streams.logs(client.clone(), log);
                 Some(Indexer::new(logs, client.clone(), index))
             }
             _ => None,
         };
         let topic = bus.map(|bus| topic(config, bus));
-        Ok(Self { client, tables: tables.clone(), topic, indexer })
+        Ok(Self { client, catalog: catalog.clone(), tables: tables.clone(), topic, indexer })
     }
 
     /// Does the work of a letter and deletes the letter.
-    pub(crate) async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
+    pub async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
         let Kept { name, handle, letter, .. } = kept;
         let Letter { whose, history, cause, work } = match letter {
             Ok(letter) => letter,
@@ -266,8 +280,7 @@ impl Does {
     }
 
     async fn work(&self, work: Work) -> Result<()> {
-        let catalog = &crate::members().catalog;
-        let entries = |record: &Value| Entry::of_record(record, catalog);
+        let entries = |record: &Value| Entry::of_record(record, &self.catalog);
         match work {
             Work::Publish(records) => {
                 self.publish(records.iter().flat_map(entries).collect()).await
@@ -381,7 +394,8 @@ mod tests {
         let tables = LogTables { table: Some("events".to_owned()), streams };
         let client = Wire::default().client_of(Arc::new(answers));
         let config = SdkConfig::builder().build();
-        let does = Does::new(&config, client, &tables, None, None).unwrap();
+        let catalog = Catalog::compose([]).unwrap();
+        let does = Does::new(&config, client, &catalog, &tables, None, None).unwrap();
         assert_eq!(does.item(Log::Dcb, item.clone()).await.unwrap(), item);
     }
 }

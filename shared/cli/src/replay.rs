@@ -11,6 +11,7 @@ use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
 use ringfence_topic::{Entry, Topic};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::machine::sdk_config;
 use crate::place::{Place, Wanted};
 use crate::progress;
@@ -94,7 +95,7 @@ struct Done {
     refused: Vec<(String, String)>,
 }
 
-pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
@@ -109,7 +110,7 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         remark!("replay {} goes on after checkpoint {at}", arguments.name);
     }
     let from = begun.unwrap_or(begin);
-    arguments.wanted.warn()?;
+    arguments.wanted.warn(&lists.stack);
     let mut replay = Replay {
         arguments,
         topic: topic(&sdk_config().await?, &arguments.bus),

@@ -11,6 +11,7 @@ use ringfence::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::place::{Place, Wanted};
 use crate::progress;
 use crate::stack::name;
@@ -83,7 +84,7 @@ impl Display for Done {
     }
 }
 
-pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let mut reader = match (&arguments.reader, &arguments.view_table) {
@@ -98,7 +99,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
         ),
         (None, _) => None,
     };
-    arguments.wanted.warn()?;
+    arguments.wanted.warn(&lists.stack);
     let from = match &reader {
         Some(reader) => reader.at.unwrap_or(Checkpoint::START),
         None => arguments.from.checkpoint(&index).await?,

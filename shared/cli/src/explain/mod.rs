@@ -8,14 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence_stack::Stack;
 
 use crate::send::{check, text};
 use crate::tables::{Dynamo, LogTables, StackLogs};
 use crate::{out, say};
 
-pub(crate) use explanation::{Explanation, Reading, Writing, Written};
-pub(crate) use print::counted;
-pub(crate) use slices::{OfSlice, Shape, Slices};
+pub use explanation::{Explanation, Reading, Writing, Written};
+pub use print::counted;
+pub use slices::{OfSlice, Shape, Slices};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -42,11 +43,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn explain(
+    arguments: &Arguments,
+    stack: &Stack,
+    slices: &Slices,
+) -> Result<ExitCode> {
     let Arguments { slice, data, tables, dynamo, json } = arguments;
-    check(slice)?;
+    check(slice, stack)?;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
-    let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
+    let explanations = slices.explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
         match json {
             true => say!("{}", serde_json::to_string(explanation)?),

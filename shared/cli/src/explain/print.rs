@@ -100,6 +100,6 @@ impl Text<'_> {
 }
 
 /// A number of things.
-pub(crate) fn counted(count: f64, what: &str) -> String {
+pub fn counted(count: f64, what: &str) -> String {
     if count == 1.0 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

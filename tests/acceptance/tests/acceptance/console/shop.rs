@@ -33,7 +33,7 @@ impl Shop {
         let data = folder.path().to_owned();
         let options = Options { root, template, data, port: 0, keep: None };
         let mut stack = Stack::start(&options).await.unwrap();
-        let console = stack.serve_console(tools::CONSOLE).await.unwrap();
+        let console = stack.serve_console(tools::console()).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { stack, console, http, _folder: folder }
     }
