@@ -1,6 +1,7 @@
 //! `ringfence boundary`: what a boundary holds, how far it is, and who depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -19,7 +20,7 @@ use serde::{Serialize, Serializer};
 use crate::Lists;
 use crate::commands::CommandLines;
 use crate::explain::Shape;
-use crate::say;
+use crate::out::{Output, write_line};
 use crate::tables::{Dynamo, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
@@ -49,9 +50,8 @@ pub(crate) struct Arguments {
     commands: CommandLines,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What is known of a boundary.
@@ -274,46 +274,45 @@ async fn conflicts(
 }
 
 pub(crate) async fn boundary(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { names, limit, tables, commands, dynamo, json } = arguments;
+    let Arguments { names, limit, tables, commands, dynamo, output } = arguments;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
     let look = look(lists, &logs, commands, names, *limit).await?;
-    match json {
-        true => say!("{}", serde_json::to_string(&look)?),
-        false => print(&look),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(output.end(&look, true))
 }
 
-fn print(look: &Look) {
-    for (boundary, Reach { next_slot, counts }) in &look.boundaries {
-        say!("{boundary}");
-        if let Some(slot) = next_slot {
-            say!("  its next slot is {slot}");
-        }
-        for (event_type, count) in counts {
-            say!("  its fence counts {count} {event_type}");
-        }
-    }
-    say!("");
-    say!("Decisions of these slices can depend on it:");
-    look.slices.iter().for_each(|slice| say!("  {slice}"));
-    say!("");
-    say!("Its latest events, the newest first:");
-    for event in &look.events {
-        say!("  {} {} {} {}", event.recorded_at(), event.id(), event.event_type, event.data);
-    }
-    match &look.conflicts {
-        None => {
-            say!("");
-            say!("Name the functions' logs to see conflicts: --log-group, --logs or --stack.")
-        }
-        Some(conflicts) => {
-            say!("");
-            say!("Conflicts of the last day: {}", conflicts.len());
-            for Met { at, slice, boundary, outcome, attempts } in conflicts {
-                say!("  {at} {slice} on {boundary}: {outcome} after {attempts} attempts");
+impl Display for Look {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (boundary, Reach { next_slot, counts }) in &self.boundaries {
+            write_line!(f, "{boundary}")?;
+            if let Some(slot) = next_slot {
+                write_line!(f, "  its next slot is {slot}")?;
+            }
+            for (event_type, count) in counts {
+                write_line!(f, "  its fence counts {count} {event_type}")?;
             }
         }
+        write_line!(f, "")?;
+        write_line!(f, "Decisions of these slices can depend on it:")?;
+        for slice in &self.slices {
+            write_line!(f, "  {slice}")?;
+        }
+        write_line!(f, "")?;
+        write_line!(f, "Its latest events, the newest first:")?;
+        for event in &self.events {
+            let (at, id, data) = (event.recorded_at(), event.id(), &event.data);
+            write_line!(f, "  {at} {id} {} {data}", event.event_type)?;
+        }
+        write_line!(f, "")?;
+        let Some(conflicts) = &self.conflicts else {
+            let unknown =
+                "Name the functions' logs to see conflicts: --log-group, --logs or --stack.";
+            return write_line!(f, "{unknown}");
+        };
+        write_line!(f, "Conflicts of the last day: {}", conflicts.len())?;
+        for Met { at, slice, boundary, outcome, attempts } in conflicts {
+            write_line!(f, "  {at} {slice} on {boundary}: {outcome} after {attempts} attempts")?;
+        }
+        Ok(())
     }
 }
 

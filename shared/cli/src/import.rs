@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::layout::Layout;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::reventless;
-use crate::say;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -49,9 +49,8 @@ pub(crate) struct Arguments {
     /// Checks the events, and writes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -120,8 +119,9 @@ pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     if found.broken.is_empty() && !arguments.dry_run {
         imports.import(events, &log, &clock).await?;
     }
-    found.print(arguments, &imports);
-    Ok(if found.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_well = found.broken.is_empty();
+    let done = Done { found, imports, is_dry_run: arguments.dry_run };
+    Ok(arguments.output.end(&done, is_well))
 }
 
 impl Found {
@@ -183,43 +183,55 @@ impl Found {
             *self.left_out.entry(key).or_default() += 1;
         }
     }
+}
 
-    fn print(&self, arguments: &Arguments, imports: &Imports) {
-        let Self { read, left_out, broken, .. } = self;
-        if arguments.json {
-            let left_out = left_out.iter().map(|((event_type, tag), times)| {
-                json!({ "type": event_type, "tag": tag, "times": times })
-            });
-            let broken =
-                broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
-            let report = json!({
-                "events": read,
-                "imported": imports.imported,
-                "before": imports.before,
-                "leftOut": left_out.collect::<Value>(),
-                "broken": broken.collect::<Value>(),
-            });
-            say!("{report}");
-            return;
-        }
+/// What became of the source's events.
+struct Done {
+    found: Found,
+    imports: Imports,
+    is_dry_run: bool,
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { found: Found { read, left_out, broken, .. }, imports, is_dry_run } = self;
         for ((event_type, tag), times) in left_out {
-            say!("left out  tag {tag}, which {event_type} does not declare: {times} times");
+            write_line!(
+                f,
+                "left out  tag {tag}, which {event_type} does not declare: {times} times"
+            )?;
         }
         for (cause, items) in broken {
             let more = match items.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            say!("broken    {}{more}: {cause}", items[0]);
+            write_line!(f, "broken    {}{more}: {cause}", items[0])?;
         }
         let items: usize = broken.values().map(Vec::len).sum();
-        match (items, arguments.dry_run) {
-            (0, false) => say!("{imports}"),
-            (0, true) => say!("{read} events can be imported"),
-            (items, _) => say!("{items} events can't be imported, and nothing is written"),
+        match (items, is_dry_run) {
+            (0, false) => write_line!(f, "{imports}"),
+            (0, true) => write_line!(f, "{read} events can be imported"),
+            (items, _) => {
+                write_line!(f, "{items} events can't be imported, and nothing is written")
+            }
         }
     }
 }
+
+serialize_as!(Done, |Done { found: Found { read, left_out, broken, .. }, imports, .. }| {
+    let left_out = left_out.iter().map(
+        |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
+    );
+    let broken = broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
+    json!({
+        "events": read,
+        "imported": imports.imported,
+        "before": imports.before,
+        "leftOut": left_out.collect::<Value>(),
+        "broken": broken.collect::<Value>(),
+    })
+});
 
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
 fn check(recorded: &Recorded, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {

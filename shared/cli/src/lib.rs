@@ -27,7 +27,7 @@ mod parked;
 pub mod place;
 mod progress;
 mod readers;
-pub mod redrive;
+mod redrive;
 mod replay;
 mod reventless;
 pub mod send;
@@ -38,6 +38,7 @@ pub mod tables;
 mod tail;
 mod topic;
 pub mod view;
+pub mod work;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
-use crate::{out, say};
+use crate::out::Output;
 
 /// Parts into which the time is cut for the heat map.
 const PARTS: usize = 24;
@@ -33,9 +33,8 @@ pub(crate) struct Arguments {
     since: Duration,
     #[command(flatten)]
     commands: CommandLines,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What commands did and cost in a time.
@@ -197,14 +196,10 @@ impl fmt::Display for Stats {
 }
 
 pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { since, commands, json } = arguments;
+    let Arguments { since, commands, output } = arguments;
     ensure!(commands.are_known(), UNKNOWN);
     let stats = Stats::read(commands, *since).await?;
-    match json {
-        true => say!("{}", serde_json::to_string(&stats)?),
-        false => out::lines(&stats.to_string()),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(output.end(&stats, true))
 }
 
 /// A time such as 15m.

@@ -12,9 +12,10 @@ use ringfence_views::{Definition, Generation, Projector, Step};
 use serde_json::json;
 
 use crate::Lists;
+use crate::out::{Output, serialize_as};
 use crate::progress;
+use crate::remark;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
-use crate::{remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -38,9 +39,8 @@ pub(crate) struct Arguments {
     /// Gives up the rows of an unfinished rebuild, and begins with the first event.
     #[arg(long)]
     anew: bool,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The view of this name.
@@ -116,24 +116,21 @@ pub async fn run(
 }
 
 pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { index, views, dynamo, view, anew, json } = arguments;
+    let Arguments { index, views, dynamo, view, anew, output } = arguments;
     let view = definition(view, lists)?;
     let client = dynamo.client().await?;
     let index = index.index(client.clone());
     let end = index.end().await?;
     let projector = Projector::new(client, index, &views.view_table, Clock::system());
     let rebuilt = run(&projector, end, &view, *anew, &|told| progress::show(told)).await?;
-    progress::clear();
-    let Rebuilt { view, live, is_new, parked } = &rebuilt;
-    match json {
-        true => {
-            say!("{}", json!({ "view": view, "live": live.0, "rebuilt": is_new, "parked": parked }))
-        }
-        false => say!("{rebuilt}"),
+    let Rebuilt { view, parked, .. } = &rebuilt;
+    let status = output.end(&rebuilt, *parked == 0);
+    if *parked > 0 {
+        remark!("{parked} rows are parked: see `ringfence parked show {view}`");
     }
-    if *parked == 0 {
-        return Ok(ExitCode::SUCCESS);
-    }
-    remark!("{parked} rows are parked: see `ringfence parked show {view}`");
-    Ok(ExitCode::FAILURE)
+    Ok(status)
 }
+
+serialize_as!(Rebuilt, |Rebuilt { view, live, is_new, parked }| json!({
+    "view": view, "live": live.0, "rebuilt": is_new, "parked": parked,
+}));

@@ -17,8 +17,8 @@ use crate::health::{Part, Standing};
 use crate::site::Site;
 use ringfence_cli::kept::{Receive, Store};
 use ringfence_cli::letter::To;
-use ringfence_cli::redrive::{Fate, SENT, Tried, each, look};
 use ringfence_cli::stack::Named;
+use ringfence_cli::work::{Fate, SENT, Tried, each, look};
 
 /// The most letters of a queue or bucket that are shown.
 const LETTERS_MAX: usize = 10;

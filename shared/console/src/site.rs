@@ -17,9 +17,9 @@ use crate::jobs::Jobs;
 use crate::own::Page;
 use crate::trouble::Trouble;
 use ringfence_cli::commands::CommandLines;
-use ringfence_cli::redrive::Does;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{Dynamo, IndexTable, LogTables, StackLogs};
+use ringfence_cli::work::Does;
 use ringfence_cli::{Lists, api};
 
 /// Where the stack is.

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::DcbSlice;
 use ringfence_aggregate_log::AggregateSlice;
 use ringfence_document_log::DocumentSlice;
-use ringfence_function::VariableNames;
+use ringfence_feed::index_events::IndexEvents;
+use ringfence_function::{Service, VariableNames};
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
+use ringfence_topic::PublishEvents;
+use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
 use crate::template::check_none;
 
@@ -28,17 +31,22 @@ impl Visitor for Read {
     }
 
     fn function<F: Function>(&mut self) {
-        self.0.insert(F::NAME, F::variables());
+        self.service::<F>();
+    }
+}
+
+impl Read {
+    fn service<S: Service>(&mut self) {
+        self.0.insert(S::NAME, ringfence_function::variables::<S>());
     }
 }
 
 pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
-    let mut read = Read(BTreeMap::from([
-        ("publish-events", ringfence_topic::variables()),
-        ("index-events", ringfence_feed::index_events::variables()),
-        ("project-views", ringfence_views::project_views::variables()),
-        ("query-views", ringfence_views::query_views::variables()),
-    ]));
+    let mut read = Read(BTreeMap::new());
+    read.service::<PublishEvents>();
+    read.service::<IndexEvents>();
+    read.service::<ProjectViews>();
+    read.service::<QueryViews>();
     List::walk::<M>(&mut read);
     let functions = model.functions.iter();
     let set = functions.map(|function| {

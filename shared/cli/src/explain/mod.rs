@@ -10,9 +10,9 @@ use anyhow::Result;
 use clap::Args;
 use ringfence_stack::Stack;
 
+use crate::out::Output;
 use crate::send::{check, text};
 use crate::tables::{Dynamo, LogTables, StackLogs};
-use crate::{out, say};
 
 pub use explanation::{Explanation, Reading, Writing, Written};
 pub use print::counted;
@@ -38,9 +38,8 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document for each command instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) async fn explain(
@@ -48,15 +47,12 @@ pub(crate) async fn explain(
     stack: &Stack,
     slices: &Slices,
 ) -> Result<ExitCode> {
-    let Arguments { slice, data, tables, dynamo, json } = arguments;
+    let Arguments { slice, data, tables, dynamo, output } = arguments;
     check(slice, stack)?;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
     let explanations = slices.explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
-        match json {
-            true => say!("{}", serde_json::to_string(explanation)?),
-            false => out::lines(&print::Text(explanation).to_string()),
-        }
+        output.show(explanation);
     }
     let accepted = explanations.iter().all(|explanation| explanation.answer.accepted);
     Ok(if accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,54 +1,14 @@
-//! The code that the readers of the logs' streams share.
+//! Letters about records of streams that can never be handled. A queue keeps them for a person.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
 
-use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use futures::{FutureExt, future::BoxFuture};
-use lambda_runtime::LambdaEvent;
-use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
-
-use crate::time_left;
-
-/// The time before the deadline that is left for reporting what is not done.
-const REPORT_TIME: Duration = Duration::from_secs(2);
-/// The time for a batch if the runtime sets no deadline or one in the past.
-const TIME_DEFAULT: Duration = Duration::from_secs(20);
 
 /// Most bytes of a message that every Region's SQS takes: 256 KB.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a cause, which may quote what it is about.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
-
-/// The records of a batch, or an error if the payload is not a batch.
-pub fn records(event: &mut LambdaEvent<Value>) -> Result<Vec<Value>, &'static str> {
-    match event.payload.get_mut("Records").map(Value::take) {
-        Some(Value::Array(records)) => Ok(records),
-        _ => Err("the payload has no Records, so it is not a batch of a stream"),
-    }
-}
-
-/// How long a batch may take.
-pub fn time_for(event: &LambdaEvent<Value>, clock: &Clock) -> Duration {
-    time_left(&event.context, clock, REPORT_TIME).unwrap_or(TIME_DEFAULT)
-}
-
-/// The place of a record in its stream. For a record without a number it is empty, which makes Lambda
-/// deliver the whole batch again.
-pub fn sequence_number(record: &Value) -> String {
-    record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
-}
-
-/// The answer that has Lambda deliver again from a sequence number on, if there is one.
-pub fn answer(failed_from: Option<String>) -> DynamoDbEventResponse {
-    let mut response = DynamoDbEventResponse::default();
-    if let Some(sequence_number) = failed_from {
-        let mut failure = DynamoDbBatchItemFailure::default();
-        failure.item_identifier = Some(sequence_number);
-        response.batch_item_failures.push(failure);
-    }
-    response
-}
 
 /// A letter about a record: the record and a cause. If the record is too large for a message, the letter
 /// has its key instead, because the table has the events. Those of a document's Tip are the last `a` events
@@ -107,8 +67,6 @@ impl Letters for LetterQueue {
 
 #[cfg(test)]
 mod tests {
-    use lambda_runtime::Context;
-
     use super::*;
 
     fn record(text: &str) -> Value {
@@ -117,24 +75,6 @@ mod tests {
             "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": "1" } },
             "NewImage": { "n": { "N": "3" }, "text": { "S": text } },
         }})
-    }
-
-    #[test]
-    fn a_payload_that_is_no_batch_is_refused() {
-        let of = |payload| records(&mut LambdaEvent::new(payload, Context::default()));
-        assert_eq!(of(json!({ "Records": [1] })), Ok(vec![json!(1)]));
-        for payload in [json!({}), json!({ "Records": 1 }), json!([]), json!("x"), json!(null)] {
-            assert!(of(payload).is_err());
-        }
-    }
-
-    #[test]
-    fn what_failed_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
-        let reported = |failed_from| serde_json::to_value(answer(failed_from)).unwrap();
-        assert_eq!(reported(None), json!({ "batchItemFailures": [] }));
-        let from_7 = json!({ "batchItemFailures": [{ "itemIdentifier": "7" }] });
-        assert_eq!(reported(Some(sequence_number(&record("x")))), from_7);
-        assert_eq!(sequence_number(&json!({})), "");
     }
 
     #[test]
