@@ -2,7 +2,6 @@
 //!
 //! The programs are functions here, so that what they need of each slice of the stack is compiled once for all of them.
 
-use std::convert::Infallible;
 use std::process::ExitCode;
 
 mod walk;
@@ -10,16 +9,19 @@ mod walk;
 pub use walk::walk;
 
 /// The console of the stack.
-pub static CONSOLE: ringfence_local::Console = ringfence_cli::console::<stack::Shop, Infallible>;
+#[must_use]
+pub fn console() -> ringfence_local::Console {
+    ringfence_console::console::<stack::Shop>(&[])
+}
 
 /// The program `ringfence`.
 #[must_use]
 pub fn ringfence() -> ExitCode {
-    ringfence_cli::run::<stack::Shop>()
+    ringfence_cli::run::<stack::Shop, ringfence_console::Command>()
 }
 
 /// The program `ringfence-local`.
 #[must_use]
 pub fn ringfence_local() -> ExitCode {
-    ringfence_local::run(walk, CONSOLE)
+    ringfence_local::run(walk, console())
 }

@@ -1,5 +1,6 @@
 //! `ringfence aggregates`.
 
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -9,8 +10,8 @@ use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::say;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
@@ -31,29 +32,16 @@ pub(crate) struct Arguments {
     aggregate_table: String,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     Layout::Aggregates.check(&client, &arguments.aggregate_table).await?;
     let table = Table::new(client, &arguments.aggregate_table, Clock::system());
-    let report = table.verify(&show).await?;
-    progress::clear();
-    let in_order = report.wrong.is_empty();
-    if arguments.json {
-        say!("{}", json(&report));
-    } else {
-        for wrong in &report.wrong {
-            say!("wrong    {wrong}");
-        }
-        let Report { events, aggregates, .. } = report;
-        let end = if in_order { "all in order" } else { "not in order" };
-        say!("{events} events, {aggregates} aggregates: {end}");
-    }
-    Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let verified = Verified(table.verify(&show).await?);
+    Ok(arguments.output.end(&verified, verified.0.wrong.is_empty()))
 }
 
 fn show(events: u64) {
@@ -62,14 +50,25 @@ fn show(events: u64) {
     }
 }
 
-fn json(report: &Report) -> Value {
-    json!({
-        "events": report.events,
-        "aggregates": report.aggregates,
-        "inOrder": report.wrong.is_empty(),
-        "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
-    })
+struct Verified(Report);
+
+impl Display for Verified {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Report { events, aggregates, wrong, .. } = &self.0;
+        for wrong in wrong {
+            write_line!(f, "wrong    {wrong}")?;
+        }
+        let end = if wrong.is_empty() { "all in order" } else { "not in order" };
+        write_line!(f, "{events} events, {aggregates} aggregates: {end}")
+    }
 }
+
+serialize_as!(Verified, |Verified(report)| json!({
+    "events": report.events,
+    "aggregates": report.aggregates,
+    "inOrder": report.wrong.is_empty(),
+    "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
+}));
 
 fn wrong(wrong: &Wrong) -> Value {
     match wrong {

@@ -105,7 +105,7 @@ pub fn was_not_sent(error: &anyhow::Error) -> bool {
 /// The text is not an HTTP URL.
 pub fn url(text: &str) -> Result<String, &'static str> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
-    let is_url = is_url && text.parse::<axum::http::Uri>().is_ok();
+    let is_url = is_url && text.parse::<http::Uri>().is_ok();
     let wrong = "give the URL of an API, or name the stack with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong) }
 }

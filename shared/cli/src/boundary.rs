@@ -1,6 +1,7 @@
 //! `ringfence boundary`: what a boundary holds, how far it is, and who depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -16,9 +17,10 @@ use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;
 use serde::{Serialize, Serializer};
 
+use crate::Lists;
 use crate::commands::CommandLines;
 use crate::explain::Shape;
-use crate::say;
+use crate::out::{Output, write_line};
 use crate::tables::{Dynamo, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
@@ -48,48 +50,52 @@ pub(crate) struct Arguments {
     commands: CommandLines,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What is known of a boundary.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Look {
+pub struct Look {
     /// Each boundary that the tags name, by its id.
-    pub(crate) boundaries: BTreeMap<String, Reach>,
+    pub boundaries: BTreeMap<String, Reach>,
     /// The latest events, the newest first.
     #[serde(serialize_with = "events")]
-    pub(crate) events: Vec<SequencedEvent>,
+    pub events: Vec<SequencedEvent>,
     /// The slices whose decisions can depend on it.
-    pub(crate) slices: Vec<String>,
+    pub slices: Vec<String>,
     /// The latest conflicts on it, the newest first; absent if it is not known where the functions' logs are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) conflicts: Option<Vec<Met>>,
+    pub conflicts: Option<Vec<Met>>,
 }
 
 /// How far a boundary is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Reach {
+pub struct Reach {
     /// The slot that the next event of the partition takes; absent if nothing is stored under this name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) next_slot: Option<u64>,
+    pub next_slot: Option<u64>,
     /// What its fence counts, by type.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) counts: BTreeMap<String, u64>,
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// A conflict that a command met.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Met {
-    pub(crate) at: String,
-    pub(crate) slice: String,
-    pub(crate) boundary: String,
-    pub(crate) outcome: String,
-    pub(crate) attempts: u32,
+pub struct Met {
+    /// When the command began: RFC 3339.
+    pub at: String,
+    /// The slice.
+    pub slice: String,
+    /// The boundary, by its id.
+    pub boundary: String,
+    /// What became of the command.
+    pub outcome: String,
+    /// How often it was tried.
+    pub attempts: u32,
 }
 
 /// What the names of the command line name.
@@ -144,24 +150,25 @@ fn tag(text: &str) -> Result<Tag> {
 ///
 /// # Errors
 /// The names name nothing, the table of their log is not named, or a log fails.
-pub(crate) async fn look(
+pub async fn look(
+    lists: &Lists,
     logs: &StackLogs,
     commands: &CommandLines,
     names: &[String],
     limit: u32,
 ) -> Result<Look> {
     let mut look = match Subject::of(names)? {
-        Subject::Query(item) => of_query(logs, item, limit).await?,
+        Subject::Query(item) => of_query(lists, logs, item, limit).await?,
         Subject::Partition(id) => {
-            let types = crate::members().catalog.schemas().map(|schema| schema.name.clone());
+            let types = lists.stack.catalog.schemas().map(|schema| schema.name.clone());
             let types: BTreeSet<_> = types.collect();
             let (access, fenced, after) = (Access::Partition, false, 0);
             let clauses = vec![Clause { tags: Vec::new(), types: types.clone() }];
             let reads = vec![Read { boundary: id, access, types, fenced, after }];
-            of_plan(logs, Plan { clauses, reads }, limit).await?
+            of_plan(lists, logs, Plan { clauses, reads }, limit).await?
         }
-        Subject::Aggregate(key) => of_aggregate(logs, &key, limit).await?,
-        Subject::Document(stream) => of_document(logs, &stream, limit).await?,
+        Subject::Aggregate(key) => of_aggregate(lists, logs, &key, limit).await?,
+        Subject::Document(stream) => of_document(lists, logs, &stream, limit).await?,
     };
     if commands.are_known() {
         look.conflicts = Some(conflicts(commands, &look.boundaries).await?);
@@ -169,14 +176,14 @@ pub(crate) async fn look(
     Ok(look)
 }
 
-async fn of_query(logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
-    let reading = Reading::new(&Query { items: vec![item] }, &crate::members().catalog)?;
+async fn of_query(lists: &Lists, logs: &StackLogs, item: QueryItem, limit: u32) -> Result<Look> {
+    let reading = Reading::new(&Query { items: vec![item] }, &lists.stack.catalog)?;
     ensure!(!reading.scan, "no decision reads this type alone, so it is not a boundary");
-    of_plan(logs, reading.plan, limit).await
+    of_plan(lists, logs, reading.plan, limit).await
 }
 
-async fn of_plan(logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
-    let log = logs.dcb(crate::members().catalog.clone())?;
+async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
+    let log = logs.dcb(lists.stack.catalog.clone())?;
     let reading = Reading { plan, scan: false };
     let mut boundaries = BTreeMap::new();
     let mut slices = BTreeSet::new();
@@ -186,7 +193,7 @@ async fn of_plan(logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
         let counts = counts.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
         boundaries.insert(boundary.to_string(), Reach { next_slot, counts });
         let shape = Shape::of(boundary);
-        slices.extend(shape.iter().flat_map(|shape| crate::slices().that_depend_on(shape)));
+        slices.extend(shape.iter().flat_map(|shape| lists.slices.that_depend_on(shape)));
     }
     let page = Page { limit: Some(limit as usize), backwards: true, ..Page::default() };
     let events = log.query(&reading, &page).try_collect().await?;
@@ -194,16 +201,26 @@ async fn of_plan(logs: &StackLogs, plan: Plan, limit: u32) -> Result<Look> {
     Ok(Look { boundaries, events, slices, conflicts: None })
 }
 
-async fn of_aggregate(logs: &StackLogs, key: &AggregateKey, limit: u32) -> Result<Look> {
+async fn of_aggregate(
+    lists: &Lists,
+    logs: &StackLogs,
+    key: &AggregateKey,
+    limit: u32,
+) -> Result<Look> {
     let log = logs.aggregates()?;
     let newest = Range { limit: Some(limit), reverse: true, ..Range::default() };
     let events = log.get_events(key, newest).map_ok(SequencedEvent::from);
     let events: Vec<_> = events.try_collect().await?;
     let next = events.first().map_or(1, |event| event.slot + 1);
-    Ok(of_stream(key.to_string(), key.store(), next, events))
+    Ok(of_stream(lists, key.to_string(), key.store(), next, events))
 }
 
-async fn of_document(logs: &StackLogs, stream: &StreamName, limit: u32) -> Result<Look> {
+async fn of_document(
+    lists: &Lists,
+    logs: &StackLogs,
+    stream: &StreamName,
+    limit: u32,
+) -> Result<Look> {
     let log = DocumentLog::new(logs.documents()?, Clock::system());
     let envelope = Envelope::default();
     let tip = log.tip(stream, Consistency::Strong, &envelope).await?;
@@ -219,12 +236,18 @@ async fn of_document(logs: &StackLogs, stream: &StreamName, limit: u32) -> Resul
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(of_stream(stream.partition().to_string(), stream.category(), version, events))
+    Ok(of_stream(lists, stream.partition().to_string(), stream.category(), version, events))
 }
 
-fn of_stream(name: String, context: &str, next: u64, events: Vec<SequencedEvent>) -> Look {
+fn of_stream(
+    lists: &Lists,
+    name: String,
+    context: &str,
+    next: u64,
+    events: Vec<SequencedEvent>,
+) -> Look {
     let shape = Shape::Stream(context.to_owned());
-    let slices = crate::slices().that_depend_on(&shape).map(str::to_owned).collect();
+    let slices = lists.slices.that_depend_on(&shape).map(str::to_owned).collect();
     let reach = Reach { next_slot: Some(next), counts: BTreeMap::new() };
     Look { boundaries: BTreeMap::from([(name, reach)]), events, slices, conflicts: None }
 }
@@ -250,47 +273,46 @@ async fn conflicts(
     Ok(met)
 }
 
-pub(crate) async fn boundary(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { names, limit, tables, commands, dynamo, json } = arguments;
+pub(crate) async fn boundary(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { names, limit, tables, commands, dynamo, output } = arguments;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
-    let look = look(&logs, commands, names, *limit).await?;
-    match json {
-        true => say!("{}", serde_json::to_string(&look)?),
-        false => print(&look),
-    }
-    Ok(ExitCode::SUCCESS)
+    let look = look(lists, &logs, commands, names, *limit).await?;
+    Ok(output.end(&look, true))
 }
 
-fn print(look: &Look) {
-    for (boundary, Reach { next_slot, counts }) in &look.boundaries {
-        say!("{boundary}");
-        if let Some(slot) = next_slot {
-            say!("  its next slot is {slot}");
-        }
-        for (event_type, count) in counts {
-            say!("  its fence counts {count} {event_type}");
-        }
-    }
-    say!("");
-    say!("Decisions of these slices can depend on it:");
-    look.slices.iter().for_each(|slice| say!("  {slice}"));
-    say!("");
-    say!("Its latest events, the newest first:");
-    for event in &look.events {
-        say!("  {} {} {} {}", event.recorded_at(), event.id(), event.event_type, event.data);
-    }
-    match &look.conflicts {
-        None => {
-            say!("");
-            say!("Name the functions' logs to see conflicts: --log-group, --logs or --stack.")
-        }
-        Some(conflicts) => {
-            say!("");
-            say!("Conflicts of the last day: {}", conflicts.len());
-            for Met { at, slice, boundary, outcome, attempts } in conflicts {
-                say!("  {at} {slice} on {boundary}: {outcome} after {attempts} attempts");
+impl Display for Look {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (boundary, Reach { next_slot, counts }) in &self.boundaries {
+            write_line!(f, "{boundary}")?;
+            if let Some(slot) = next_slot {
+                write_line!(f, "  its next slot is {slot}")?;
+            }
+            for (event_type, count) in counts {
+                write_line!(f, "  its fence counts {count} {event_type}")?;
             }
         }
+        write_line!(f, "")?;
+        write_line!(f, "Decisions of these slices can depend on it:")?;
+        for slice in &self.slices {
+            write_line!(f, "  {slice}")?;
+        }
+        write_line!(f, "")?;
+        write_line!(f, "Its latest events, the newest first:")?;
+        for event in &self.events {
+            let (at, id, data) = (event.recorded_at(), event.id(), &event.data);
+            write_line!(f, "  {at} {id} {} {data}", event.event_type)?;
+        }
+        write_line!(f, "")?;
+        let Some(conflicts) = &self.conflicts else {
+            let unknown =
+                "Name the functions' logs to see conflicts: --log-group, --logs or --stack.";
+            return write_line!(f, "{unknown}");
+        };
+        write_line!(f, "Conflicts of the last day: {}", conflicts.len())?;
+        for Met { at, slice, boundary, outcome, attempts } in conflicts {
+            write_line!(f, "  {at} {slice} on {boundary}: {outcome} after {attempts} attempts")?;
+        }
+        Ok(())
     }
 }
 

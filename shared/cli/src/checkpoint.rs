@@ -1,14 +1,16 @@
 //! `ringfence checkpoint`.
 
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use ringfence_feed::{Checkpoint, Checkpoints, Reader};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::out::{Output, serialize_as, write_line};
 use crate::place::Place;
-use crate::say;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 
 #[derive(Args)]
@@ -23,9 +25,8 @@ pub(crate) struct Show {
     tables: Tables,
     /// The reader: a name given to `tail --reader`, `replay.<name>`, or `<view>#<generation>`.
     reader: Option<String>,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -42,9 +43,8 @@ pub(crate) struct Set {
     reader: String,
     /// Its new place: a number, `start` or `end`.
     checkpoint: Place,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -71,30 +71,41 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
     readers.sort_by(|a, b| a.name.cmp(&b.name));
     let index = index.index(client);
     let end = index.end().await?;
-    let mut shown = Vec::with_capacity(readers.len());
-    for Reader { name, checkpoint, updated_at } in readers {
-        let behind = index.count(checkpoint, end).await?;
-        if arguments.json {
-            shown.push(json!({
-                "reader": name,
-                "checkpoint": checkpoint,
-                "behind": behind,
-                "updatedAt": updated_at,
-            }));
-        } else {
-            let place = place(checkpoint, end, behind);
-            say!("{name}  {checkpoint}  {place}  {updated_at}");
-        }
+    let mut shown = Shown { end, readers: Vec::with_capacity(readers.len()) };
+    for reader in readers {
+        let behind = index.count(reader.checkpoint, end).await?;
+        shown.readers.push((reader, behind));
     }
-    match arguments.json {
-        true => say!("{}", json!({ "end": end, "readers": shown })),
-        false => say!("the index ends at {end}"),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(arguments.output.end(&shown, true))
 }
 
+/// The readers, and how many entries each is behind.
+struct Shown {
+    end: Checkpoint,
+    readers: Vec<(Reader, u64)>,
+}
+
+impl Display for Shown {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (Reader { name, checkpoint, updated_at }, behind) in &self.readers {
+            let place = place(*checkpoint, self.end, *behind);
+            write_line!(f, "{name}  {checkpoint}  {place}  {updated_at}")?;
+        }
+        write_line!(f, "the index ends at {}", self.end)
+    }
+}
+
+serialize_as!(Shown, |Shown { end, readers }| {
+    let reader = |(Reader { name, checkpoint, updated_at }, behind): &_| {
+        json!({
+            "reader": name, "checkpoint": checkpoint, "behind": behind, "updatedAt": updated_at,
+        })
+    };
+    json!({ "end": end, "readers": readers.iter().map(reader).collect::<Value>() })
+});
+
 /// Where a reader is. A generation of a view that is no longer served has a checkpoint after every event.
-pub(crate) fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
+pub fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
     match behind {
         _ if at > end => "retired".to_owned(),
         0 => "up to date".to_owned(),
@@ -103,7 +114,7 @@ pub(crate) fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
 }
 
 pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
-    let Set { tables, reader, checkpoint, json } = arguments;
+    let Set { tables, reader, checkpoint, output } = arguments;
     if let Some((view, _)) = reader.split_once('#') {
         // A row that misses an event, or folds it twice, stays wrong for ever.
         anyhow::bail!(
@@ -116,10 +127,21 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     let to = checkpoint.checkpoint(&tables.index.index(client)).await?;
     let from = checkpoints.load(reader).await?;
     checkpoints.set(reader, to).await?;
-    match from {
-        _ if *json => say!("{}", json!({ "reader": reader, "from": from, "to": to })),
-        Some(from) => say!("{reader}: {from} -> {to}"),
-        None => say!("{reader}: new -> {to}"),
+    Ok(output.end(&Moved { reader, from, to }, true))
+}
+
+/// A reader that was put elsewhere.
+#[derive(Serialize)]
+struct Moved<'a> {
+    reader: &'a str,
+    from: Option<Checkpoint>,
+    to: Checkpoint,
+}
+
+impl Display for Moved<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { reader, from, to } = self;
+        let from = from.map_or_else(|| "new".to_owned(), |from| from.to_string());
+        write_line!(f, "{reader}: {from} -> {to}")
     }
-    Ok(ExitCode::SUCCESS)
 }

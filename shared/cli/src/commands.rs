@@ -15,17 +15,17 @@ use crate::service::{Answer, LOGS, Service};
 use crate::stack::name;
 
 /// Most lines that are read at once.
-pub(crate) const LINES_MAX: usize = 100_000;
+pub const LINES_MAX: usize = 100_000;
 /// What tells the line of a command from other lines.
 const PATTERN: &str = "{ $.slice = * && $.attempts >= 0 }";
 
 /// How to name the lines if it is not known where they are.
-pub(crate) const UNKNOWN: &str = "the functions' command lines are in their logs: name the log group with --log-group or \
+pub const UNKNOWN: &str = "the functions' command lines are in their logs: name the log group with --log-group or \
                                   --stack, or the folder of a stack on this machine with --logs";
 
 /// Where the lines are.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct CommandLines {
+pub struct CommandLines {
     /// The log group of the functions, in CloudWatch Logs.
     #[arg(long, env = "LOG_GROUP", value_parser = name)]
     log_group: Option<String>,
@@ -36,26 +36,33 @@ pub(crate) struct CommandLines {
 
 /// The line of one invocation of a slice.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub(crate) struct CommandLine {
+pub struct CommandLine {
     /// When it began: RFC 3339.
-    pub(crate) timestamp: String,
-    pub(crate) slice: String,
-    pub(crate) correlation_id: Option<String>,
+    pub timestamp: String,
+    /// The slice.
+    pub slice: String,
+    /// The correlation id of the command.
+    pub correlation_id: Option<String>,
     /// `accepted`, `rejected`, or the name of another problem.
-    pub(crate) outcome: String,
-    pub(crate) attempts: u32,
+    pub outcome: String,
+    /// How often the command was tried.
+    pub attempts: u32,
     /// The boundaries to which others added something, one for each conflict.
     #[serde(default)]
-    pub(crate) conflicts: Vec<String>,
-    pub(crate) duration_ms: u64,
-    pub(crate) requests: u32,
-    pub(crate) read_units: f64,
-    pub(crate) write_units: f64,
+    pub conflicts: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// Requests to the table.
+    pub requests: u32,
+    /// Read units.
+    pub read_units: f64,
+    /// Write units.
+    pub write_units: f64,
 }
 
 impl CommandLine {
     /// When it began, in milliseconds since 1970.
-    pub(crate) fn at_ms(&self) -> u64 {
+    pub fn at_ms(&self) -> u64 {
         ms_of_rfc3339(&self.timestamp).unwrap_or(0)
     }
 
@@ -66,7 +73,7 @@ impl CommandLine {
 
 impl CommandLines {
     /// Whether it is known where the lines are.
-    pub(crate) fn are_known(&self) -> bool {
+    pub fn are_known(&self) -> bool {
         self.log_group.is_some() || self.logs.is_some()
     }
 
@@ -75,7 +82,7 @@ impl CommandLines {
     ///
     /// # Errors
     /// They can't be read.
-    pub(crate) async fn since(&self, ms: u64) -> Result<Vec<CommandLine>> {
+    pub async fn since(&self, ms: u64) -> Result<Vec<CommandLine>> {
         let mut lines = match (&self.logs, &self.log_group) {
             (Some(folder), _) => of_folder(folder, ms)?,
             (None, Some(group)) => of_group(group, ms).await?,

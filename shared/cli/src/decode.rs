@@ -1,6 +1,7 @@
 //! `ringfence verify --decode`: whether this build can read what is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
 use anyhow::Result;
 use futures::TryStreamExt;
@@ -9,9 +10,10 @@ use ringfence_feed::{Checkpoint, Index, Until};
 use ringfence_stack::{ContextInfo, Stack};
 use serde_json::{Value, json};
 
+use crate::Lists;
+use crate::out::{serialize_as, write_line};
 use crate::progress;
 use crate::readers::{Readers, Unreadable};
-use crate::say;
 
 /// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;
@@ -45,11 +47,11 @@ struct Failed {
 }
 
 /// Decodes every event of the index with each reader that the stack lists for it.
-pub(crate) async fn decode(index: &Index) -> Result<Decoded> {
+pub(crate) async fn decode(index: &Index, lists: &Lists) -> Result<Decoded> {
     let mut decoded = Decoded::default();
     let mut entries = index.read(Checkpoint::START, Until::Present);
     while let Some(entry) = entries.try_next().await? {
-        decoded.add(crate::members(), crate::readers(), &entry.event);
+        decoded.add(&lists.stack, &lists.readers, &entry.event);
         if decoded.events.is_multiple_of(PROGRESS_EVENTS) {
             progress::show(format_args!("{} events decoded", decoded.events));
         }
@@ -91,32 +93,38 @@ impl Decoded {
             failed.readers.extend(by);
         }
     }
+}
 
-    pub(crate) fn print(&self) {
+impl Display for Decoded {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (Failure { event_type, context, field, why }, failed) in &self.failed {
             let field = field.as_ref().map_or_else(String::new, |field| format!("{field}: "));
             let Failed { events, first, readers } = failed;
             let readers = readers.iter().copied().collect::<Vec<_>>().join(", ");
-            say!(
+            write_line!(
+                f,
                 "unread   {event_type} of {context}: {field}{why}; {events} events, the first is {first}; read by {readers}"
-            );
+            )?;
         }
         if self.failed.len() == FAILURES_MAX {
-            say!("unread   there may be more: only the first {FAILURES_MAX} kinds are named");
+            write_line!(
+                f,
+                "unread   there may be more: only the first {FAILURES_MAX} kinds are named"
+            )?;
         }
         let end = if self.in_order() { "all can be read" } else { "not all can be read" };
-        say!("{} events of the index decoded: {end}", self.events);
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        let failed = self.failed.iter().map(|(failure, failed)| {
-            let Failure { event_type, context, field, why } = failure;
-            let Failed { events, first, readers } = failed;
-            json!({
-                "type": event_type, "context": context, "field": field, "why": why,
-                "events": events, "first": first, "readers": readers,
-            })
-        });
-        json!({ "events": self.events, "unread": failed.collect::<Value>() })
+        write_line!(f, "{} events of the index decoded: {end}", self.events)
     }
 }
+
+serialize_as!(Decoded, |Decoded { events, failed }| {
+    let failed = failed.iter().map(|(failure, failed)| {
+        let Failure { event_type, context, field, why } = failure;
+        let Failed { events, first, readers } = failed;
+        json!({
+            "type": event_type, "context": context, "field": field, "why": why,
+            "events": events, "first": first, "readers": readers,
+        })
+    });
+    json!({ "events": events, "unread": failed.collect::<Value>() })
+});

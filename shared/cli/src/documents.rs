@@ -1,5 +1,6 @@
 //! `ringfence documents`.
 
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
@@ -11,8 +12,8 @@ use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::say;
 use crate::stack::name;
 use crate::tables::Dynamo;
 
@@ -37,9 +38,8 @@ pub(crate) struct Arguments {
     document_table: String,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What is wrong with a stream.
@@ -78,8 +78,7 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     while let Some((stream, looked)) = looks.try_next().await? {
         report.add(stream, looked);
     }
-    progress::clear();
-    report.end(arguments)
+    Ok(arguments.output.end(&report, report.wrong.is_empty()))
 }
 
 type Looked = Result<ringfence_document_log::Report, String>;
@@ -128,30 +127,26 @@ impl Report {
             progress::show(format_args!("{} streams read", self.streams));
         }
     }
+}
 
-    fn end(&self, arguments: &Arguments) -> Result<ExitCode> {
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { streams, events, calves, wrong } = self;
-        let in_order = wrong.is_empty();
-        if arguments.json {
-            let wrong: Value = wrong.iter().map(|(stream, wrong)| json(stream, wrong)).collect();
-            let report = json!({
-                "streams": streams, "events": events, "calves": calves,
-                "inOrder": in_order, "wrong": wrong,
-            });
-            say!("{report}");
-        } else {
-            for (stream, wrong) in wrong {
-                match wrong {
-                    Wrong::Problem(problem) => say!("wrong    {stream}: {problem}"),
-                    Wrong::Item(cause) => say!("wrong    {stream}: {cause}"),
-                }
+        for (stream, wrong) in wrong {
+            match wrong {
+                Wrong::Problem(problem) => write_line!(f, "wrong    {stream}: {problem}")?,
+                Wrong::Item(cause) => write_line!(f, "wrong    {stream}: {cause}")?,
             }
-            let end = if in_order { "all in order" } else { "not in order" };
-            say!("{streams} streams, {events} events, {calves} calves: {end}");
         }
-        Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let end = if wrong.is_empty() { "all in order" } else { "not in order" };
+        write_line!(f, "{streams} streams, {events} events, {calves} calves: {end}")
     }
 }
+
+serialize_as!(Report, |Report { streams, events, calves, wrong }| json!({
+    "streams": streams, "events": events, "calves": calves, "inOrder": wrong.is_empty(),
+    "wrong": wrong.iter().map(|(stream, wrong)| json(stream, wrong)).collect::<Value>(),
+}));
 
 fn json(stream: &str, wrong: &Wrong) -> Value {
     let mut json = match wrong {

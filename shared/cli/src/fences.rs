@@ -1,6 +1,7 @@
 //! `ringfence verify` and `ringfence repair`.
 
 use std::env;
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,9 +13,10 @@ use ringfence_dcb_log::{DcbLog, Difference, Options, Report, Stage, Wrong};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::decode::Decoded;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::say;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -36,9 +38,8 @@ pub(crate) struct Arguments {
     table: EventTable,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     /// Reads the table this many times, each time for a part of the boundaries. Saves memory.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     passes: u64,
@@ -66,16 +67,16 @@ impl Arguments {
         Options { settle, passes: self.passes, progress: &show }
     }
 
-    async fn log(&self) -> Result<DcbLog> {
+    async fn log(&self, lists: &Lists) -> Result<DcbLog> {
         let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
-        self.table.log(client)
+        Ok(self.table.log(client, &lists.stack.catalog))
     }
 }
 
-pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
+pub(crate) async fn verify(verify: &Verify, lists: &Lists) -> Result<ExitCode> {
     let Verify { arguments, decode, index_table } = verify;
-    let log = arguments.log().await?;
+    let log = arguments.log(lists).await?;
     let index = match (decode, index_table) {
         (false, _) => None,
         (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await?, table)),
@@ -85,32 +86,16 @@ pub(crate) async fn verify(verify: &Verify) -> Result<ExitCode> {
     };
     let report = log.verify_fences(&arguments.options()).await?;
     let decoded = match index {
-        Some(index) => Some(crate::decode::decode(&index).await?),
+        Some(index) => Some(crate::decode::decode(&index, lists).await?),
         None => None,
     };
-    Ok(end(arguments, &report, decoded.as_ref()))
+    Ok(Verified { report, decoded }.end(arguments))
 }
 
-pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
-    let log = arguments.log().await?;
+pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let log = arguments.log(lists).await?;
     let report = log.repair_fences(&arguments.options()).await?;
-    Ok(end(arguments, &report, None))
-}
-
-fn end(arguments: &Arguments, report: &Report, decoded: Option<&Decoded>) -> ExitCode {
-    progress::clear();
-    if arguments.json {
-        let mut json = json(report);
-        if let Some(decoded) = decoded {
-            json["decoded"] = decoded.json();
-        }
-        say!("{json}");
-    } else {
-        print(report);
-        decoded.into_iter().for_each(Decoded::print);
-    }
-    let in_order = report.in_order() && decoded.is_none_or(Decoded::in_order);
-    if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(Verified { report, decoded: None }.end(arguments))
 }
 
 fn show(stage: Stage, done: u64) {
@@ -125,37 +110,58 @@ fn show(stage: Stage, done: u64) {
     }
 }
 
-fn print(report: &Report) {
-    for differs in &report.mended {
-        say!("mended   {differs}");
+/// What was found.
+struct Verified {
+    report: Report,
+    decoded: Option<Decoded>,
+}
+
+impl Verified {
+    fn end(&self, arguments: &Arguments) -> ExitCode {
+        let is_decoded = self.decoded.as_ref().is_none_or(Decoded::in_order);
+        arguments.output.end(self, self.report.in_order() && is_decoded)
     }
-    for (index, entries) in &report.indexed {
-        say!("indexed  {entries} entries of {index}");
+}
+
+impl Display for Verified {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { report, decoded } = self;
+        for differs in &report.mended {
+            write_line!(f, "mended   {differs}")?;
+        }
+        for (index, entries) in &report.indexed {
+            write_line!(f, "indexed  {entries} entries of {index}")?;
+        }
+        for differs in &report.differences {
+            write_line!(f, "differs  {differs}")?;
+        }
+        for (index, entries) in &report.unindexed {
+            write_line!(f, "lacking  {entries} entries of {index}")?;
+        }
+        for (partition, slot) in &report.gaps {
+            write_line!(f, "gap      {partition}: slot {slot} is missing")?;
+        }
+        for (item, why) in &report.broken {
+            write_line!(f, "broken   {item}: {why}")?;
+        }
+        if report.broken.len() == Report::BROKEN_MAX {
+            write_line!(
+                f,
+                "broken   there may be more: only the first {} are named",
+                Report::BROKEN_MAX
+            )?;
+        }
+        if !report.broken.is_empty() {
+            write_line!(f, "         {}", of_this_build())?;
+        }
+        for (event, at) in &report.ahead {
+            write_line!(f, "ahead    {event}: it is of {}, later than this clock", rfc3339(*at))?;
+        }
+        let (events, fences) = (report.events, report.fences);
+        let end = if report.in_order() { "all in order" } else { "not in order" };
+        write_line!(f, "{events} events, {fences} fences: {end}")?;
+        decoded.as_ref().map_or(Ok(()), |decoded| decoded.fmt(f))
     }
-    for differs in &report.differences {
-        say!("differs  {differs}");
-    }
-    for (index, entries) in &report.unindexed {
-        say!("lacking  {entries} entries of {index}");
-    }
-    for (partition, slot) in &report.gaps {
-        say!("gap      {partition}: slot {slot} is missing");
-    }
-    for (item, why) in &report.broken {
-        say!("broken   {item}: {why}");
-    }
-    if report.broken.len() == Report::BROKEN_MAX {
-        say!("broken   there may be more: only the first {} are named", Report::BROKEN_MAX);
-    }
-    if !report.broken.is_empty() {
-        say!("         {}", of_this_build());
-    }
-    for (event, at) in &report.ahead {
-        say!("ahead    {event}: it is of {}, later than this clock", rfc3339(*at));
-    }
-    let (events, fences) = (report.events, report.fences);
-    let end = if report.in_order() { "all in order" } else { "not in order" };
-    say!("{events} events, {fences} fences: {end}");
 }
 
 /// What is broken for one build can be in order for another one, which wrote it.
@@ -176,9 +182,9 @@ fn of_this_build() -> String {
     )
 }
 
-fn json(report: &Report) -> Value {
+serialize_as!(Verified, |Verified { report, decoded }| {
     let all = |differences: &[Difference]| differences.iter().map(difference).collect::<Value>();
-    json!({
+    let mut json = json!({
         "events": report.events,
         "fences": report.fences,
         "inOrder": report.in_order(),
@@ -189,8 +195,12 @@ fn json(report: &Report) -> Value {
         "gaps": gaps(report),
         "mended": all(&report.mended),
         "indexed": report.indexed,
-    })
-}
+    });
+    if let Some(decoded) = decoded {
+        json["decoded"] = json!(decoded);
+    }
+    json
+});
 
 fn gaps(report: &Report) -> Value {
     let gaps = report.gaps.iter().map(|(partition, slot)| (partition.to_string(), json!(slot)));

@@ -17,7 +17,7 @@ const LEVELS_MAX: usize = 6;
 
 /// What a field takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub enum Value {
     /// A text.
     Text,
     /// A whole number.
@@ -38,15 +38,17 @@ pub(crate) enum Value {
 
 /// A field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
     /// Whether it may be absent.
-    pub(crate) is_optional: bool,
-    pub(crate) value: Value,
+    pub is_optional: bool,
+    /// What it holds.
+    pub value: Value,
 }
 
 /// What the JSON of a `T` is.
-pub(crate) fn value<T: DeserializeOwned>() -> Value {
+pub fn value<T: DeserializeOwned>() -> Value {
     Search::<T>(PhantomData).value(&[]).0
 }
 

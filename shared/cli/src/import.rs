@@ -11,10 +11,11 @@ use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::layout::Layout;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::reventless;
-use crate::say;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
 
@@ -48,9 +49,8 @@ pub(crate) struct Arguments {
     /// Checks the events, and writes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -103,7 +103,7 @@ pub struct Imports {
     pub before: u64,
 }
 
-pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
     let layout = match arguments.from {
@@ -111,20 +111,21 @@ pub(crate) async fn import(arguments: &Arguments) -> Result<ExitCode> {
     };
     layout.check(&client, &arguments.source).await?;
     let clock = Clock::fixed(0);
-    let log = arguments.table.log_at(client.clone(), clock.clone());
+    let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
     let source = Table::new(client, &arguments.source);
-    let mut found = Found::read(&source, &log, &clock).await?;
+    let mut found = Found::read(&source, lists, &log, &clock).await?;
     let mut imports = Imports::default();
     let events = std::mem::take(&mut found.events);
     if found.broken.is_empty() && !arguments.dry_run {
         imports.import(events, &log, &clock).await?;
     }
-    found.print(arguments, &imports);
-    Ok(if found.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_well = found.broken.is_empty();
+    let done = Done { found, imports, is_dry_run: arguments.dry_run };
+    Ok(arguments.output.end(&done, is_well))
 }
 
 impl Found {
-    async fn read(source: &Table, log: &DcbLog, clock: &Clock) -> Result<Self> {
+    async fn read(source: &Table, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<Self> {
         let mut found = Self::default();
         let mut start = None;
         loop {
@@ -137,7 +138,7 @@ impl Found {
             let page = Retry::default().run(scan).await;
             let page = page.with_context(|| format!("reading table {}", source.name()))?;
             for item in page.items.unwrap_or_default() {
-                found.add(item, log, clock);
+                found.add(item, lists, log, clock);
             }
             progress::show(format_args!("{} events read", found.read));
             start = page.last_evaluated_key;
@@ -159,12 +160,12 @@ impl Found {
         Ok(found)
     }
 
-    fn add(&mut self, item: Item, log: &DcbLog, clock: &Clock) {
+    fn add(&mut self, item: Item, lists: &Lists, log: &DcbLog, clock: &Clock) {
         self.read += 1;
         let name = reventless::name(&item);
         let checked = reventless::recorded(item).and_then(|mut recorded| {
-            self.leave_out(&mut recorded);
-            check(&recorded, log, clock)?;
+            self.leave_out(&mut recorded, lists);
+            check(&recorded, lists, log, clock)?;
             Ok(recorded)
         });
         match checked {
@@ -174,60 +175,72 @@ impl Found {
     }
 
     /// An event of this stack has the tags that its type declares.
-    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded) {
-        let Some(schema) = crate::members().catalog.schema(&event.event_type) else { return };
+    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded, lists: &Lists) {
+        let Some(schema) = lists.stack.catalog.schema(&event.event_type) else { return };
         let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
         for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
             let key = (event.event_type.to_string(), tag.key.into_owned());
             *self.left_out.entry(key).or_default() += 1;
         }
     }
+}
 
-    fn print(&self, arguments: &Arguments, imports: &Imports) {
-        let Self { read, left_out, broken, .. } = self;
-        if arguments.json {
-            let left_out = left_out.iter().map(|((event_type, tag), times)| {
-                json!({ "type": event_type, "tag": tag, "times": times })
-            });
-            let broken =
-                broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
-            let report = json!({
-                "events": read,
-                "imported": imports.imported,
-                "before": imports.before,
-                "leftOut": left_out.collect::<Value>(),
-                "broken": broken.collect::<Value>(),
-            });
-            say!("{report}");
-            return;
-        }
+/// What became of the source's events.
+struct Done {
+    found: Found,
+    imports: Imports,
+    is_dry_run: bool,
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { found: Found { read, left_out, broken, .. }, imports, is_dry_run } = self;
         for ((event_type, tag), times) in left_out {
-            say!("left out  tag {tag}, which {event_type} does not declare: {times} times");
+            write_line!(
+                f,
+                "left out  tag {tag}, which {event_type} does not declare: {times} times"
+            )?;
         }
         for (cause, items) in broken {
             let more = match items.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            say!("broken    {}{more}: {cause}", items[0]);
+            write_line!(f, "broken    {}{more}: {cause}", items[0])?;
         }
         let items: usize = broken.values().map(Vec::len).sum();
-        match (items, arguments.dry_run) {
-            (0, false) => say!("{imports}"),
-            (0, true) => say!("{read} events can be imported"),
-            (items, _) => say!("{items} events can't be imported, and nothing is written"),
+        match (items, is_dry_run) {
+            (0, false) => write_line!(f, "{imports}"),
+            (0, true) => write_line!(f, "{read} events can be imported"),
+            (items, _) => {
+                write_line!(f, "{items} events can't be imported, and nothing is written")
+            }
         }
     }
 }
 
+serialize_as!(Done, |Done { found: Found { read, left_out, broken, .. }, imports, .. }| {
+    let left_out = left_out.iter().map(
+        |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
+    );
+    let broken = broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
+    json!({
+        "events": read,
+        "imported": imports.imported,
+        "before": imports.before,
+        "leftOut": left_out.collect::<Value>(),
+        "broken": broken.collect::<Value>(),
+    })
+});
+
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
-fn check(recorded: &Recorded, log: &DcbLog, clock: &Clock) -> Result<()> {
+fn check(recorded: &Recorded, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
     let Recorded { id, ms, event, metadata } = recorded;
     recorded.check_time(Clock::system().now_ms())?;
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
-    crate::readers().check(&event)
+    lists.readers.check(&event)
 }
 
 impl Imports {

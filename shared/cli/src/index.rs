@@ -1,14 +1,17 @@
 //! `ringfence index`.
 
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence::Catalog;
 use ringfence_feed::{Indexer, Log, Partition, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
+use crate::Lists;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::say;
 use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
 
 /// Progress is shown each time this many items are done.
@@ -33,39 +36,43 @@ pub(crate) struct Arguments {
     index: IndexTable,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// For each partition, how many events a repair has indexed, or why it could not.
 type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
-    async fn indexer(&self) -> Result<Indexer> {
+    async fn indexer(&self, catalog: &Catalog) -> Result<Indexer> {
         let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
-        let logs = self.streams.logs(client.clone(), self.table.log(client.clone())?);
+        let logs = self.streams.logs(client.clone(), self.table.log(client.clone(), catalog));
         Ok(Indexer::new(logs, client, &self.index.index_table))
+    }
+
+    fn end(&self, report: Report, repaired: Option<Repaired>, agree: bool) -> ExitCode {
+        let missing = self.streams.missing();
+        self.output.end(&Compared { report, repaired, missing, agree }, agree)
     }
 }
 
-pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let report = arguments.indexer().await?.verify(&show).await?;
+pub(crate) async fn verify(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let report = arguments.indexer(&lists.stack.catalog).await?.verify(&show).await?;
     let agree = report.behind.is_empty() && report.wrong.is_empty();
-    Ok(end(arguments, &report, None, agree))
+    Ok(arguments.end(report, None, agree))
 }
 
-pub(crate) async fn repair(arguments: &Arguments) -> Result<ExitCode> {
-    let (report, outcomes) = arguments.indexer().await?.repair(&show).await?;
+pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let (report, outcomes) = arguments.indexer(&lists.stack.catalog).await?.repair(&show).await?;
     let outcomes = outcomes.into_iter().map(|(partition, outcome)| {
         let outcome = outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error)));
         (partition, outcome)
     });
     let repaired: Repaired = outcomes.collect();
     let agree = report.wrong.is_empty() && repaired.iter().all(|(_, outcome)| outcome.is_ok());
-    Ok(end(arguments, &report, Some(&repaired), agree))
+    Ok(arguments.end(report, Some(repaired), agree))
 }
 
 fn show(stage: Stage, done: u64) {
@@ -79,75 +86,73 @@ fn show(stage: Stage, done: u64) {
     }
 }
 
-fn end(
-    arguments: &Arguments,
-    report: &Report,
-    repaired: Option<&Repaired>,
+/// What was found, and what was repaired.
+struct Compared {
+    report: Report,
+    /// `None` if nothing was to be repaired.
+    repaired: Option<Repaired>,
+    /// The logs that were not compared.
+    missing: Vec<Log>,
     agree: bool,
-) -> ExitCode {
-    progress::clear();
-    if arguments.json {
-        say!("{}", json(arguments, report, repaired, agree));
-    } else {
-        print(arguments, report, repaired, agree);
-    }
-    if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn print(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, agree: bool) {
-    for log in arguments.streams.missing() {
-        let flag = match log {
-            Log::Dcb => continue,
-            Log::Aggregates => "the aggregate log is not compared: --aggregate-table",
-            Log::Documents => "the document log is not compared: --document-table",
-        };
-        say!("skipped  {flag} is not given");
-    }
-    if report.skipped > 0 {
-        say!("skipped  {} entries of logs that are not compared", report.skipped);
-    }
-    match repaired {
-        None => {
-            for (partition, events) in &report.behind {
-                say!("behind   {partition}: {events} events are not indexed");
-            }
+impl Display for Compared {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { report, repaired, missing, agree } = self;
+        for log in missing {
+            let flag = match log {
+                Log::Dcb => continue,
+                Log::Aggregates => "the aggregate log is not compared: --aggregate-table",
+                Log::Documents => "the document log is not compared: --document-table",
+            };
+            write_line!(f, "skipped  {flag} is not given")?;
         }
-        Some(repaired) => {
-            for (partition, outcome) in repaired {
-                match outcome {
-                    Ok(events) => say!("indexed  {partition}: {events} events"),
-                    Err(cause) => say!("fails    {partition}: {cause}"),
+        if report.skipped > 0 {
+            write_line!(f, "skipped  {} entries of logs that are not compared", report.skipped)?;
+        }
+        match repaired {
+            None => {
+                for (partition, events) in &report.behind {
+                    write_line!(f, "behind   {partition}: {events} events are not indexed")?;
+                }
+            }
+            Some(repaired) => {
+                for (partition, outcome) in repaired {
+                    match outcome {
+                        Ok(events) => write_line!(f, "indexed  {partition}: {events} events")?,
+                        Err(cause) => write_line!(f, "fails    {partition}: {cause}")?,
+                    }
                 }
             }
         }
+        for wrong in &report.wrong {
+            write_line!(f, "wrong    {wrong}")?;
+        }
+        let Report { entries, events, .. } = report;
+        let end = if *agree { "all in order" } else { "not in order" };
+        write_line!(f, "{entries} entries, {events} events: {end}")
     }
-    for wrong in &report.wrong {
-        say!("wrong    {wrong}");
-    }
-    let Report { entries, events, .. } = report;
-    let end = if agree { "all in order" } else { "not in order" };
-    say!("{entries} entries, {events} events: {end}");
 }
 
-fn json(arguments: &Arguments, report: &Report, repaired: Option<&Repaired>, agree: bool) -> Value {
+serialize_as!(Compared, |Compared { report, repaired, missing, agree }| {
     let behind = report
         .behind
         .iter()
         .map(|(partition, events)| json!({ "partition": partition.id.as_str(), "events": events }));
-    let repaired = repaired.into_iter().flatten().map(|(partition, outcome)| match outcome {
+    let repaired = repaired.iter().flatten().map(|(partition, outcome)| match outcome {
         Ok(events) => json!({ "partition": partition.id.as_str(), "indexed": events }),
         Err(cause) => json!({ "partition": partition.id.as_str(), "cause": cause }),
     });
     json!({
         "entries": report.entries,
         "events": report.events,
-        "skipped": { "logs": arguments.streams.missing(), "entries": report.skipped },
+        "skipped": { "logs": missing, "entries": report.skipped },
         "inOrder": agree,
         "behind": behind.collect::<Value>(),
         "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
         "repaired": repaired.collect::<Value>(),
     })
-}
+});
 
 fn wrong(wrong: &Wrong) -> Value {
     match wrong {

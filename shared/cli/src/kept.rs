@@ -18,7 +18,7 @@ const SHOWN_AT_ONCE: usize = 8;
 
 /// What messages are received for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Receive {
+pub enum Receive {
     /// For their work: meanwhile they are hidden from others, the next redrive among them.
     Work,
     /// For a look: they stay visible.
@@ -43,20 +43,20 @@ impl Receive {
 }
 
 /// One message or object.
-pub(crate) struct Kept {
+pub struct Kept {
     /// The message's id or the object's key.
-    pub(crate) name: String,
+    pub name: String,
     /// What deletes it.
-    pub(crate) handle: String,
+    pub handle: String,
     /// As it was kept.
-    pub(crate) body: String,
+    pub body: String,
     /// The work that it asks for; an error if it can't be understood.
-    pub(crate) letter: Result<Letter>,
+    pub letter: Result<Letter>,
 }
 
 impl Kept {
     /// The event that it sends to the bus again and the function that failed on it, with the number of its tries.
-    pub(crate) fn repeats(&self) -> Option<((String, Option<String>), u64)> {
+    pub fn repeats(&self) -> Option<((String, Option<String>), u64)> {
         let Ok(Letter { whose, work: Work::Repeat(entry), history, .. }) = &self.letter else {
             return None;
         };
@@ -64,7 +64,10 @@ impl Kept {
     }
 }
 
-pub(crate) enum Store {
+/// A dead-letter queue, or a bucket of failed batches.
+pub struct Store(Kind);
+
+enum Kind {
     Queue {
         client: aws_sdk_sqs::Client,
         url: String,
@@ -82,7 +85,7 @@ pub(crate) enum Store {
 }
 
 /// Whether a bucket may have more keys than were listed.
-pub(crate) enum More {
+enum More {
     /// From the first on.
     All,
     /// From this token of a listing on.
@@ -91,26 +94,27 @@ pub(crate) enum More {
 }
 
 impl Store {
-    pub(crate) fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
+    /// The queue at this URL.
+    pub fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
         let client = aws_sdk_sqs::Client::new(config);
-        Self::Queue { client, url: url.to_owned(), receive, seen: BTreeMap::new() }
+        Self(Kind::Queue { client, url: url.to_owned(), receive, seen: BTreeMap::new() })
     }
 
     /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
     /// no work.
-    pub(crate) async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
+    pub async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
         let s3 = Box::new(Service::of(config, S3).await?);
         let (name, keys) = (name.to_owned(), VecDeque::new());
-        Ok(Self::Bucket { s3, name, to, keys, more: More::All })
+        Ok(Self(Kind::Bucket { s3, name, to, keys, more: More::All }))
     }
 
     /// Some that it has not returned yet; empty when it has returned all.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Kept>> {
-        match self {
-            Self::Queue { client, url, receive, seen } => {
+    pub async fn next(&mut self) -> Result<Vec<Kept>> {
+        match &mut self.0 {
+            Kind::Queue { client, url, receive, seen } => {
                 messages(client, url, *receive, seen).await
             }
-            Self::Bucket { s3, name, to, keys, more } => {
+            Kind::Bucket { s3, name, to, keys, more } => {
                 while let Some(key) = next_key(s3, name, keys, more).await? {
                     if let Some(kept) = object(s3, name, *to, key).await {
                         return Ok(vec![kept]);
@@ -122,8 +126,8 @@ impl Store {
     }
 
     /// The message or object of this name; `None` if it is not there, or a receiver has it.
-    pub(crate) async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
-        if let Self::Bucket { keys, more, .. } = self {
+    pub async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
+        if let Kind::Bucket { keys, more, .. } = &mut self.0 {
             (*keys, *more) = ([wanted.to_owned()].into(), More::None);
         }
         loop {
@@ -138,8 +142,8 @@ impl Store {
     }
 
     /// Ends the time for which messages of these names are hidden. If that fails, it ends by itself.
-    pub(crate) async fn show(&self, names: &[String]) {
-        let Self::Queue { client, url, seen, .. } = self else { return };
+    pub async fn show(&self, names: &[String]) {
+        let Kind::Queue { client, url, seen, .. } = &self.0 else { return };
         let handles: Vec<String> =
             names.iter().filter_map(|name| seen.get(name).cloned()).collect();
         let show = async |handle| {
@@ -150,16 +154,16 @@ impl Store {
     }
 
     /// Deletes the message or object of this handle.
-    pub(crate) async fn delete(&self, handle: &str) -> Result<()> {
-        match self {
-            Self::Queue { client, url, .. } => {
+    pub async fn delete(&self, handle: &str) -> Result<()> {
+        match &self.0 {
+            Kind::Queue { client, url, .. } => {
                 let delete = client.delete_message().queue_url(url).receipt_handle(handle);
                 delete
                     .send()
                     .await
                     .context("the work is done, but the message can't be deleted")?;
             }
-            Self::Bucket { s3, name, .. } => {
+            Kind::Bucket { s3, name, .. } => {
                 let deleted = s3.call("DELETE", &path(name, handle), &[], "").await;
                 let deleted = deleted.and_then(Answer::accepted);
                 deleted.context("the work is done, but the object can't be deleted")?;

@@ -18,7 +18,7 @@ const REDRIVEN: &str = "redriven";
 
 /// Where the records of a failed batch go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum To {
+pub enum To {
     /// To the bus: batches of publish-events.
     Bus,
     /// Into the index: batches of index-events.
@@ -27,7 +27,7 @@ pub(crate) enum To {
 
 impl To {
     /// Where the records go that a function has given up; `None` if they need to go nowhere.
-    pub(crate) fn of_function(name: &str) -> Option<Self> {
+    pub fn of_function(name: &str) -> Option<Self> {
         let name = name.replace('-', "").to_lowercase();
         match &*name {
             "publishevents" => Some(Self::Bus),
@@ -39,7 +39,7 @@ impl To {
 
 /// What is to be done again.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Work {
+pub enum Work {
     /// The events of stream records go to the bus.
     Publish(Vec<Value>),
     /// The events of a record that was too large for a message go to the bus. They are read from their table.
@@ -52,47 +52,60 @@ pub(crate) enum Work {
 
 /// Events, by where they are.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Stored {
+pub enum Stored {
     /// Of the DCB log, or of the aggregate log: the item of this key.
-    Item { log: Log, key: Value },
+    Item {
+        /// The log.
+        log: Log,
+        /// The key of its item.
+        key: Value,
+    },
     /// Of a document: those that one append has brought.
-    Span { stream: StreamName, events: Range<u64> },
+    Span {
+        /// The stream of the document.
+        stream: StreamName,
+        /// The events, by their indexes.
+        events: Range<u64>,
+    },
 }
 
 /// Whose letter it is, where several share a queue.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Whose {
+pub struct Whose {
     /// The function that failed, or that a rule could not reach.
-    pub(crate) function: Option<String>,
+    pub function: Option<String>,
     /// The rule that could not reach it.
-    pub(crate) rule: Option<String>,
+    pub rule: Option<String>,
 }
 
 /// What a letter of an automation has behind it. A redrive marks the event with it, so that the next letter knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct History {
+pub struct History {
     /// When it failed first, if that is known: RFC 3339.
-    pub(crate) first_failed: Option<String>,
+    pub first_failed: Option<String>,
     /// How often it was tried, by Lambda or EventBridge and by redrives.
-    pub(crate) tries: u64,
+    pub tries: u64,
 }
 
 /// Something that failed and was kept.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Letter {
-    pub(crate) whose: Whose,
-    pub(crate) history: History,
+pub struct Letter {
+    /// Whose it is.
+    pub whose: Whose,
+    /// What it has behind it.
+    pub history: History,
     /// Why it was kept, if it says so.
-    pub(crate) cause: Option<String>,
-    pub(crate) work: Work,
+    pub cause: Option<String>,
+    /// The work that it asks for.
+    pub work: Work,
 }
 
 impl Letter {
     /// A message of a dead-letter queue: a letter of publish-events or index-events, an event that a
     /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
     /// message's attributes which rule, which function and why; Lambda says it in its record.
-    pub(crate) fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
+    pub fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
         let mut body: Value = serde_json::from_str(body).context("the message is not JSON")?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
         let mut history = History::default();
@@ -134,7 +147,7 @@ impl Letter {
 
     /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
     /// the batch's records.
-    pub(crate) fn of_object(body: &str, to: To) -> Result<Self> {
+    pub fn of_object(body: &str, to: To) -> Result<Self> {
         let object: Value = serde_json::from_str(body).context("the object is not JSON")?;
         let payload = object["payload"].as_str().context("the object has no payload")?;
         let mut payload: Value =

@@ -4,59 +4,50 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
-mod api;
-mod boundary;
-mod checkpoint;
-mod commands;
-mod console;
+pub mod api;
+pub mod boundary;
+pub mod checkpoint;
+pub mod commands;
 mod decode;
 mod documents;
-mod explain;
+pub mod explain;
 mod fences;
-mod fields;
+pub mod fields;
 mod http;
-mod import;
+pub mod import;
 mod index;
-mod kept;
+pub mod kept;
 mod layout;
-mod letter;
-mod machine;
-mod new;
+pub mod letter;
+mod lists;
+pub mod machine;
 #[doc(hidden)]
 pub mod out;
 mod parked;
-mod place;
+pub mod place;
 mod progress;
 mod readers;
 mod redrive;
 mod replay;
 mod reventless;
-mod send;
+pub mod send;
 mod service;
-mod stack;
-mod stats;
-mod tables;
+pub mod stack;
+pub mod stats;
+pub mod tables;
 mod tail;
 mod topic;
-mod view;
+pub mod view;
+pub mod work;
 
-use std::convert::Infallible;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::{FutureExt, future::LocalBoxFuture};
-use ringfence_stack::{Members, Stack};
-use ringfence_views::Definition;
+use ringfence_stack::Members;
 
-use crate::explain::Slices;
-use crate::readers::Readers;
-
-pub use api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
-pub use console::{Asked, Page, Troubles, console};
-pub use import::{Imports, Recorded};
-pub use send::text;
-pub use tables::{Dynamo, EventTable, IndexTable};
+pub use lists::Lists;
 
 /// The status of a command that could not do its work.
 const FAILED: u8 = 2;
@@ -90,17 +81,8 @@ enum Command<O: Own> {
 /// The commands for every stack.
 #[derive(Subcommand)]
 enum OfAll {
-    /// Writes a stack of one's own, with one context as an example. Status 0: it is there, 2: error, and nothing
-    /// is written.
-    New(new::New),
-    /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
-    NewContext(new::NewContext),
-    /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
-    /// written.
-    NewSlice(new::NewSlice),
-    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
-    /// written.
-    NewView(new::NewView),
+    #[command(flatten)]
+    New(ringfence_new::Command),
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
     /// 2: error.
     Send(send::Arguments),
@@ -126,9 +108,6 @@ enum OfAll {
     Documents(Documents),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
-    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
-    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
-    Console(console::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]
     Replay(Replay),
@@ -146,19 +125,10 @@ enum OfAll {
     Redrive(redrive::Arguments),
 }
 
-/// Commands of an application, and its pages in the console, beside those for every stack.
+/// Commands beside those for every stack: those of an application, and the console.
 pub trait Own: Subcommand {
-    /// Its pages in the console.
-    const PAGES: &'static [Page] = &[];
-
-    /// Does what a command line asks for; the status of the program.
-    fn run(&self) -> impl Future<Output = anyhow::Result<ExitCode>>;
-}
-
-impl Own for Infallible {
-    async fn run(&self) -> anyhow::Result<ExitCode> {
-        match *self {}
-    }
+    /// Does what a command line asks for, on the stack of these lists; the status of the program.
+    fn run(&self, lists: Arc<Lists>) -> impl Future<Output = anyhow::Result<ExitCode>>;
 }
 
 #[derive(Subcommand)]
@@ -209,120 +179,65 @@ enum Parked {
     Retry(parked::Arguments),
 }
 
-/// The stack of this command line. It is a static because parsers of arguments need it, and clap gives them
-/// the text alone.
-static STACK: OnceLock<Stack> = OnceLock::new();
-
-static READERS: OnceLock<Readers> = OnceLock::new();
-
-static SLICES: OnceLock<Slices> = OnceLock::new();
-
 /// Does what the command line asks for, on the stack that `M` lists.
-pub fn run<M: Members>() -> ExitCode {
-    run_with::<M, Infallible>()
-}
-
-/// The same with commands of the application's own.
 #[tokio::main]
-pub async fn run_with<M: Members, O: Own>() -> ExitCode {
-    match know::<M>() {
-        Ok(_) => carry_out::<O>().await,
+pub async fn run<M: Members, O: Own>() -> ExitCode {
+    match Lists::of::<M>() {
+        Ok(lists) => carry_out::<O>(Arc::new(lists)).await,
         Err(error) => failed(&error),
     }
 }
 
-/// From now on the stack of this program is the one that `M` lists.
-fn know<M: Members>() -> anyhow::Result<&'static Stack> {
-    let stack = Stack::of::<M>()?;
-    READERS.get_or_init(Readers::of::<M>);
-    SLICES.get_or_init(Slices::of::<M>);
-    Ok(STACK.get_or_init(|| stack))
-}
-
-#[derive(Parser)]
-#[command(name = "ringfence-new", version)]
-/// Writes a stack of one's own, with one context as an example.
-struct NewArguments {
-    #[command(flatten)]
-    new: new::New,
-}
-
-/// Does what the command line of `ringfence-new` asks for. It needs no stack.
-#[tokio::main]
-pub async fn run_new() -> ExitCode {
-    let NewArguments { new } = NewArguments::parse();
-    new::stack(&new).await.unwrap_or_else(|error| failed(&error))
-}
-
-fn members() -> &'static Stack {
-    STACK.get().expect("`know` sets it first")
-}
-
-fn readers() -> &'static Readers {
-    READERS.get().expect("`know` sets it first")
-}
-
-fn slices() -> &'static Slices {
-    SLICES.get().expect("`know` sets it first")
-}
-
-fn views() -> Vec<Definition> {
-    members().views()
-}
-
-async fn carry_out<O: Own>() -> ExitCode {
+async fn carry_out<O: Own>(lists: Arc<Lists>) -> ExitCode {
     let arguments = match parse::<O>().await {
         Ok(arguments) => arguments,
         Err(error) => return failed(&error),
     };
     let ended = match &arguments.command {
-        Command::OfAll(command) => command.run(O::PAGES),
-        Command::Own(own) => own.run().boxed_local(),
+        Command::OfAll(command) => command.run(&lists).await,
+        Command::Own(own) => own.run(lists).boxed_local().await,
     };
-    let ended = ended.await;
     progress::clear();
     ended.unwrap_or_else(|error| failed(&error))
 }
 
 impl OfAll {
-    /// Does what the command asks for; the console has these pages besides.
+    /// Does what the command asks for.
     ///
     /// The futures are boxed, because together they nest deeper than the compiler can compute layouts. They are boxed
     /// where no type parameter is, so that they are compiled once, and not in each program.
-    fn run(&self, pages: &'static [Page]) -> LocalBoxFuture<'_, anyhow::Result<ExitCode>> {
+    fn run<'a>(&'a self, lists: &'a Lists) -> LocalBoxFuture<'a, anyhow::Result<ExitCode>> {
         match self {
-            Self::New(arguments) => new::stack(arguments).boxed_local(),
-            Self::NewContext(arguments) => new::context(arguments).boxed_local(),
-            Self::NewSlice(arguments) => new::slice(arguments).boxed_local(),
-            Self::NewView(arguments) => new::view(arguments).boxed_local(),
-            Self::Send(arguments) => send::send(arguments).boxed_local(),
-            Self::Explain(arguments) => explain::explain(arguments).boxed_local(),
-            Self::Boundary(arguments) => boundary::boundary(arguments).boxed_local(),
+            Self::New(command) => std::future::ready(written(command)).boxed_local(),
+            Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
+            Self::Explain(arguments) => {
+                explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
+            }
+            Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
-            Self::Verify(arguments) => fences::verify(arguments).boxed_local(),
-            Self::Repair(arguments) => fences::repair(arguments).boxed_local(),
-            Self::Import(arguments) => import::import(arguments).boxed_local(),
+            Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
+            Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
+            Self::Import(arguments) => import::import(arguments, lists).boxed_local(),
             Self::Aggregates(Aggregates::Verify(arguments)) => {
                 aggregates::verify(arguments).boxed_local()
             }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
             }
-            Self::Tail(arguments) => tail::tail(arguments).boxed_local(),
-            Self::Console(arguments) => console::serve(arguments, pages).boxed_local(),
-            Self::Replay(Replay::Bus(arguments)) => replay::replay(arguments).boxed_local(),
-            Self::Replay(Replay::View(arguments)) => view::rebuild(arguments).boxed_local(),
-            Self::Index(Index::Verify(arguments)) => index::verify(arguments).boxed_local(),
-            Self::Index(Index::Repair(arguments)) => index::repair(arguments).boxed_local(),
+            Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),
+            Self::Replay(Replay::Bus(arguments)) => replay::replay(arguments, lists).boxed_local(),
+            Self::Replay(Replay::View(arguments)) => view::rebuild(arguments, lists).boxed_local(),
+            Self::Index(Index::Verify(arguments)) => index::verify(arguments, lists).boxed_local(),
+            Self::Index(Index::Repair(arguments)) => index::repair(arguments, lists).boxed_local(),
             Self::Checkpoint(Checkpoint::Show(arguments)) => {
                 checkpoint::show(arguments).boxed_local()
             }
             Self::Checkpoint(Checkpoint::Set(arguments)) => {
                 checkpoint::set(arguments).boxed_local()
             }
-            Self::Parked(Parked::Show(arguments)) => parked::show(arguments).boxed_local(),
-            Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments).boxed_local(),
-            Self::Redrive(arguments) => redrive::redrive(arguments).boxed_local(),
+            Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
+            Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
+            Self::Redrive(arguments) => redrive::redrive(arguments, lists).boxed_local(),
         }
     }
 }
@@ -335,6 +250,12 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
         command = Arc::new(stack::Outputs::of(name).await?).fill(command);
     }
     Ok(Arguments::from_arg_matches(&command.get_matches())?)
+}
+
+/// Writes what a command of `ringfence-new` asks for.
+fn written(command: &ringfence_new::Command) -> anyhow::Result<ExitCode> {
+    out::lines(&command.run()?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -9,7 +9,7 @@ use ringfence_dynamo::{CA_BUNDLE, Trust};
 ///
 /// # Errors
 /// As of [`trust`].
-pub(crate) async fn sdk_config() -> Result<SdkConfig> {
+pub async fn sdk_config() -> Result<SdkConfig> {
     #[expect(clippy::disallowed_methods, reason = "the one place that loads it")]
     let loader = aws_config::defaults(BehaviorVersion::latest());
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
@@ -19,7 +19,7 @@ pub(crate) async fn sdk_config() -> Result<SdkConfig> {
 ///
 /// # Errors
 /// The certificates of that file can't be used.
-pub(crate) fn trust() -> Result<Trust> {
+pub fn trust() -> Result<Trust> {
     let bundle = std::env::var_os(CA_BUNDLE).filter(|path| !path.is_empty());
     Ok(Trust::of_machine().or_bundle(bundle)?)
 }

@@ -2,7 +2,83 @@
 //! or turn it around.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "nothing else prints")]
 
+use std::fmt::Display;
+use std::io::{self, Write, stdout};
+use std::process::ExitCode;
+
+use clap::Args;
 use ringfence::{visible, visible_lines};
+use serde::Serialize;
+
+use crate::progress;
+
+/// How a command shows what it has found.
+#[derive(Args, Clone, Copy)]
+pub struct Output {
+    /// Prints JSON instead of lines for people: one document, or a line for each event.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Output {
+    /// Shows a report: as people read it, or as programs do.
+    pub fn show(self, report: &(impl Display + Serialize)) {
+        progress::clear();
+        print!("{}", self.text(report));
+    }
+
+    /// Shows a report at the end of a command. The status is 0 if all is well, and otherwise 1.
+    pub fn end(self, report: &(impl Display + Serialize), is_well: bool) -> ExitCode {
+        self.show(report);
+        if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// Shows a report of many, as [`Output::show`] does.
+    ///
+    /// # Errors
+    /// Nobody reads the output any more, as with `| head`.
+    pub(crate) fn next(self, report: &(impl Display + Serialize)) -> io::Result<()> {
+        write!(stdout(), "{}", self.text(report))
+    }
+
+    /// Shows a line while the command still works. Programs read one document, so for them it stands beside the output.
+    pub(crate) fn tell(self, line: &str) {
+        progress::clear();
+        if self.json { remark(line) } else { self::line(line) }
+    }
+
+    fn text(self, report: &(impl Display + Serialize)) -> String {
+        let mut text = if self.json {
+            let document = serde_json::to_string(report).expect("a report is JSON");
+            visible(&document).to_string()
+        } else {
+            visible_lines(&report.to_string()).to_string()
+        };
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Writes a line of a report for people.
+macro_rules! write_line {
+    ($f:expr, $($part:tt)*) => { ::std::writeln!($f, "{}", ::ringfence::visible(&::std::format!($($part)*))) };
+}
+pub(crate) use write_line;
+
+/// Serializes a report as the JSON that `json` makes of it.
+macro_rules! serialize_as {
+    ($report:ty, $json:expr) => {
+        impl ::serde::Serialize for $report {
+            fn serialize<S: ::serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                let json: fn(&Self) -> ::serde_json::Value = $json;
+                ::serde::Serialize::serialize(&json(self), to)
+            }
+        }
+    };
+}
+pub(crate) use serialize_as;
 
 /// Prints a line of output.
 #[macro_export]
@@ -29,9 +105,4 @@ pub(crate) fn lines(text: &str) {
 #[doc(hidden)]
 pub fn remark(text: &str) {
     eprintln!("{}", visible_lines(text));
-}
-
-/// Prints progress, over that of before.
-pub(crate) fn progress(text: &str) {
-    eprint!("\r\x1b[K{}", visible(text));
 }

@@ -1,5 +1,6 @@
 //! `ringfence parked`.
 
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -8,8 +9,9 @@ use ringfence_dynamo::Clock;
 use ringfence_views::{Definition, Parked, Projector, Retried};
 use serde_json::{Value, json};
 
+use crate::Lists;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::say;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::view::definition;
 
@@ -31,11 +33,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dynamo: Dynamo,
     /// The view; without it, all views.
-    #[arg(value_parser = definition)]
-    view: Option<Definition>,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    view: Option<String>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Arguments {
@@ -45,52 +45,66 @@ impl Arguments {
         Ok(Projector::new(client, index, &self.views.view_table, Clock::system()))
     }
 
-    fn definitions(&self) -> Vec<Definition> {
-        self.view.map_or_else(crate::views, |view| vec![view])
+    fn definitions(&self, lists: &Lists) -> Result<Vec<Definition>> {
+        match &self.view {
+            None => Ok(lists.stack.views()),
+            Some(view) => Ok(vec![definition(view, lists)?]),
+        }
     }
 }
 
-pub(crate) async fn show(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let projector = arguments.projector().await?;
     let mut parked = Vec::new();
-    for view in arguments.definitions() {
+    for view in arguments.definitions(lists)? {
         let rows = projector.parked(&view).await?;
         parked.extend(rows.into_iter().map(|row| (view.name, row)));
     }
-    Ok(end(arguments, None, &parked))
+    let left = Left { shown: None, parked };
+    Ok(arguments.output.end(&left, left.parked.is_empty()))
 }
 
-pub(crate) async fn retry(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn retry(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let projector = arguments.projector().await?;
     let (mut shown, mut parked) = (0, Vec::new());
-    for view in arguments.definitions() {
+    for view in arguments.definitions(lists)? {
         let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));
         let Retried { shown: more, left } = projector.retry(&view, &told).await?;
         shown += more;
         parked.extend(left.into_iter().map(|row| (view.name, row)));
     }
-    progress::clear();
-    Ok(end(arguments, Some(shown), &parked))
+    let left = Left { shown: Some(shown), parked };
+    Ok(arguments.output.end(&left, left.parked.is_empty()))
 }
 
-fn end(arguments: &Arguments, shown: Option<u64>, parked: &[(&str, (String, Parked))]) -> ExitCode {
-    if arguments.json {
-        let rows = parked.iter().map(|(view, (row, Parked { event, cause }))| {
-            json!({ "view": view, "row": row, "event": event, "cause": cause })
-        });
-        let mut document = json!({ "parked": rows.collect::<Value>() });
-        if let Some(shown) = shown {
-            document["shown"] = shown.into();
+/// The rows that are parked now.
+struct Left {
+    /// How many a retry has shown again; `None` if it was no retry.
+    shown: Option<u64>,
+    /// Each with the name of its view.
+    parked: Vec<(&'static str, (String, Parked))>,
+}
+
+impl Display for Left {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (view, (row, Parked { event, cause })) in &self.parked {
+            write_line!(f, "{view} {row}: event {event}: {cause}")?;
         }
-        say!("{document}");
-    } else {
-        for (view, (row, Parked { event, cause })) in parked {
-            say!("{view} {row}: event {event}: {cause}");
-        }
-        match shown {
-            None => say!("{} parked", parked.len()),
-            Some(shown) => say!("{shown} shown again, {} left", parked.len()),
+        let left = self.parked.len();
+        match self.shown {
+            None => write_line!(f, "{left} parked"),
+            Some(shown) => write_line!(f, "{shown} shown again, {left} left"),
         }
     }
-    if parked.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+serialize_as!(Left, |Left { shown, parked }| {
+    let rows = parked.iter().map(|(view, (row, Parked { event, cause }))| {
+        json!({ "view": view, "row": row, "event": event, "cause": cause })
+    });
+    let mut json = json!({ "parked": rows.collect::<Value>() });
+    if let Some(shown) = shown {
+        json["shown"] = json!(shown);
+    }
+    json
+});

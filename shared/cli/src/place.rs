@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
+use ringfence_stack::Stack;
 
 use crate::remark;
 
@@ -17,9 +18,12 @@ const NAMES_MAX: usize = 2;
 
 /// A checkpoint, or a name for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
+    /// Before the first entry.
     Start,
+    /// After the last entry.
     End,
+    /// After this entry.
     At(Checkpoint),
 }
 
@@ -37,7 +41,7 @@ impl FromStr for Place {
 
 impl Place {
     /// The checkpoint. One after the end of the index would skip events that are yet to come.
-    pub(crate) async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
+    pub async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
         match self {
             Self::Start => Ok(Checkpoint::START),
             Self::End => Ok(index.end().await?),
@@ -52,7 +56,7 @@ impl Place {
 
 /// Which events.
 #[derive(Args)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// Only events of this type; given several times, of any of them.
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
@@ -64,24 +68,24 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Warns of types that no context of this build has. That is not an error: the index keeps the types of
     /// earlier versions and of other programs.
-    pub(crate) fn warn(&self) -> Result<()> {
-        let known = crate::members().event_types();
+    pub(crate) fn warn(&self, stack: &Stack) {
+        let known = stack.event_types();
         for unknown in self.types.iter().filter(|wanted| !known.contains(wanted.as_str())) {
             remark!(
                 "warning: no context of this build has an event type {unknown}{}",
                 near(unknown, &known)
             );
         }
-        Ok(())
     }
 
-    pub(crate) fn filter(&self) -> Filter {
+    /// The filter of the index that takes them.
+    pub fn filter(&self) -> Filter {
         Filter { types: self.types.iter().cloned().collect(), tags: self.tags.clone() }
     }
 }
 
 /// Asks whether one of the most similar names is meant.
-pub(crate) fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
+pub fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
     let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
     let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
     like.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -1,13 +1,14 @@
 //! Progress: one line of a terminal, which is overwritten. Elsewhere nothing is shown.
+#![allow(clippy::print_stderr, reason = "it is overwritten")]
 
 use std::fmt::Display;
 use std::io::{IsTerminal, stderr};
 
-use crate::out;
+use ringfence::visible;
 
 pub(crate) fn show(done: impl Display) {
     if stderr().is_terminal() {
-        out::progress(&done.to_string());
+        eprint!("\r\x1b[K{}", visible(&done.to_string()));
     }
 }
 

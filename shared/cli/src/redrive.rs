@@ -1,29 +1,22 @@
 //! `ringfence redrive`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use aws_config::SdkConfig;
-use aws_sdk_dynamodb::Client;
+use anyhow::{Result, bail};
 use clap::Args;
-use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
-use ringfence_document_log::{Direction, Recorded, StreamName};
-use ringfence_dynamo::{Item, Retry, Table};
-use ringfence_feed::{Indexer, Log, Partition};
-use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
-use crate::kept::{Kept, Receive, Store};
-use crate::letter::{History, Letter, Stored, To, Whose, Work};
+use crate::Lists;
+use crate::kept::{Receive, Store};
+use crate::letter::To;
 use crate::machine::sdk_config;
+use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
+use crate::remark;
 use crate::stack;
-use crate::tables::{self, Dynamo, LogTables};
-use crate::topic::{send, topic};
-use crate::{remark, say};
+use crate::tables::{Dynamo, LogTables};
+use crate::work::{Does, Fate, SENT, Tried, each};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -70,90 +63,12 @@ pub(crate) struct Arguments {
     /// Shows what is kept and why, and does nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
-/// What becomes of events that were sent to the bus again.
-pub(crate) const SENT: &str =
-    "An event that fails again comes back as a new letter, under a new name";
-
-/// A letter that was looked at, or tried again.
-pub(crate) struct Tried {
-    pub(crate) name: String,
-    pub(crate) whose: Whose,
-    pub(crate) history: History,
-    /// Why it was kept.
-    pub(crate) kept: Option<String>,
-    pub(crate) fate: Fate,
-}
-
-/// What became of a letter.
-pub(crate) enum Fate {
-    /// Its work is done, and it is deleted.
-    Done,
-    /// Its event is on the bus again, and it is deleted. What its function makes of the event is not known yet.
-    Sent,
-    /// It was only looked at.
-    Left,
-    /// It stays, and why.
-    Stays(String),
-}
-
-/// Says what a letter is, and leaves it where it is.
-pub(crate) fn look(letter: Result<Letter>, name: String) -> Tried {
-    match letter {
-        Ok(Letter { whose, history, cause, .. }) => {
-            Tried { name, whose, history, kept: cause, fate: Fate::Left }
-        }
-        Err(error) => {
-            let fate = Fate::Stays(format!("{error:#}"));
-            Tried { name, whose: Whose::default(), history: History::default(), kept: None, fate }
-        }
-    }
-}
-
-/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
-/// visible to the next run at once.
-pub(crate) async fn each(
-    store: &mut Store,
-    does: Option<&Does>,
-    mut told: impl FnMut(Tried),
-) -> Result<()> {
-    let mut stay = Vec::new();
-    let mut sent = BTreeMap::new();
-    loop {
-        let some = store.next().await?;
-        if some.is_empty() {
-            store.show(&stay).await;
-            return Ok(());
-        }
-        for kept in some {
-            let repeat = kept.repeats();
-            let is_back =
-                |(it, tries): &(_, u64)| sent.get(it).is_some_and(|before| tries > before);
-            let tried = match does {
-                Some(_) if repeat.as_ref().is_some_and(is_back) => {
-                    let again = look(kept.letter, kept.name);
-                    let why = "this run has sent it to the bus, and it has failed again".to_owned();
-                    Tried { fate: Fate::Stays(why), ..again }
-                }
-                Some(does) => does.redrive(store, kept).await,
-                None => look(kept.letter, kept.name),
-            };
-            match (&tried.fate, repeat) {
-                (Fate::Done, _) => {}
-                (Fate::Sent, repeat) => sent.extend(repeat),
-                _ => stay.push(tried.name.clone()),
-            }
-            told(tried);
-        }
-    }
-}
-
-pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, json } =
+pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, output } =
         arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
@@ -162,7 +77,14 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
     let client = dynamo.client_of(&config);
-    let does = Does::new(&config, client, tables, bus.as_deref(), index_table.as_deref())?;
+    let does = Does::new(
+        &config,
+        client,
+        &lists.stack.catalog,
+        tables,
+        bus.as_deref(),
+        index_table.as_deref(),
+    )?;
     let (mut done, mut sent, mut left) = (0_u64, 0_u64, Vec::new());
     let told = |tried: Tried| {
         match tried.fate {
@@ -177,211 +99,44 @@ pub(crate) async fn redrive(arguments: &Arguments) -> Result<ExitCode> {
     if queue.is_some() && done + sent == 0 && left.is_empty() {
         remark!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
     }
-    print(*json, done, sent, &left);
-    let ended = left.is_empty() || *dry_run;
-    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_well = left.is_empty() || *dry_run;
+    Ok(output.end(&Redriven { done, sent, left }, is_well))
 }
 
-fn print(json: bool, done: u64, sent: u64, left: &[Tried]) {
-    if json {
-        let left = left.iter().map(|Tried { name, whose: Whose { function, rule }, history, kept, fate }| {
-            let History { first_failed, tries } = history;
-            json!({
-                "name": name, "function": function, "rule": rule, "kept": kept, "cause": fate.cause(),
-                "firstFailed": first_failed, "tries": tries,
-            })
-        });
-        say!("{}", json!({ "done": done, "sent": sent, "left": left.collect::<Value>() }));
-        return;
-    }
-    for Tried { name, whose, history, kept, fate } in left {
-        let kept = kept.as_deref().unwrap_or("it does not say why");
-        match fate.cause() {
-            Some(cause) => say!("stays  {name}{whose}{history}: {cause} (kept: {kept})"),
-            None => say!("kept   {name}{whose}{history}: {kept}"),
-        }
-    }
-    let left = left.len();
-    match sent {
-        0 => say!("{done} done, {left} left"),
-        _ => {
-            say!("{done} done, {sent} sent to the bus again, {left} left");
-            say!("{SENT}: look again with --dry-run.");
-        }
-    }
+/// What became of the letters.
+struct Redriven {
+    done: u64,
+    sent: u64,
+    left: Vec<Tried>,
 }
 
-impl Fate {
-    /// Why the letter stays.
-    fn cause(&self) -> Option<&str> {
-        match self {
-            Self::Done | Self::Sent | Self::Left => None,
-            Self::Stays(cause) => Some(cause),
-        }
-    }
-}
-
-/// Does the work of letters, as far as what it needs is named.
-pub(crate) struct Does {
-    client: Client,
-    tables: LogTables,
-    topic: Option<Topic>,
-    indexer: Option<Indexer>,
-}
-
-impl Does {
-    pub(crate) fn new(
-        config: &SdkConfig,
-        client: Client,
-        tables: &LogTables,
-        bus: Option<&str>,
-        index_table: Option<&str>,
-    ) -> Result<Self> {
-        let indexer = match (&tables.table, index_table) {
-            (Some(table), Some(index)) => {
-                let log = tables::log(client.clone(), table)?;
-                let logs = tables.streams.logs(client.clone(), log);
-                Some(Indexer::new(logs, client.clone(), index))
-            }
-            _ => None,
-        };
-        let topic = bus.map(|bus| topic(config, bus));
-        Ok(Self { client, tables: tables.clone(), topic, indexer })
-    }
-
-    /// Does the work of a letter and deletes the letter.
-    pub(crate) async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
-        let Kept { name, handle, letter, .. } = kept;
-        let Letter { whose, history, cause, work } = match letter {
-            Ok(letter) => letter,
-            unreadable => return look(unreadable, name),
-        };
-        let fate = if matches!(work, Work::Repeat(_)) { Fate::Sent } else { Fate::Done };
-        let done = match self.work(work).await {
-            Ok(()) => store.delete(&handle).await,
-            failed => failed,
-        };
-        let fate = done.map_or_else(|error| Fate::Stays(format!("{error:#}")), |()| fate);
-        Tried { name, whose, history, kept: cause, fate }
-    }
-
-    async fn work(&self, work: Work) -> Result<()> {
-        let catalog = &crate::members().catalog;
-        let entries = |record: &Value| Entry::of_record(record, catalog);
-        match work {
-            Work::Publish(records) => {
-                self.publish(records.iter().flat_map(entries).collect()).await
-            }
-            Work::PublishStored(Stored::Item { log, key }) => {
-                let image = self.item(log, key).await?;
-                let record = json!({ "dynamodb": { "NewImage": image } });
-                self.publish(entries(&record)).await
-            }
-            Work::PublishStored(Stored::Span { stream, events }) => {
-                self.publish(self.span(&stream, events).await?).await
-            }
-            Work::Repeat(entry) => self.publish(vec![Ok(entry)]).await,
-            Work::Index(partitions) => self.index(partitions).await,
-        }
-    }
-
-    /// Sends every entry that could be made, and fails if one could not be made or sent.
-    async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
-        let missing = "this work needs the bus: give --bus, EVENT_BUS or --stack";
-        let topic = self.topic.as_ref().context(missing)?;
-        let (mut entries, mut failed) = (Vec::new(), None);
-        for entry in all {
-            match entry {
-                Ok(entry) => entries.push(entry),
-                Err(error) => failed = failed.or(Some(error)),
+impl Display for Redriven {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { done, sent, left } = self;
+        for Tried { name, whose, history, kept, fate } in left {
+            let kept = kept.as_deref().unwrap_or("it does not say why");
+            match fate.cause() {
+                Some(cause) => {
+                    write_line!(f, "stays  {name}{whose}{history}: {cause} (kept: {kept})")?;
+                }
+                None => write_line!(f, "kept   {name}{whose}{history}: {kept}")?,
             }
         }
-        let refused = send(topic, &entries, None).await?;
-        if let Some(cause) = refused.into_values().next() {
-            bail!(cause);
+        let left = left.len();
+        if *sent == 0 {
+            return write_line!(f, "{done} done, {left} left");
         }
-        failed.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    async fn index(&self, partitions: BTreeSet<Partition>) -> Result<()> {
-        let missing = "this work needs the index: give --table and --index-table, or --stack";
-        let indexer = self.indexer.as_ref().context(missing)?;
-        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
-            outcome.with_context(|| format!("partition {partition}"))?;
-        }
-        Ok(())
-    }
-
-    /// The image of the event with this key.
-    async fn item(&self, log: Log, key: Value) -> Result<Value> {
-        let table = match log {
-            Log::Dcb => self.tables.table.as_ref(),
-            Log::Aggregates => self.tables.streams.aggregate_table.as_ref(),
-            Log::Documents => self.tables.streams.document_table.as_ref(),
-        };
-        let table = table.context(
-            "the event has to be read from its log: name the log's table, or give --stack",
-        )?;
-        let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
-        let item = Item::from(item);
-        let table = Table::new(self.client.clone(), table);
-        let found = Retry::default().run(|| table.get(item.clone(), true)).await;
-        let found = found.context("reading the event")?;
-        let table = table.name();
-        let found = found.with_context(|| format!("{table} has no event {key}"))?;
-        Ok(serde_json::to_value(serde_dynamo::Item::from(found))?)
-    }
-
-    /// The entries of events of a document.
-    async fn span(
-        &self,
-        stream: &StreamName,
-        events: Range<u64>,
-    ) -> Result<Vec<Result<Entry, EntryError>>> {
-        let log = self.tables.streams.documents(&self.client);
-        let log = log.context(
-            "the events have to be read from their document: give --document-table or --stack",
-        )?;
-        let (forward, strong) = (Direction::Forward, Consistency::Strong);
-        let envelope = Envelope::default();
-        let events = log.read(stream, events, forward, strong, &envelope);
-        let events: Vec<_> = events.try_collect().await?;
-        let entry = |event: &Recorded| {
-            let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
-            Entry::of_event(fed)
-        };
-        Ok(events.iter().map(entry).collect())
+        write_line!(f, "{done} done, {sent} sent to the bus again, {left} left")?;
+        write_line!(f, "{SENT}: look again with --dry-run.")
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use ringfence_dynamo::wire::Wire;
-
-    use super::*;
-    use crate::tables::StreamTables;
-
-    #[tokio::test]
-    async fn an_event_that_was_too_large_for_a_message_is_read_strongly() {
-        let item = json!({ "id": { "S": "a:1" }, "position": { "N": "1" } });
-        let stored = item.clone();
-        let answers = move |operation: &str, body: &[u8]| {
-            assert_eq!(operation, "GetItem");
-            let request: Value = serde_json::from_slice(body).unwrap();
-            // An eventual read may not find it yet.
-            let answer = match request["ConsistentRead"] == true {
-                true => json!({ "Item": stored }),
-                false => json!({}),
-            };
-            (200, answer.to_string().into_bytes())
-        };
-        let streams = StreamTables { aggregate_table: None, document_table: None };
-        let tables = LogTables { table: Some("events".to_owned()), streams };
-        let client = Wire::default().client_of(Arc::new(answers));
-        let config = SdkConfig::builder().build();
-        let does = Does::new(&config, client, &tables, None, None).unwrap();
-        assert_eq!(does.item(Log::Dcb, item.clone()).await.unwrap(), item);
-    }
-}
+serialize_as!(Redriven, |Redriven { done, sent, left }| {
+    let tried = |Tried { name, whose, history, kept, fate }: &Tried| {
+        json!({
+            "name": name, "function": whose.function, "rule": whose.rule, "kept": kept,
+            "cause": fate.cause(), "firstFailed": history.first_failed, "tries": history.tries,
+        })
+    };
+    json!({ "done": done, "sent": sent, "left": left.iter().map(tried).collect::<Value>() })
+});

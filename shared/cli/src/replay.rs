@@ -1,5 +1,6 @@
 //! `ringfence replay bus`.
 
+use std::fmt::{self, Display, Formatter};
 use std::future::ready;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -11,13 +12,15 @@ use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
 use ringfence_topic::{Entry, Topic};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::machine::sdk_config;
+use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Place, Wanted};
 use crate::progress;
+use crate::remark;
 use crate::stack;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
 use crate::topic::{send, topic};
-use crate::{remark, say};
 
 /// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
 /// again.
@@ -68,9 +71,8 @@ pub(crate) struct Arguments {
     /// the events that happen meanwhile.
     #[arg(long, default_value = "100")]
     rate: NonZeroU32,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 fn name(text: &str) -> Result<String, &'static str> {
@@ -87,14 +89,15 @@ struct Replay<'a> {
     done: Done,
 }
 
-#[derive(Default)]
 struct Done {
     read: u64,
     sent: u64,
+    /// The events that were refused, by their ids, and why.
     refused: Vec<(String, String)>,
+    at: Checkpoint,
 }
 
-pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
@@ -109,12 +112,12 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         remark!("replay {} goes on after checkpoint {at}", arguments.name);
     }
     let from = begun.unwrap_or(begin);
-    arguments.wanted.warn()?;
+    arguments.wanted.warn(&lists.stack);
     let mut replay = Replay {
         arguments,
         topic: topic(&sdk_config().await?, &arguments.bus),
         filter: arguments.wanted.filter(),
-        done: Done::default(),
+        done: Done { read: 0, sent: 0, refused: Vec::new(), at: from },
     };
     let total = index.count(from, until).await?;
     let mut chunks = index
@@ -128,12 +131,12 @@ pub(crate) async fn replay(arguments: &Arguments) -> Result<ExitCode> {
         replay.send(chunk).await.with_context(kept)?;
         if let Some(to) = last {
             checkpoints.advance(&reader, at, to).await?;
-            at = Some(to);
+            (at, replay.done.at) = (Some(to), to);
         }
         let Done { read, sent, .. } = &replay.done;
         progress::show(format_args!("{read} of {total} events read, {sent} sent"));
     }
-    Ok(replay.end(at.unwrap_or(from)))
+    Ok(arguments.output.end(&replay.done, replay.done.refused.is_empty()))
 }
 
 /// Fails if the name was used for another replay. Going on from the checkpoint of that one would send events that
@@ -181,27 +184,23 @@ impl Replay<'_> {
         refused.extend(by_bus.into_iter().map(|(place, cause)| (ids[place].clone(), cause)));
         // Before the checkpoint passes them: if the replay breaks off, the next one does not know them.
         for (id, cause) in &refused {
-            progress::clear();
-            match arguments.json {
-                true => remark!("refused  {id}: {cause}"),
-                false => say!("refused  {id}: {cause}"),
-            }
+            arguments.output.tell(&format!("refused  {id}: {cause}"));
         }
         done.refused.extend(refused);
         Ok(())
     }
+}
 
-    fn end(&self, at: Checkpoint) -> ExitCode {
-        progress::clear();
-        let Done { read, sent, refused } = &self.done;
-        if self.arguments.json {
-            let refused = refused.iter().map(|(id, cause)| json!({ "id": id, "cause": cause }));
-            let refused: Value = refused.collect();
-            let done = json!({ "read": read, "sent": sent, "refused": refused, "checkpoint": at });
-            say!("{done}");
-        } else {
-            say!("{read} events read, {sent} sent, at checkpoint {at}");
-        }
-        if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { read, sent, at, .. } = self;
+        write_line!(f, "{read} events read, {sent} sent, at checkpoint {at}")
     }
 }
+
+serialize_as!(Done, |Done { read, sent, refused, at }| {
+    let refused = refused.iter().map(|(id, cause)| json!({ "id": id, "cause": cause }));
+    json!({
+        "read": read, "sent": sent, "refused": refused.collect::<Value>(), "checkpoint": at,
+    })
+});

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use ringfence_stack::{ContextInfo, SliceInfo};
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
 use crate::api::{self, Api, IDEMPOTENCY_KEY};
 use crate::place::near;
@@ -32,9 +32,9 @@ pub(crate) struct Arguments {
     api: String,
 }
 
-pub(crate) async fn send(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCode> {
     let Arguments { slice, data, key, api } = arguments;
-    check(slice)?;
+    check(slice, stack)?;
     let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
     let answer = Api::at(api).await?.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
     say!("{}", answer.document);
@@ -58,10 +58,10 @@ pub fn text(data: &str) -> Result<String> {
 }
 
 /// Fails if no context has the slice.
-pub(crate) fn check(slice: &str) -> Result<()> {
+pub(crate) fn check(slice: &str, stack: &Stack) -> Result<()> {
     let name =
         |(context, slice): (&ContextInfo, &SliceInfo)| format!("{}/{}", context.name, slice.name);
-    let known: Vec<_> = crate::members().slices().map(name).collect();
+    let known: Vec<_> = stack.slices().map(name).collect();
     let known: BTreeSet<_> = known.iter().map(String::as_str).collect();
     ensure!(known.contains(slice), "no context has the slice {slice}{}", near(slice, &known));
     Ok(())

@@ -29,7 +29,7 @@ const QUEUE: &str = "DeadLettersUrl";
 const BUCKET: &str = "FailedBatchesName";
 
 /// The outputs of a stack.
-pub(crate) struct Outputs {
+pub struct Outputs {
     stack: String,
     values: BTreeMap<String, String>,
 }
@@ -46,7 +46,7 @@ fn outputs(described: &str) -> impl Iterator<Item = (String, String)> {
 
 /// The stack that the command line names. It is looked for first, because the rest of the command line can only be
 /// understood with the stack's outputs.
-pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
+pub fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
     let mut arguments = arguments.into_iter();
     let name = loop {
         let argument = arguments.next()?;
@@ -61,6 +61,7 @@ pub(crate) fn named(arguments: impl IntoIterator<Item = String>) -> Option<Strin
 }
 
 impl Outputs {
+    /// The outputs of the stack of this name.
     pub(crate) async fn of(stack: String) -> Result<Self> {
         let reading = || format!("reading the outputs of --stack {stack}");
         let service =
@@ -80,13 +81,13 @@ impl Outputs {
     }
 
     /// These outputs of the stack on this machine.
-    pub(crate) fn here(values: BTreeMap<String, String>) -> Self {
+    pub fn here(values: BTreeMap<String, String>) -> Self {
         Self { stack: "on this machine".to_owned(), values }
     }
 
     /// The command with the outputs as defaults of its flags. The environment is ignored, because it may be that
     /// of another stack.
-    pub(crate) fn fill(self: &Arc<Self>, command: Command) -> Command {
+    pub fn fill(self: &Arc<Self>, command: Command) -> Command {
         let command = command.mut_args(|arg| self.fill_flag(arg));
         command.mut_subcommands(|command| self.fill(command))
     }
@@ -145,10 +146,11 @@ impl Outputs {
 
 /// A queue or a bucket with a name for people: `NAME=URL` or `FUNCTION=BUCKET`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
-    pub(crate) name: String,
+pub struct Named {
+    /// The name for people.
+    pub name: String,
     /// The URL of the queue, or the bucket.
-    pub(crate) at: String,
+    pub at: String,
 }
 
 impl FromStr for Named {
@@ -162,14 +164,14 @@ impl FromStr for Named {
 }
 
 /// The URL of a queue. Without a stack nothing else names a queue.
-pub(crate) fn queue(text: &str) -> Result<String, String> {
+pub fn queue(text: &str) -> Result<String, String> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
     let wrong = "give the URL of a queue, or its name with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
 /// A name that is not empty, as it is when a variable of the shell is not set.
-pub(crate) fn name(text: &str) -> Result<String, &'static str> {
+pub fn name(text: &str) -> Result<String, &'static str> {
     let wrong = "it is empty: give a name, or name the stack with --stack";
     if text.is_empty() { Err(wrong) } else { Ok(text.to_owned()) }
 }

@@ -12,7 +12,7 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
-use crate::{out, say};
+use crate::out::Output;
 
 /// Parts into which the time is cut for the heat map.
 const PARTS: usize = 24;
@@ -33,68 +33,67 @@ pub(crate) struct Arguments {
     since: Duration,
     #[command(flatten)]
     commands: CommandLines,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What commands did and cost in a time.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Stats {
+pub struct Stats {
     /// When the time begins: RFC 3339.
-    pub(crate) since: String,
+    pub since: String,
     /// When it ends.
-    pub(crate) until: String,
+    pub until: String,
     /// Whether there were more command lines than are read at once.
-    pub(crate) cut: bool,
+    pub cut: bool,
     /// The slices by name.
-    pub(crate) slices: BTreeMap<String, OfSlice>,
+    pub slices: BTreeMap<String, OfSlice>,
     /// The boundaries with the most conflicts, those with more first.
-    pub(crate) conflicts: Vec<OfBoundary>,
+    pub conflicts: Vec<OfBoundary>,
 }
 
 /// What the commands of a slice did and cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OfSlice {
+pub struct OfSlice {
     /// All that were given.
-    pub(crate) commands: u64,
+    pub commands: u64,
     /// Those that the domain rejected.
-    pub(crate) rejected: u64,
+    pub rejected: u64,
     /// Those that are no command of the slice, or too large for any log.
-    pub(crate) malformed: u64,
+    pub malformed: u64,
     /// Those under an idempotency key that belongs to another command.
-    pub(crate) key_reused: u64,
+    pub key_reused: u64,
     /// Those that got no answer although nothing is wrong with them.
-    pub(crate) failed: u64,
+    pub failed: u64,
     /// How often they were decided again.
-    pub(crate) retries: u64,
+    pub retries: u64,
     /// Conflicts that they met.
-    pub(crate) conflicts: u64,
+    pub conflicts: u64,
     /// Read units of all of them.
-    pub(crate) read_units: f64,
+    pub read_units: f64,
     /// Write units of all of them.
-    pub(crate) write_units: f64,
+    pub write_units: f64,
     /// The longest, in milliseconds.
-    pub(crate) longest_ms: u64,
+    pub longest_ms: u64,
 }
 
 /// The conflicts on a boundary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OfBoundary {
+pub struct OfBoundary {
     /// Its id.
-    pub(crate) boundary: String,
+    pub boundary: String,
     /// All of them.
-    pub(crate) conflicts: u64,
+    pub conflicts: u64,
     /// In each part of the time, the oldest first.
-    pub(crate) parts: [u64; PARTS],
+    pub parts: [u64; PARTS],
 }
 
 impl Stats {
     /// What the command lines say of the time between two moments, in milliseconds since 1970.
-    pub(crate) fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
+    pub fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
         let mut slices: BTreeMap<String, OfSlice> = BTreeMap::new();
         let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
         let length = until_ms.saturating_sub(since_ms).max(1);
@@ -135,7 +134,7 @@ impl Stats {
     ///
     /// # Errors
     /// They can't be read.
-    pub(crate) async fn read(commands: &CommandLines, within: Duration) -> Result<Self> {
+    pub async fn read(commands: &CommandLines, within: Duration) -> Result<Self> {
         let now = Clock::system().now_ms();
         let since = now.saturating_sub(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
         Ok(Self::of(&commands.since(since).await?, since, now))
@@ -144,14 +143,14 @@ impl Stats {
 
 impl OfSlice {
     /// So many of all commands, for each of them.
-    pub(crate) fn each(&self, of_all: f64) -> f64 {
+    pub fn each(&self, of_all: f64) -> f64 {
         of_all / self.commands.max(1) as f64
     }
 }
 
 impl OfBoundary {
     /// Its row of the heat map.
-    pub(crate) fn row(&self) -> String {
+    pub fn row(&self) -> String {
         let shown = |count: &u64| match count {
             0 => '.',
             1..=9 => char::from(b'0' + u8::try_from(*count).unwrap_or_default()),
@@ -197,18 +196,14 @@ impl fmt::Display for Stats {
 }
 
 pub(crate) async fn stats(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { since, commands, json } = arguments;
+    let Arguments { since, commands, output } = arguments;
     ensure!(commands.are_known(), UNKNOWN);
     let stats = Stats::read(commands, *since).await?;
-    match json {
-        true => say!("{}", serde_json::to_string(&stats)?),
-        false => out::lines(&stats.to_string()),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(output.end(&stats, true))
 }
 
 /// A time such as 15m.
-pub(crate) fn since(text: &str) -> Result<Duration, String> {
+pub fn since(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a time: give a number and s, m, h or d, such as 15m");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {

@@ -33,7 +33,7 @@ impl Dynamo {
     }
 
     /// A client for it, with the Region and the credentials of a configuration.
-    pub(crate) fn client_of(&self, config: &SdkConfig) -> Client {
+    pub fn client_of(&self, config: &SdkConfig) -> Client {
         client_of(config, self.endpoint_url.as_deref())
     }
 }
@@ -55,52 +55,56 @@ impl EventTable {
         Layout::Events.check(client, &self.table).await
     }
 
-    pub(crate) fn log(&self, client: Client) -> Result<DcbLog> {
-        log(client, &self.table)
+    /// The log, with the events of a catalog.
+    pub(crate) fn log(&self, client: Client, catalog: &Catalog) -> DcbLog {
+        log(client, &self.table, catalog)
     }
 
     /// The log with another clock than the machine's.
     #[must_use]
-    pub fn log_at(&self, client: Client, clock: Clock) -> DcbLog {
-        DcbLog::new(client, &self.table, crate::members().catalog.clone(), clock)
+    pub fn log_at(&self, client: Client, catalog: &Catalog, clock: Clock) -> DcbLog {
+        DcbLog::new(client, &self.table, catalog.clone(), clock)
     }
 }
 
-pub(crate) fn log(client: Client, table: &str) -> Result<DcbLog> {
-    Ok(DcbLog::new(client, table, crate::members().catalog.clone(), Clock::system()))
+pub(crate) fn log(client: Client, table: &str, catalog: &Catalog) -> DcbLog {
+    DcbLog::new(client, table, catalog.clone(), Clock::system())
 }
 
 /// The tables of the logs, as far as they are named.
 #[derive(Args, Clone)]
-pub(crate) struct LogTables {
+pub struct LogTables {
     /// The table of the DCB log, if the stack has one.
     #[arg(long, env = "EVENT_TABLE", value_parser = name)]
-    pub(crate) table: Option<String>,
+    pub table: Option<String>,
     #[command(flatten)]
-    pub(crate) streams: StreamTables,
+    /// Those of the logs of single streams.
+    pub streams: StreamTables,
 }
 
 /// The logs of a stack, to be read, as far as their tables are named.
-pub(crate) struct StackLogs {
-    pub(crate) client: Client,
-    pub(crate) tables: LogTables,
+pub struct StackLogs {
+    /// The client that reads them.
+    pub client: Client,
+    /// Their tables.
+    pub tables: LogTables,
 }
 
 impl StackLogs {
     /// The DCB log with the events of a catalog.
-    pub(crate) fn dcb(&self, catalog: Catalog) -> Result<DcbLog> {
+    pub fn dcb(&self, catalog: Catalog) -> Result<DcbLog> {
         let table = named(&self.tables.table, "DCB", "--table")?;
         Ok(DcbLog::new(self.client.clone(), table, catalog, Clock::system()))
     }
 
     /// The aggregate log.
-    pub(crate) fn aggregates(&self) -> Result<Table> {
+    pub fn aggregates(&self) -> Result<Table> {
         let table = named(&self.tables.streams.aggregate_table, "aggregate", "--aggregate-table")?;
         Ok(Table::new(self.client.clone(), table, Clock::system()))
     }
 
     /// The store of the document log.
-    pub(crate) fn documents(&self) -> Result<DynamoStore> {
+    pub fn documents(&self) -> Result<DynamoStore> {
         let table = named(&self.tables.streams.document_table, "document", "--document-table")?;
         Ok(DynamoStore::new(self.client.clone(), table))
     }
@@ -113,18 +117,18 @@ fn named<'a>(table: &'a Option<String>, log: &str, flag: &str) -> Result<&'a str
 
 /// The tables of the logs of single streams.
 #[derive(Args, Clone)]
-pub(crate) struct StreamTables {
+pub struct StreamTables {
     /// The table of the aggregate log, if the stack has one.
     #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
-    pub(crate) aggregate_table: Option<String>,
+    pub aggregate_table: Option<String>,
     /// The table of the document log, if the stack has one.
     #[arg(long, env = "DOCUMENT_TABLE", value_parser = name)]
-    pub(crate) document_table: Option<String>,
+    pub document_table: Option<String>,
 }
 
 impl StreamTables {
     /// Fails if a table is of another log.
-    pub(crate) async fn check(&self, client: &Client) -> Result<()> {
+    pub async fn check(&self, client: &Client) -> Result<()> {
         if let Some(table) = &self.aggregate_table {
             Layout::Aggregates.check(client, table).await?;
         }
@@ -135,20 +139,20 @@ impl StreamTables {
     }
 
     /// The logs of the stack, as far as their tables are named.
-    pub(crate) fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
+    pub fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
         let documents = self.documents(&client);
         let table = |table| Table::new(client, table, Clock::system());
         Logs { dcb, aggregates: self.aggregate_table.as_ref().map(table), documents }
     }
 
     /// The document log, if its table is named.
-    pub(crate) fn documents(&self, client: &Client) -> Option<DocumentLog<DynamoStore>> {
+    pub fn documents(&self, client: &Client) -> Option<DocumentLog<DynamoStore>> {
         let table = self.document_table.as_ref()?;
         Some(DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system()))
     }
 
     /// The logs whose tables are not named.
-    pub(crate) fn missing(&self) -> Vec<Log> {
+    pub fn missing(&self) -> Vec<Log> {
         let aggregates = self.aggregate_table.is_none().then_some(Log::Aggregates);
         let documents = self.document_table.is_none().then_some(Log::Documents);
         aggregates.into_iter().chain(documents).collect()
@@ -160,7 +164,7 @@ impl StreamTables {
 pub struct IndexTable {
     /// The table of the index.
     #[arg(long, env = "INDEX_TABLE", value_parser = name)]
-    pub(crate) index_table: String,
+    pub index_table: String,
 }
 
 impl IndexTable {
@@ -173,8 +177,8 @@ impl IndexTable {
 
 /// The table of the views and of the readers' checkpoints.
 #[derive(Args)]
-pub(crate) struct ViewTable {
+pub struct ViewTable {
     /// The table of the views, which has the readers' checkpoints.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
-    pub(crate) view_table: String,
+    pub view_table: String,
 }

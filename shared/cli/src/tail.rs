@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence::{SequencedEvent, visible};
+use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use serde_json::{Value, json};
 
+use crate::Lists;
+use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Place, Wanted};
 use crate::progress;
 use crate::stack::name;
@@ -46,9 +48,8 @@ pub(crate) struct Arguments {
     /// Ends after the last event, instead of waiting for more.
     #[arg(long)]
     until_present: bool,
-    /// Prints a line of JSON for each event.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The name of a reader that is not a view's generation. Moved without its rows, a generation would lack events
@@ -83,7 +84,7 @@ impl Display for Done {
     }
 }
 
-pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     let index = arguments.index.index(client.clone());
     let mut reader = match (&arguments.reader, &arguments.view_table) {
@@ -98,7 +99,7 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
         ),
         (None, _) => None,
     };
-    arguments.wanted.warn()?;
+    arguments.wanted.warn(&lists.stack);
     let from = match &reader {
         Some(reader) => reader.at.unwrap_or(Checkpoint::START),
         None => arguments.from.checkpoint(&index).await?,
@@ -117,8 +118,12 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
                     done.read += 1;
                     done.at = Some(entry.checkpoint);
                     if filter.matches(&entry.event) {
-                        if !print(&entry, arguments.json)? {
-                            return Ok(ExitCode::SUCCESS);
+                        match arguments.output.next(&Printed(entry)) {
+                            // Nobody reads the output any more, as with `| head`.
+                            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                                return Ok(ExitCode::SUCCESS);
+                            }
+                            printed => printed?,
                         }
                         done.printed += 1;
                     }
@@ -141,25 +146,22 @@ pub(crate) async fn tail(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// False if nobody reads the output any more, as with `| head`.
-fn print(entry: &Entry, as_json: bool) -> Result<bool> {
-    let line = if as_json { json_line(entry) } else { line(entry) };
-    match writeln!(stdout(), "{}", visible(&line)) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        written => Ok(written.map(|()| true)?),
+/// An entry that is printed.
+struct Printed(Entry);
+
+impl Display for Printed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Entry { checkpoint, event } = &self.0;
+        let (time, partition, data) = (event.recorded_at(), &event.partition, &event.data);
+        write_line!(f, "{checkpoint:>9}  {time}  {}  {partition}  {data}", event.event_type)
     }
 }
 
-fn line(Entry { checkpoint, event }: &Entry) -> String {
-    let time = event.recorded_at();
-    format!("{checkpoint:>9}  {time}  {}  {}  {}", event.event_type, event.partition, event.data)
-}
-
-fn json_line(Entry { checkpoint, event }: &Entry) -> String {
-    let mut line = of_event(event);
-    line["checkpoint"] = json!(checkpoint);
-    line.to_string()
-}
+serialize_as!(Printed, |Printed(Entry { checkpoint, event })| {
+    let mut json = of_event(event);
+    json["checkpoint"] = json!(checkpoint);
+    json
+});
 
 /// An event as JSON, for programs that read what a command prints.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {

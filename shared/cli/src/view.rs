@@ -11,9 +11,11 @@ use ringfence_feed::Checkpoint;
 use ringfence_views::{Definition, Generation, Projector, Step};
 use serde_json::json;
 
+use crate::Lists;
+use crate::out::{Output, serialize_as};
 use crate::progress;
+use crate::remark;
 use crate::tables::{Dynamo, IndexTable, ViewTable};
-use crate::{remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -33,32 +35,31 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dynamo: Dynamo,
     /// The view.
-    #[arg(value_parser = definition)]
-    view: Definition,
+    view: String,
     /// Gives up the rows of an unfinished rebuild, and begins with the first event.
     #[arg(long)]
     anew: bool,
-    /// Prints one JSON document instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
-pub(crate) fn definition(name: &str) -> Result<Definition, String> {
-    let views = crate::views();
+/// The view of this name.
+pub(crate) fn definition(name: &str, lists: &Lists) -> Result<Definition> {
+    let views = lists.stack.views();
     let found = views.iter().find(|view| view.name == name).copied();
     let names: Vec<_> = views.iter().map(|view| view.name).collect();
-    found.ok_or_else(|| format!("the views are {}", names.join(", ")))
+    found.with_context(|| format!("there is no view {name}: the views are {}", names.join(", ")))
 }
 
 /// The end of a rebuild.
-pub(crate) struct Rebuilt {
+pub struct Rebuilt {
     view: &'static str,
     /// The generation that is served.
     live: Generation,
     /// Whether it is the one that was built; if not, an earlier rebuild was only finished.
     is_new: bool,
     /// How many of its rows are parked.
-    pub(crate) parked: u64,
+    pub parked: u64,
 }
 
 impl fmt::Display for Rebuilt {
@@ -77,7 +78,7 @@ impl fmt::Display for Rebuilt {
 
 /// Rebuilds a view; with `anew` it first gives up the rows of an unfinished rebuild. It tells in words how far it is
 /// on its way to `end`, the end of the index.
-pub(crate) async fn run(
+pub async fn run(
     projector: &Projector,
     end: Checkpoint,
     view: &Definition,
@@ -114,24 +115,22 @@ pub(crate) async fn run(
     Ok(Rebuilt { view: name, live, is_new: flipped.into_inner(), parked })
 }
 
-pub(crate) async fn rebuild(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { index, views, dynamo, view, anew, json } = arguments;
+pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { index, views, dynamo, view, anew, output } = arguments;
+    let view = definition(view, lists)?;
     let client = dynamo.client().await?;
     let index = index.index(client.clone());
     let end = index.end().await?;
     let projector = Projector::new(client, index, &views.view_table, Clock::system());
-    let rebuilt = run(&projector, end, view, *anew, &|told| progress::show(told)).await?;
-    progress::clear();
-    let Rebuilt { view, live, is_new, parked } = &rebuilt;
-    match json {
-        true => {
-            say!("{}", json!({ "view": view, "live": live.0, "rebuilt": is_new, "parked": parked }))
-        }
-        false => say!("{rebuilt}"),
+    let rebuilt = run(&projector, end, &view, *anew, &|told| progress::show(told)).await?;
+    let Rebuilt { view, parked, .. } = &rebuilt;
+    let status = output.end(&rebuilt, *parked == 0);
+    if *parked > 0 {
+        remark!("{parked} rows are parked: see `ringfence parked show {view}`");
     }
-    if *parked == 0 {
-        return Ok(ExitCode::SUCCESS);
-    }
-    remark!("{parked} rows are parked: see `ringfence parked show {view}`");
-    Ok(ExitCode::FAILURE)
+    Ok(status)
 }
+
+serialize_as!(Rebuilt, |Rebuilt { view, live, is_new, parked }| json!({
+    "view": view, "live": live.0, "rebuilt": is_new, "parked": parked,
+}));

@@ -109,6 +109,7 @@ mod error;
 mod event;
 pub mod kit;
 pub mod limits;
+mod lock;
 mod log;
 mod memory;
 mod metadata;
@@ -141,6 +142,7 @@ pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEve
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, SNAPSHOT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX,
 };
+pub use lock::{Lock, Released};
 pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};

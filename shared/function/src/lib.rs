@@ -1,19 +1,25 @@
 //! The ground that every function stands on: how it starts, its variables, its problems and answers, its log, and the
-//! letters that it keeps for a person. It knows no slice and no log.
+//! letters that it keeps for a person. It knows no slice and no log. A function that is not a slice is a [`Service`].
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod answer;
+mod batch;
 mod bounded;
 mod config;
+#[cfg(feature = "letters")]
+mod letters;
 mod logs;
 mod problem;
-#[cfg(feature = "reactions")]
-pub mod reactions;
+mod service;
 mod start;
 
 pub use answer::http;
+pub use batch::{delivered, records, sequence_number};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
+#[cfg(feature = "letters")]
+pub use letters::{LetterQueue, Letters, letter};
 pub use logs::{LOGGED_BYTES_MAX, chain};
 pub use problem::Problem;
-pub use start::{main, time_left, until_the_end};
+pub use service::{Call, Service, run, variables};
+pub use start::start;

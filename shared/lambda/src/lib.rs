@@ -23,7 +23,7 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence::{Context, Envelope, LogOf, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_function::{Problem, VariableNames, until_the_end};
+use ringfence_function::{Problem, VariableNames};
 use serde_json::value::RawValue;
 
 use crate::function::{AnyFunction, BoxError, Function, Invoked};
@@ -74,7 +74,7 @@ fn start<H: Handler + 'static>(
     open: impl Future<Output = Result<Function<H>, BoxError>> + 'static,
 ) -> ExitCode {
     let open = async { Ok(Box::new(open.await?) as Box<dyn AnyFunction>) };
-    until_the_end(Some(H::Slice::NAME), serve(Box::pin(open)))
+    ringfence_function::start(Some(H::Slice::NAME), serve(Box::pin(open)))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled

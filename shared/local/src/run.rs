@@ -50,8 +50,15 @@ enum Command {
 type Walk = fn(&Stack) -> LocalBoxFuture<'_, Result<()>>;
 
 /// Makes the console of a stack, as [`Stack::serve_console`] has it.
-pub type Console =
-    fn(Variables, BTreeMap<String, String>, SocketAddr, Vec<String>, Troubles) -> Result<Router>;
+pub type Console = Box<
+    dyn FnOnce(
+        Variables,
+        BTreeMap<String, String>,
+        SocketAddr,
+        Vec<String>,
+        Troubles,
+    ) -> Result<Router>,
+>;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.

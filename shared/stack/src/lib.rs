@@ -5,10 +5,8 @@
 //! whatever a slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod lock;
 mod stack;
 mod visit;
 
-pub use lock::{Lock, Released};
 pub use stack::{ContextInfo, FunctionInfo, Log, SliceInfo, Stack};
 pub use visit::{Function, List, ListedContext, ListedSlice, Members, Visitor};

@@ -2,7 +2,7 @@
 
 use ringfence::{Aggregates, Context, Dcb, LogOf, Slice};
 use ringfence_document_log::{Document, Documents, OfDocument};
-use ringfence_function::VariableNames;
+use ringfence_function::Service;
 use ringfence_views::View;
 
 /// Something with members: a stack has contexts, a context has slices, views and other functions.
@@ -11,15 +11,10 @@ pub trait Members {
     fn list(list: &mut List<impl Visitor>);
 }
 
-/// A function of a context that is not a slice: it answers from views, or runs at times of its own.
-pub trait Function {
-    /// Its name in kebab case, which is that of its binary.
-    const NAME: &'static str;
+/// A function of a context that is not a slice.
+pub trait Function: Service {
     /// The path of the HTTP API at which it answers GET; `None` if it answers no request.
     const GET: Option<&'static str> = None;
-
-    /// The variables that it reads.
-    fn variables() -> VariableNames;
 }
 
 /// Visits each member of a stack.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs, io};
 
-use ringfence_stack::{Lock, Stack};
+use ringfence::Lock;
+use ringfence_stack::Stack;
 
 use crate::functions::entries;
 

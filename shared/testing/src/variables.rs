@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Aggregates, Context, Dcb, Slice};
 use ringfence_document_log::OfDocument;
-use ringfence_function::VariableNames;
+use ringfence_feed::index_events::IndexEvents;
+use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
 use ringfence_stack::{Function, List, Members, Visitor};
+use ringfence_topic::PublishEvents;
+use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
 use crate::functions::binary;
 use crate::template::check_none;
@@ -28,7 +31,7 @@ impl Visitor for Read {
     }
 
     fn function<F: Function>(&mut self) {
-        self.0.insert(F::NAME, F::variables());
+        self.0.insert(F::NAME, variables::<F>());
     }
 }
 
@@ -36,10 +39,10 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
     let mut read = Read(BTreeMap::new());
     List::walk::<M>(&mut read);
     let serving = [
-        ("PublishEvents", ringfence_topic::variables()),
-        ("IndexEvents", ringfence_feed::index_events::variables()),
-        ("ProjectViews", ringfence_views::project_views::variables()),
-        ("QueryViews", ringfence_views::query_views::variables()),
+        ("PublishEvents", variables::<PublishEvents>()),
+        ("IndexEvents", variables::<IndexEvents>()),
+        ("ProjectViews", variables::<ProjectViews>()),
+        ("QueryViews", variables::<QueryViews>()),
     ];
     let mut read: BTreeMap<&str, _> = read.0;
     read.extend(serving.map(|(id, names)| (binary(model, id), names)));

@@ -8,12 +8,12 @@
 
 mod aws;
 mod entry;
+mod publish_events;
 mod publisher;
-mod run;
 
 pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError, REPLAY_SOURCE_PREFIX};
+pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,
 };
-pub use run::{run, variables};

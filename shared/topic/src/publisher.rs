@@ -5,10 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use ringfence::Catalog;
 use ringfence_dynamo::Retry;
-use ringfence_function::{
-    chain,
-    reactions::{Letters, letter, sequence_number},
-};
+use ringfence_function::{Letters, chain, letter, sequence_number};
 use serde_json::Value;
 
 use crate::entry::Entry;

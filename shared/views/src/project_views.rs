@@ -6,59 +6,57 @@
 
 mod round;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_function::{VariableNames, Variables, time_left};
+use ringfence_function::{Call, Service, Variables};
 use serde_json::Value;
 
-use crate::{Definition, Projector};
+use crate::project::Projector;
+use crate::view::Definition;
 
 pub use round::{Round, ring};
 
-/// The time before the deadline that is left for the lag, which takes a read of the index for each view, and
-/// for the answer.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// The time for a ring if the runtime sets no deadline or one in the past.
-const TIME_DEFAULT: Duration = Duration::from_secs(20);
-
-/// Runs project-views until Lambda ends the process.
-pub fn run(views: Vec<Definition>) -> ExitCode {
-    ringfence_function::main(serve(views))
+/// The function. It serves the views of the stack.
+pub struct ProjectViews {
+    projector: Projector,
+    views: Vec<Definition>,
+    clock: Clock,
 }
 
-/// The variables that it reads.
-pub fn variables() -> VariableNames {
-    Variables::names(config)
-}
+impl Service for ProjectViews {
+    const NAME: &'static str = "project-views";
+    // The lag takes a read of the index for each view.
+    const ANSWER_TIME: Duration = Duration::from_secs(5);
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = Vec<Definition>;
+    /// The names of the index's table and of the views' table.
+    type Config = (String, String);
 
-/// The names of the index's table and of the views' table.
-fn config(variables: &mut Variables) -> (String, String) {
-    (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
-}
+    fn config(variables: &mut Variables) -> (String, String) {
+        (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+    }
 
-async fn serve(views: Vec<Definition>) -> Result<(), Error> {
-    let (index, table) = Variables::from_env(config)?;
-    let client = ringfence_dynamo::client_from_env()?;
-    ringfence_dynamo::open(&client).await;
-    let clock = &Clock::system();
-    let index = Index::new(client.clone(), index);
-    let projector = &Projector::new(client, index, table, clock.clone());
-    let views = &views;
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let time = time_left(&event.context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
-        let round = ring(projector, views, time, clock).await;
+    async fn open(views: Vec<Definition>, (index, table): (String, String)) -> Result<Self, Error> {
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let clock = Clock::system();
+        let index = Index::new(client.clone(), index);
+        let projector = Projector::new(client, index, table, clock.clone());
+        Ok(Self { projector, views, clock })
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let round = ring(&self.projector, &self.views, call.time, &self.clock).await;
         for line in round.lines {
             println!("{line}");
         }
         if round.unfinished.is_empty() {
-            return Ok(());
+            return Ok(Value::Null);
         }
         let (error_type, error_message) = ("view-behind".to_owned(), round.unfinished.join("; "));
         Err(Diagnostic { error_type, error_message })
-    }))
-    .await
+    }
 }

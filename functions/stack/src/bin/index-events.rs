@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_feed::index_events::run(stack::stack().catalog)
+    ringfence_function::run::<ringfence_feed::index_events::IndexEvents>(stack::stack().catalog)
 }

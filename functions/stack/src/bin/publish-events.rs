@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_topic::run(stack::stack().catalog)
+    ringfence_function::run::<ringfence_topic::PublishEvents>(stack::stack().catalog)
 }

@@ -4,13 +4,12 @@
 //! be claimed, those to be taken first at the head. It reads all features of the project from the view
 //! project-features, a hundred at a time, so a project with a thousand features of two kilobytes costs 250 read units.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_function::{Problem, VariableNames, Variables, chain, http, time_left};
+use ringfence_function::{Call, Problem, Service, Variables, chain, http};
 use ringfence_stack::Function;
 use ringfence_views::query_views::{Answered, failed, found, within};
 use ringfence_views::{
@@ -22,52 +21,43 @@ use crate::views::project_features::{FeatureRow, ProjectFeatures};
 use crate::views::project_status::{ProjectStatus, StatusRow};
 use crate::{Features, ProjectId, ready};
 
-/// The time before the deadline that is left for the answer.
-const ANSWER_TIME: Duration = Duration::from_millis(500);
-/// The time for a read if the runtime sets no deadline or one in the past.
-const TIME_DEFAULT: Duration = Duration::from_secs(10);
-
 /// The function.
-pub struct ReadyWork;
+pub struct ReadyWork {
+    reader: ViewReader,
+    clock: Clock,
+}
 
-impl Function for ReadyWork {
+impl Service for ReadyWork {
     const NAME: &'static str = "ready-work";
-    const GET: Option<&'static str> = Some("/projects/{project}/ready");
+    const ANSWER_TIME: Duration = Duration::from_millis(500);
+    const TIME_DEFAULT: Duration = Duration::from_secs(10);
+    type Of = ();
+    /// The names of the index's table and of the views' table.
+    type Config = (String, String);
 
-    fn variables() -> VariableNames {
-        Variables::names(config)
+    fn config(variables: &mut Variables) -> (String, String) {
+        (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+    }
+
+    async fn open((): (), (index, table): (String, String)) -> Result<Self, Error> {
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let index = Index::new(client.clone(), index);
+        let reader = ViewReader::new(client, index, table, &views());
+        Ok(Self { reader, clock: Clock::system() })
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let Call { payload, request_id, time, .. } = &call;
+        let started_ms = self.clock.now_ms();
+        let answered = answer(&self.reader, payload, request_id, started_ms, *time).await;
+        println!("{}", answered.line(&call, started_ms, self.clock.now_ms()));
+        Ok(answered.answer)
     }
 }
 
-/// Runs ready-work until Lambda ends the process.
-pub fn run() -> ExitCode {
-    ringfence_function::main(serve())
-}
-
-/// The names of the index's table and of the views' table.
-fn config(variables: &mut Variables) -> (String, String) {
-    (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
-}
-
-async fn serve() -> Result<(), Error> {
-    let (index, table) = Variables::from_env(config)?;
-    let client = ringfence_dynamo::client_from_env()?;
-    ringfence_dynamo::open(&client).await;
-    let index = Index::new(client.clone(), index);
-    let reader = &ViewReader::new(client, index, table, &views());
-    let clock = &Clock::system();
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let (payload, context) = event.into_parts();
-        let started_ms = clock.now_ms();
-        let time = time_left(&context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
-        let answered = answer(reader, &payload, &context.request_id, started_ms, time).await;
-        let now_ms = clock.now_ms();
-        let (function, duration_ms) =
-            (&context.env_config.function_name, now_ms.saturating_sub(started_ms));
-        println!("{}", answered.line(function, &context.request_id, now_ms, duration_ms));
-        Ok::<_, Error>(answered.answer)
-    }))
-    .await
+impl Function for ReadyWork {
+    const GET: Option<&'static str> = Some("/projects/{project}/ready");
 }
 
 /// The views that it reads.

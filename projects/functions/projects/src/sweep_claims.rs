@@ -5,10 +5,9 @@
 //! rows that it has not come to are left to the next run, which finds those before them ended. Nothing is lost if it
 //! never runs: who claims an edge sees for itself whether the lease is over.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error};
 use ringfence::{
     Catalog, CommandContext, Decisions, Envelope, EventLog, Metadata, Outcome, handle, prelude::*,
     rfc3339,
@@ -16,7 +15,7 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_function::{VariableNames, Variables, chain, time_left};
+use ringfence_function::{Call, Service, Variables, chain};
 use ringfence_stack::Function;
 use ringfence_views::{
     Content, Definition, LIST_MAX, ListPage, Listed, Read, Shown, View, ViewError, ViewReader,
@@ -28,65 +27,63 @@ use crate::expire_claim::ExpireClaim;
 use crate::views::Holding;
 use crate::views::project_claims::ProjectClaims;
 
-/// The time before the deadline that is left for the end of a command and for the answer.
-const ANSWER_TIME: Duration = Duration::from_secs(8);
-/// The time for a run if the runtime sets no deadline or one in the past.
-const TIME_DEFAULT: Duration = Duration::from_secs(50);
 /// How long one command may take, in milliseconds, so that one that fails leaves time to the others.
 const COMMAND_MS: u64 = 5_000;
 /// The agent of the commands.
 const AGENT: &str = "sweep";
 
 /// The function.
-pub struct SweepClaims;
+pub struct SweepClaims {
+    log: DcbLog,
+    catalog: Catalog,
+    reader: ViewReader,
+    clock: Clock,
+}
 
-impl Function for SweepClaims {
+impl Service for SweepClaims {
     const NAME: &'static str = "sweep-claims";
+    // The end of a command is in it.
+    const ANSWER_TIME: Duration = Duration::from_secs(8);
+    const TIME_DEFAULT: Duration = Duration::from_secs(50);
+    type Of = ();
+    /// The names of the tables of events, of the index and of the views.
+    type Config = (String, String, String);
 
-    fn variables() -> VariableNames {
-        Variables::names(config)
+    fn config(variables: &mut Variables) -> (String, String, String) {
+        let mut table = |name| variables.required(name);
+        (table("EVENT_TABLE"), table("INDEX_TABLE"), table("VIEW_TABLE"))
     }
-}
 
-/// Runs sweep-claims until Lambda ends the process.
-pub fn run() -> ExitCode {
-    ringfence_function::main(serve())
-}
+    async fn open((): (), (events, index, views): (String, String, String)) -> Result<Self, Error> {
+        let catalog = Projects::catalog()?;
+        let clock = Clock::system();
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let log = DcbLog::new(client.clone(), events, catalog.clone(), clock.clone());
+        let index = Index::new(client.clone(), index);
+        let view = Definition::of::<ProjectClaims>();
+        Ok(Self { log, catalog, reader: ViewReader::new(client, index, views, &[view]), clock })
+    }
 
-/// The names of the tables of events, of the index and of the views.
-fn config(variables: &mut Variables) -> (String, String, String) {
-    let mut table = |name| variables.required(name);
-    (table("EVENT_TABLE"), table("INDEX_TABLE"), table("VIEW_TABLE"))
-}
-
-async fn serve() -> Result<(), Error> {
-    let (events, index, views) = Variables::from_env(config)?;
-    let catalog = &Projects::catalog()?;
-    let clock = &Clock::system();
-    let client = ringfence_dynamo::client_from_env()?;
-    ringfence_dynamo::open(&client).await;
-    let log = &DcbLog::new(client.clone(), events, catalog.clone(), clock.clone());
-    let index = Index::new(client.clone(), index);
-    let reader = &ViewReader::new(client, index, views, &[Definition::of::<ProjectClaims>()]);
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let context = event.context;
-        let time = time_left(&context, clock, ANSWER_TIME).unwrap_or(TIME_DEFAULT);
-        let sweep = Sweep { log, catalog, reader, clock, run: &context.request_id };
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let Self { log, catalog, reader, clock } = self;
+        let sweep = Sweep { log, catalog, reader, clock, run: &call.request_id };
         let started_ms = clock.now_ms();
-        let swept = sweep.all(time).await;
+        let swept = sweep.all(call.time).await;
         let now_ms = clock.now_ms();
-        let mut line = swept.line(&context.env_config.function_name, now_ms);
-        line["function_request_id"] = context.request_id.as_str().into();
+        let mut line = swept.line(&call.function, now_ms);
+        line["function_request_id"] = call.request_id.as_str().into();
         line["duration_ms"] = now_ms.saturating_sub(started_ms).into();
         println!("{line}");
         if swept.failures.is_empty() {
-            return Ok(());
+            return Ok(Value::Null);
         }
         let (error_type, error_message) = ("not-swept".to_owned(), swept.failures.join("; "));
         Err(Diagnostic { error_type, error_message })
-    }))
-    .await
+    }
 }
+
+impl Function for SweepClaims {}
 
 /// What a run uses.
 pub struct Sweep<'a, L> {

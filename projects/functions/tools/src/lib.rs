@@ -12,17 +12,19 @@ use stack::SharedProjects;
 pub use walk::walk;
 
 /// The console of the stack.
-pub static CONSOLE: ringfence_local::Console =
-    ringfence_cli::console::<SharedProjects, project::Own>;
+#[must_use]
+pub fn console() -> ringfence_local::Console {
+    ringfence_console::console::<SharedProjects>(&[project::PAGE])
+}
 
 /// The program `projects-ringfence`.
 #[must_use]
 pub fn ringfence() -> ExitCode {
-    ringfence_cli::run_with::<SharedProjects, project::Own>()
+    ringfence_cli::run::<SharedProjects, project::Own>()
 }
 
 /// The program `projects-ringfence-local`.
 #[must_use]
 pub fn ringfence_local() -> ExitCode {
-    ringfence_local::run(walk, CONSOLE)
+    ringfence_local::run(walk, console())
 }

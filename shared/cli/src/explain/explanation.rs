@@ -9,120 +9,120 @@ use serde_json::Value;
 /// What a command would do now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Explanation {
+pub struct Explanation {
     /// The slice, as `<context>/<slice>`.
-    pub(crate) slice: String,
+    pub slice: String,
     /// The log that it is on: `DCB`, `aggregate` or `document`.
-    pub(crate) log: &'static str,
+    pub log: &'static str,
     /// The command.
-    pub(crate) command: Value,
+    pub command: Value,
     /// The boundaries on which the decision rests.
-    pub(crate) reads: Vec<Reading>,
+    pub reads: Vec<Reading>,
     /// The events that were read for it, in fold order.
-    pub(crate) events: Vec<Seen>,
+    pub events: Vec<Seen>,
     /// What it would be answered.
-    pub(crate) answer: Answer,
+    pub answer: Answer,
     /// What would be written: one request.
-    pub(crate) writes: Vec<Writing>,
+    pub writes: Vec<Writing>,
     /// The write units of each index, by its name.
-    pub(crate) indexes: BTreeMap<String, f64>,
+    pub indexes: BTreeMap<String, f64>,
     /// What it would cost a function that has just started.
-    pub(crate) cost: Cost,
+    pub cost: Cost,
     /// What was added while it was decided. After each, the command was decided again.
-    pub(crate) conflicts: Vec<String>,
+    pub conflicts: Vec<String>,
     /// How often it was decided.
-    pub(crate) attempts: u32,
+    pub attempts: u32,
 }
 
 /// A boundary that is read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Reading {
+pub struct Reading {
     /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
-    pub(crate) boundary: String,
+    pub boundary: String,
     /// How it is read.
-    pub(crate) by: String,
+    pub by: String,
     /// The types on which the decision depends; of a stream all.
-    pub(crate) types: Vec<String>,
+    pub types: Vec<String>,
     /// What was seen of it.
-    pub(crate) seen: String,
+    pub seen: String,
 }
 
 /// An event that was read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Its id, `<partition>/<slot>`.
-    pub(crate) id: String,
+    pub id: String,
     /// Its type.
     #[serde(rename = "type")]
-    pub(crate) event_type: String,
+    pub event_type: String,
 }
 
 /// The answer to the command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub struct Answer {
     /// Whether it is accepted.
-    pub(crate) accepted: bool,
+    pub accepted: bool,
     /// Why it is refused, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<String>,
+    pub message: Option<String>,
     /// Why it is refused, for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rejection: Option<Value>,
+    pub rejection: Option<Value>,
     /// Whether it took effect before, under the same key.
-    pub(crate) repeated: bool,
+    pub repeated: bool,
     /// Its events.
-    pub(crate) events: Vec<Written>,
+    pub events: Vec<Written>,
 }
 
 /// An event of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Written {
+pub struct Written {
     /// Its type.
     #[serde(rename = "type")]
-    pub(crate) event_type: String,
+    pub event_type: String,
     /// The partition that stores it.
-    pub(crate) partition: String,
+    pub partition: String,
     /// Its number in the partition.
-    pub(crate) slot: u64,
+    pub slot: u64,
     /// The payload; absent from an event that was there before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<Value>,
+    pub data: Option<Value>,
 }
 
 /// An action of the request that writes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Writing {
+pub struct Writing {
     /// The item: its keys.
-    pub(crate) item: String,
+    pub item: String,
     /// What is done; absent if only the condition is checked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) does: Option<String>,
+    pub does: Option<String>,
     /// The condition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) requires: Option<String>,
+    pub requires: Option<String>,
     /// The size of the item in bytes; 0 if it is only known to be small.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// Write units.
-    pub(crate) units: f64,
+    pub units: f64,
 }
 
 /// Requests and units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Cost {
+pub struct Cost {
     /// Requests that read.
-    pub(crate) read_requests: u32,
+    pub read_requests: u32,
     /// Read units.
-    pub(crate) read_units: f64,
+    pub read_units: f64,
     /// Requests that write.
-    pub(crate) write_requests: u32,
+    pub write_requests: u32,
     /// Write units, those of indexes included.
-    pub(crate) write_units: f64,
+    pub write_units: f64,
 }
 
 impl Explanation {

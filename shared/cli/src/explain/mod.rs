@@ -8,14 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence_stack::Stack;
 
+use crate::out::Output;
 use crate::send::{check, text};
 use crate::tables::{Dynamo, LogTables, StackLogs};
-use crate::{out, say};
 
-pub(crate) use explanation::{Explanation, Reading, Writing, Written};
-pub(crate) use print::counted;
-pub(crate) use slices::{OfSlice, Shape, Slices};
+pub use explanation::{Explanation, Reading, Writing, Written};
+pub use print::counted;
+pub use slices::{OfSlice, Shape, Slices};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -37,21 +38,21 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     dynamo: Dynamo,
-    /// Prints one JSON document for each command instead of lines for people.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
-pub(crate) async fn explain(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { slice, data, tables, dynamo, json } = arguments;
-    check(slice)?;
+pub(crate) async fn explain(
+    arguments: &Arguments,
+    stack: &Stack,
+    slices: &Slices,
+) -> Result<ExitCode> {
+    let Arguments { slice, data, tables, dynamo, output } = arguments;
+    check(slice, stack)?;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
-    let explanations = crate::slices().explain(&logs, slice, &text(data)?).await?;
+    let explanations = slices.explain(&logs, slice, &text(data)?).await?;
     for explanation in &explanations {
-        match json {
-            true => say!("{}", serde_json::to_string(explanation)?),
-            false => out::lines(&print::Text(explanation).to_string()),
-        }
+        output.show(explanation);
     }
     let accepted = explanations.iter().all(|explanation| explanation.answer.accepted);
     Ok(if accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })

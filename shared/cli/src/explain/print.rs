@@ -9,12 +9,9 @@ use super::explanation::{Explanation, Reading, Writing, Written};
 /// Most events that a text names.
 const EVENTS_MAX: usize = 20;
 
-/// An explanation for a terminal.
-pub(super) struct Text<'a>(pub(super) &'a Explanation);
-
-impl fmt::Display for Text<'_> {
+impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { slice, log, reads, events, cost, .. } = self.0;
+        let Explanation { slice, log, reads, events, cost, .. } = self;
         writeln!(f, "{slice}, on the {log} log")?;
         writeln!(f, "\nReads:")?;
         for Reading { boundary, by, types, seen } in reads {
@@ -31,8 +28,8 @@ impl fmt::Display for Text<'_> {
         if events.len() > EVENTS_MAX {
             writeln!(f, "  (the last {EVENTS_MAX} of them)")?;
         }
-        self.answer(f)?;
-        self.writes(f)?;
+        self.write_answer(f)?;
+        self.write_writes(f)?;
         writeln!(
             f,
             "\nCosts {} in {} and {} in {}.",
@@ -41,13 +38,13 @@ impl fmt::Display for Text<'_> {
             counted(cost.write_units, "write unit"),
             counted(cost.write_requests.into(), "request"),
         )?;
-        self.conflicts(f)
+        self.write_conflicts(f)
     }
 }
 
-impl Text<'_> {
-    fn answer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answer = &self.0.answer;
+impl Explanation {
+    fn write_answer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answer = &self.answer;
         let verb = if answer.repeated { "has taken effect before" } else { "is accepted" };
         match &answer.message {
             None => {
@@ -67,13 +64,13 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn writes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.writes[..] {
+    fn write_writes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.writes[..] {
             [] => return writeln!(f, "\nWrites nothing."),
             [_] => writeln!(f, "\nWrites, in one request:")?,
             _ => writeln!(f, "\nWrites, in one transaction:")?,
         }
-        for Writing { item, does, requires, bytes, units } in &self.0.writes {
+        for Writing { item, does, requires, bytes, units } in &self.writes {
             writeln!(f, "  {item}")?;
             let does = does.as_deref().unwrap_or("is checked");
             let requires = requires.iter().map(|requires| format!(", if {requires}"));
@@ -85,14 +82,14 @@ impl Text<'_> {
                 counted(*units, "unit")
             )?;
         }
-        for (index, units) in &self.0.indexes {
+        for (index, units) in &self.indexes {
             writeln!(f, "  the index {index}\n    follows: {}", counted(*units, "unit"))?;
         }
         Ok(())
     }
 
-    fn conflicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for conflict in &self.0.conflicts {
+    fn write_conflicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for conflict in &self.conflicts {
             writeln!(f, "While it was decided: {conflict}. So it was decided again.")?;
         }
         writeln!(f, "Nothing was added since to what it has read.")
@@ -100,6 +97,6 @@ impl Text<'_> {
 }
 
 /// A number of things.
-pub(crate) fn counted(count: f64, what: &str) -> String {
+pub fn counted(count: f64, what: &str) -> String {
     if count == 1.0 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -29,22 +29,22 @@ type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Ex
 
 /// The slices of a stack.
 #[derive(Default)]
-pub(crate) struct Slices(Vec<OfSlice>);
+pub struct Slices(Vec<OfSlice>);
 
 /// A slice, with its code.
-pub(crate) struct OfSlice {
+pub struct OfSlice {
     /// `<context>/<slice>`.
-    pub(crate) name: String,
+    pub name: String,
     explain: Explain,
     /// What its command's JSON is.
-    pub(crate) command: fn() -> fields::Value,
+    pub command: fn() -> fields::Value,
     /// The kinds of boundaries on which its decisions can depend, and how each is read.
-    pub(crate) depends_on: BTreeMap<Shape, String>,
+    pub depends_on: BTreeMap<Shape, String>,
 }
 
 /// What boundaries have in common that differ in the values of their tags alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// Of the DCB log: the keys of its tags and whether they are one tag, a partition of several, or a set; or the
     /// type.
     Boundary(String),
@@ -64,7 +64,7 @@ impl fmt::Display for Shape {
 
 impl Shape {
     /// The shape of a boundary of the DCB log; `None` if the text is not the id of a boundary.
-    pub(crate) fn of(boundary: &BoundaryId) -> Option<Self> {
+    pub fn of(boundary: &BoundaryId) -> Option<Self> {
         let keys = |tags: &[Tag], between: &str| {
             tags.iter().map(|tag| &*tag.key).collect::<Vec<_>>().join(between)
         };
@@ -78,7 +78,8 @@ impl Shape {
 }
 
 impl Slices {
-    pub(crate) fn of<M: Members>() -> Self {
+    /// The slices of the stack that `M` lists.
+    pub fn of<M: Members>() -> Self {
         let mut slices = Self::default();
         List::walk::<M>(&mut slices);
         slices
@@ -90,7 +91,7 @@ impl Slices {
     /// # Errors
     /// There is no such slice, its table is not named, the payload is refused before anything is read, or the log
     /// fails.
-    pub(crate) async fn explain(
+    pub async fn explain(
         &self,
         logs: &StackLogs,
         slice: &str,
@@ -101,13 +102,13 @@ impl Slices {
     }
 
     /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
-    pub(crate) fn that_depend_on(&self, shape: &Shape) -> impl Iterator<Item = &str> {
+    pub fn that_depend_on(&self, shape: &Shape) -> impl Iterator<Item = &str> {
         let depends = move |of: &&OfSlice| of.depends_on.contains_key(shape);
         self.0.iter().filter(depends).map(|of| &*of.name)
     }
 
     /// The slice of this name, `<context>/<slice>`.
-    pub(crate) fn get(&self, name: &str) -> Option<&OfSlice> {
+    pub fn get(&self, name: &str) -> Option<&OfSlice> {
         self.0.iter().find(|of| of.name == name)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence::rfc3339;
 use ringfence_dynamo::{Failure, GaveUp};
-use ringfence_function::{Problem, chain, http};
+use ringfence_function::{Call, Problem, chain, http};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
@@ -35,20 +35,20 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The line of the log. An HTTP answer of 503 or 500 that has an alarm of its own counts in
+    /// The line of the log of a call that took the time between two moments, in milliseconds since 1970. An HTTP answer of 503 or 500 that has an alarm of its own counts in
     /// CloudWatch's embedded metric format as `views_not_ready`, so that the alarm of failed requests can
     /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
     #[must_use]
-    pub fn line(&self, function: &str, request_id: &str, now_ms: u64, duration_ms: u64) -> Value {
+    pub fn line(&self, call: &Call, started_ms: u64, now_ms: u64) -> Value {
         let mut line = json!({
             "timestamp": rfc3339(now_ms),
             "level": if self.cause.is_some() { "ERROR" } else { "INFO" },
             "message": format!("query {}", self.outcome),
-            "function": function,
-            "function_request_id": request_id,
+            "function": call.function,
+            "function_request_id": call.request_id,
             "view": self.view,
             "outcome": self.outcome,
-            "duration_ms": duration_ms,
+            "duration_ms": now_ms.saturating_sub(started_ms),
         });
         if let Some(cause) = &self.cause {
             line["cause"] = cause.as_str().into();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_function::Call;
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
@@ -215,8 +216,11 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
 async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let world = World::new(12, catalog());
     let line = async |payload: &Value| {
-        let answered = answer(&world.reader(), payload, "request-1", LONG).await;
-        answered.line("QueryViews-1", "request-1", world.clock.now_ms(), 7)
+        let [request_id, function] = ["request-1", "QueryViews-1"].map(str::to_owned);
+        let call = Call { payload: payload.clone(), request_id, function, time: LONG };
+        let answered = answer(&world.reader(), &call.payload, &call.request_id, LONG).await;
+        let now_ms = world.clock.now_ms();
+        answered.line(&call, now_ms - 7, now_ms)
     };
     let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");

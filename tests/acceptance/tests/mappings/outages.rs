@@ -14,7 +14,7 @@ use ringfence_dynamo::{
     wire::{Director, Fault, Wire},
 };
 use ringfence_feed::Indexer;
-use ringfence_function::reactions::{Letters, answer};
+use ringfence_function::{Letters, delivered};
 use ringfence_local::{
     buckets::Buckets,
     destinations::Destinations,
@@ -107,7 +107,7 @@ impl Invoke for Functions {
             }
             _ => self.publisher.publish(records, time).await.failed_from,
         };
-        Ok(serde_json::to_value(answer(failed_from)).unwrap())
+        Ok(delivered(failed_from))
     }
 }
 

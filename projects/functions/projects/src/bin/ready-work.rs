@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    projects::ready_work::run()
+    ringfence_function::run::<projects::ready_work::ReadyWork>(())
 }

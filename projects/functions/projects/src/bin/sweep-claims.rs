@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    projects::sweep_claims::run()
+    ringfence_function::run::<projects::sweep_claims::SweepClaims>(())
 }

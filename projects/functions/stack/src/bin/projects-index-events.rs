@@ -1,3 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence_feed::index_events::run(projects_stack::stack().catalog)
+    ringfence_function::run::<ringfence_feed::index_events::IndexEvents>(
+        projects_stack::stack().catalog,
+    )
 }

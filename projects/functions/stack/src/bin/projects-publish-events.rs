@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_topic::run(projects_stack::stack().catalog)
+    ringfence_function::run::<ringfence_topic::PublishEvents>(projects_stack::stack().catalog)
 }

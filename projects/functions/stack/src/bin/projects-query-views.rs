@@ -1,3 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence_views::query_views::run(projects_stack::stack().views())
+    ringfence_function::run::<ringfence_views::query_views::QueryViews>(
+        projects_stack::stack().views(),
+    )
 }

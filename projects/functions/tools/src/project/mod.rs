@@ -24,18 +24,24 @@ mod read;
 mod standing;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use projects::ProjectId;
+use ringfence_cli::Lists;
 
 pub use decide::{Decided, Slices, Undecided, envelope};
+pub use page::PAGE;
 
 use folder::Folder;
 
 /// The commands of the shop, beside those for every stack.
 #[derive(Subcommand)]
 pub enum Own {
+    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
+    /// boundaries, the views, the projects, and the health of the stack. Ctrl-C ends it.
+    Console(ringfence_console::Arguments),
     /// Works on a project that agents share, also without a network.
     Project(Arguments),
 }
@@ -97,10 +103,11 @@ enum Command {
 }
 
 impl ringfence_cli::Own for Own {
-    const PAGES: &'static [ringfence_cli::Page] = &[page::PAGE];
-
-    async fn run(&self) -> Result<ExitCode> {
-        let Self::Project(Arguments { project, command }) = self;
+    async fn run(&self, lists: Arc<Lists>) -> Result<ExitCode> {
+        let Arguments { project, command } = match self {
+            Self::Project(arguments) => arguments,
+            Self::Console(arguments) => return arguments.serve(lists, &[PAGE]).await,
+        };
         let folder = || Folder::find(project.as_ref());
         match command {
             Command::Pull(source) => pull::run_pull(&folder()?, source).await,
@@ -110,7 +117,7 @@ impl ringfence_cli::Own for Own {
             Command::Claim(arguments) => claim::run(project.as_ref(), arguments).await,
             Command::Push(arguments) => push::run(&folder()?, arguments).await,
             Command::Import(arguments) => import::run(&folder()?, arguments).await,
-            Command::Publish(arguments) => publish::run(&folder()?, arguments).await,
+            Command::Publish(arguments) => publish::run(&folder()?, arguments, &lists).await,
             Command::Status => read::run_status(&folder()?),
             Command::Ready(of) => read::run_ready(&folder()?, of),
             Command::Claims(arguments) => read::run_claims(&folder()?, arguments),

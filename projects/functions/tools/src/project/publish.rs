@@ -12,8 +12,9 @@ use projects::{Fact, ProjectId};
 use ringfence::{
     Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
 };
-use ringfence_cli::say;
-use ringfence_cli::{Dynamo, EventTable, Imports, IndexTable, Recorded};
+use ringfence_cli::import::{Imports, Recorded};
+use ringfence_cli::tables::{Dynamo, EventTable, IndexTable};
+use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
 
 use super::folder::Folder;
@@ -39,7 +40,7 @@ pub(crate) struct Publish {
     dynamo: Dynamo,
 }
 
-pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode> {
+pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> Result<ExitCode> {
     let (folder, project) = (folder.write()?, &folder.project);
     ensure!(
         folder.is_local()?,
@@ -56,7 +57,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish) -> Result<ExitCode
     let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
     let clock = Clock::fixed(0);
-    let log = arguments.table.log_at(client.clone(), clock.clone());
+    let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
     compare(&log, project, &events).await.context("nothing is written")?;
     let mut imports = Imports::default();
     imports.import(events.iter().map(recorded).collect(), &log, &clock).await?;

@@ -10,7 +10,7 @@ use clap::Args;
 use futures::StreamExt;
 use projects::ProjectId;
 use ringfence_cli::say;
-use ringfence_cli::{Dynamo, IndexTable};
+use ringfence_cli::tables::{Dynamo, IndexTable};
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 

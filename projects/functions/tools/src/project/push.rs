@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringfence_cli::{Api, url};
+use ringfence_cli::api::{Api, url};
 use ringfence_cli::{remark, say};
 
 use super::act::post;

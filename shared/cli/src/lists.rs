@@ -1,0 +1,28 @@
+//! The lists of the stack that a command line is for.
+
+use anyhow::Result;
+use ringfence_stack::{Members, Stack};
+
+use crate::explain::Slices;
+use crate::readers::Readers;
+
+/// What the commands need of the lists of a stack. It has code of each slice and view, so functions of a stack use
+/// [`Stack`] alone.
+pub struct Lists {
+    /// The stack in plain values.
+    pub stack: Stack,
+    /// The slices, with the code that rehearses their commands.
+    pub slices: Slices,
+    pub(crate) readers: Readers,
+}
+
+impl Lists {
+    /// The lists of the stack that `M` lists.
+    ///
+    /// # Errors
+    /// Two contexts contradict each other.
+    pub fn of<M: Members>() -> Result<Self> {
+        let (stack, slices) = (Stack::of::<M>()?, Slices::of::<M>());
+        Ok(Self { stack, slices, readers: Readers::of::<M>() })
+    }
+}

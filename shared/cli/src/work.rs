@@ -1,0 +1,278 @@
+//! Does the work that letters ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use anyhow::{Context, Result, bail};
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use futures::TryStreamExt;
+use ringfence::{Catalog, Consistency, Envelope};
+use ringfence_document_log::{Direction, Recorded, StreamName};
+use ringfence_dynamo::{Item, Retry, Table};
+use ringfence_feed::{Indexer, Log, Partition};
+use ringfence_topic::{Entry, EntryError, Topic};
+use serde_json::{Value, json};
+
+use crate::kept::{Kept, Store};
+use crate::letter::{History, Letter, Stored, Whose, Work};
+use crate::tables::{self, LogTables};
+use crate::topic::{send, topic};
+
+/// What becomes of events that were sent to the bus again.
+pub const SENT: &str = "An event that fails again comes back as a new letter, under a new name";
+
+/// A letter that was looked at, or tried again.
+pub struct Tried {
+    /// The name of its message or object.
+    pub name: String,
+    /// Whose it is.
+    pub whose: Whose,
+    /// What it has behind it.
+    pub history: History,
+    /// Why it was kept.
+    pub kept: Option<String>,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a letter.
+pub enum Fate {
+    /// Its work is done, and it is deleted.
+    Done,
+    /// Its event is on the bus again, and it is deleted. What its function makes of the event is not known yet.
+    Sent,
+    /// It was only looked at.
+    Left,
+    /// It stays, and why.
+    Stays(String),
+}
+
+/// Says what a letter is, and leaves it where it is.
+pub fn look(letter: Result<Letter>, name: String) -> Tried {
+    match letter {
+        Ok(Letter { whose, history, cause, .. }) => {
+            Tried { name, whose, history, kept: cause, fate: Fate::Left }
+        }
+        Err(error) => {
+            let fate = Fate::Stays(format!("{error:#}"));
+            Tried { name, whose: Whose::default(), history: History::default(), kept: None, fate }
+        }
+    }
+}
+
+/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
+/// visible to the next run at once.
+pub async fn each(
+    store: &mut Store,
+    does: Option<&Does>,
+    mut told: impl FnMut(Tried),
+) -> Result<()> {
+    let mut stay = Vec::new();
+    let mut sent = BTreeMap::new();
+    loop {
+        let some = store.next().await?;
+        if some.is_empty() {
+            store.show(&stay).await;
+            return Ok(());
+        }
+        for kept in some {
+            let repeat = kept.repeats();
+            let is_back =
+                |(it, tries): &(_, u64)| sent.get(it).is_some_and(|before| tries > before);
+            let tried = match does {
+                Some(_) if repeat.as_ref().is_some_and(is_back) => {
+                    let again = look(kept.letter, kept.name);
+                    let why = "this run has sent it to the bus, and it has failed again".to_owned();
+                    Tried { fate: Fate::Stays(why), ..again }
+                }
+                Some(does) => does.redrive(store, kept).await,
+                None => look(kept.letter, kept.name),
+            };
+            match (&tried.fate, repeat) {
+                (Fate::Done, _) => {}
+                (Fate::Sent, repeat) => sent.extend(repeat),
+                _ => stay.push(tried.name.clone()),
+            }
+            told(tried);
+        }
+    }
+}
+
+impl Fate {
+    /// Why the letter stays.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Done | Self::Sent | Self::Left => None,
+            Self::Stays(cause) => Some(cause),
+        }
+    }
+}
+
+/// Redrives letters. Fails if a needed table or bus is missing.
+pub struct Does {
+    client: Client,
+    catalog: Catalog,
+    tables: LogTables,
+    topic: Option<Topic>,
+    indexer: Option<Indexer>,
+}
+
+impl Does {
+    /// With these tables and this bus; work that needs another one fails.
+    pub fn new(
+        config: &SdkConfig,
+        client: Client,
+        catalog: &Catalog,
+        tables: &LogTables,
+        bus: Option<&str>,
+        index_table: Option<&str>,
+    ) -> Result<Self> {
+        let indexer = match (&tables.table, index_table) {
+            (Some(table), Some(index)) => {
+                let log = tables::log(client.clone(), table, catalog);
+                let logs = tables.streams.logs(client.clone(), log);
+                Some(Indexer::new(logs, client.clone(), index))
+            }
+            _ => None,
+        };
+        let topic = bus.map(|bus| topic(config, bus));
+        Ok(Self { client, catalog: catalog.clone(), tables: tables.clone(), topic, indexer })
+    }
+
+    /// Does the work of a letter and deletes the letter.
+    pub async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
+        let Kept { name, handle, letter, .. } = kept;
+        let Letter { whose, history, cause, work } = match letter {
+            Ok(letter) => letter,
+            unreadable => return look(unreadable, name),
+        };
+        let fate = if matches!(work, Work::Repeat(_)) { Fate::Sent } else { Fate::Done };
+        let done = match self.work(work).await {
+            Ok(()) => store.delete(&handle).await,
+            failed => failed,
+        };
+        let fate = done.map_or_else(|error| Fate::Stays(format!("{error:#}")), |()| fate);
+        Tried { name, whose, history, kept: cause, fate }
+    }
+
+    async fn work(&self, work: Work) -> Result<()> {
+        let entries = |record: &Value| Entry::of_record(record, &self.catalog);
+        match work {
+            Work::Publish(records) => {
+                self.publish(records.iter().flat_map(entries).collect()).await
+            }
+            Work::PublishStored(Stored::Item { log, key }) => {
+                let image = self.item(log, key).await?;
+                let record = json!({ "dynamodb": { "NewImage": image } });
+                self.publish(entries(&record)).await
+            }
+            Work::PublishStored(Stored::Span { stream, events }) => {
+                self.publish(self.span(&stream, events).await?).await
+            }
+            Work::Repeat(entry) => self.publish(vec![Ok(entry)]).await,
+            Work::Index(partitions) => self.index(partitions).await,
+        }
+    }
+
+    /// Sends every entry that could be made, and fails if one could not be made or sent.
+    async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
+        let missing = "this work needs the bus: give --bus, EVENT_BUS or --stack";
+        let topic = self.topic.as_ref().context(missing)?;
+        let (mut entries, mut failed) = (Vec::new(), None);
+        for entry in all {
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let refused = send(topic, &entries, None).await?;
+        if let Some(cause) = refused.into_values().next() {
+            bail!(cause);
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    async fn index(&self, partitions: BTreeSet<Partition>) -> Result<()> {
+        let missing = "this work needs the index: give --table and --index-table, or --stack";
+        let indexer = self.indexer.as_ref().context(missing)?;
+        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
+            outcome.with_context(|| format!("partition {partition}"))?;
+        }
+        Ok(())
+    }
+
+    /// The image of the event with this key.
+    async fn item(&self, log: Log, key: Value) -> Result<Value> {
+        let table = match log {
+            Log::Dcb => self.tables.table.as_ref(),
+            Log::Aggregates => self.tables.streams.aggregate_table.as_ref(),
+            Log::Documents => self.tables.streams.document_table.as_ref(),
+        };
+        let table = table.context(
+            "the event has to be read from its log: name the log's table, or give --stack",
+        )?;
+        let item: serde_dynamo::Item = serde_json::from_value(key.clone())?;
+        let item = Item::from(item);
+        let table = Table::new(self.client.clone(), table);
+        let found = Retry::default().run(|| table.get(item.clone(), true)).await;
+        let found = found.context("reading the event")?;
+        let table = table.name();
+        let found = found.with_context(|| format!("{table} has no event {key}"))?;
+        Ok(serde_json::to_value(serde_dynamo::Item::from(found))?)
+    }
+
+    /// The entries of events of a document.
+    async fn span(
+        &self,
+        stream: &StreamName,
+        events: Range<u64>,
+    ) -> Result<Vec<Result<Entry, EntryError>>> {
+        let log = self.tables.streams.documents(&self.client);
+        let log = log.context(
+            "the events have to be read from their document: give --document-table or --stack",
+        )?;
+        let (forward, strong) = (Direction::Forward, Consistency::Strong);
+        let envelope = Envelope::default();
+        let events = log.read(stream, events, forward, strong, &envelope);
+        let events: Vec<_> = events.try_collect().await?;
+        let entry = |event: &Recorded| {
+            let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
+            Entry::of_event(fed)
+        };
+        Ok(events.iter().map(entry).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ringfence_dynamo::wire::Wire;
+
+    use super::*;
+    use crate::tables::StreamTables;
+
+    #[tokio::test]
+    async fn an_event_that_was_too_large_for_a_message_is_read_strongly() {
+        let item = json!({ "id": { "S": "a:1" }, "position": { "N": "1" } });
+        let stored = item.clone();
+        let answers = move |operation: &str, body: &[u8]| {
+            assert_eq!(operation, "GetItem");
+            let request: Value = serde_json::from_slice(body).unwrap();
+            // An eventual read may not find it yet.
+            let answer = match request["ConsistentRead"] == true {
+                true => json!({ "Item": stored }),
+                false => json!({}),
+            };
+            (200, answer.to_string().into_bytes())
+        };
+        let streams = StreamTables { aggregate_table: None, document_table: None };
+        let tables = LogTables { table: Some("events".to_owned()), streams };
+        let client = Wire::default().client_of(Arc::new(answers));
+        let config = SdkConfig::builder().build();
+        let catalog = Catalog::compose([]).unwrap();
+        let does = Does::new(&config, client, &catalog, &tables, None, None).unwrap();
+        assert_eq!(does.item(Log::Dcb, item.clone()).await.unwrap(), item);
+    }
+}

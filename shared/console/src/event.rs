@@ -1,0 +1,162 @@
+//! The page of one event: payload, tags, metadata, the slice and the command that made it, and what caused what.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Redirect};
+use maud::{Markup, html};
+use ringfence::{BoundaryId, SequencedEvent, visible_lines};
+use ringfence_feed::{Checkpoint, Entry, Index};
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+
+use crate::events::{before_entry, event_url, time};
+use crate::flow::{self, Flow};
+use crate::frame::{self, Path, Problem, boundary_url, slice_url, tag_url};
+use crate::site::Site;
+
+/// The most bytes of a payload on the page.
+const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+/// How many events of the index are looked at to find an event by its id.
+const LOOKED_MAX: usize = 10_000;
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Path(checkpoint): Path<String>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Markup, Problem> {
+    let around = flow::around(&parameters)?;
+    let index = site.index();
+    let entry = entry(&index, &checkpoint).await?;
+    let Entry { checkpoint, event } = &entry;
+    let flow = Flow::of(&index, &entry, around).await?;
+    let pretty = pretty(event);
+    let shown = head(&pretty);
+    let older = Some(before_entry(&entry)).filter(|before| *before > Checkpoint::START);
+    let main = html! {
+        dl {
+            dt { "Id" } dd { code { (event.id()) } }
+            dt { "Recorded" } dd { (time(event)) " UTC" }
+            dt { "Context" } dd { (event.context) }
+            dt { "Partition" }
+            dd { a href=(boundary_url(event.partition.as_str())) { (event.partition) } }
+            dt { "Tags" }
+            dd {
+                @if event.tags.is_empty() { "none" }
+                ul.tags {
+                    @for tag in &event.tags {
+                        li { a href=(tag_url(tag)) { (tag.key) ":" (tag.value) } }
+                    }
+                }
+            }
+            dt { "Slice" } dd { (slice(&site.lists.stack, event)) }
+            dt { "Command" } dd { code { (event.metadata.text("commandId").unwrap_or("unknown")) } }
+            dt { "Checkpoint" } dd { (checkpoint) }
+        }
+        h2 { "Payload" }
+        pre tabindex="0" { code { (shown) } }
+        @if shown.len() < pretty.len() {
+            p {
+                "These are the first " (shown.len()) " of " (pretty.len()) " bytes. "
+                a href={ (event_url(*checkpoint)) "/payload" } { "The whole payload" }
+            }
+        }
+        h2 { "What caused what" }
+        (flow.markup(&site.lists.stack, *checkpoint))
+        h2 { "Metadata" }
+        @if event.metadata.iter().next().is_none() { p { "The event has none." } }
+        dl {
+            @for (key, value) in event.metadata.iter() {
+                dt { (key) }
+                dd { code { (value.as_str().map_or_else(|| value.to_string(), str::to_owned)) } }
+            }
+        }
+        nav.pages aria-label="Other events" {
+            @if let Some(older) = older { a href=(event_url(older)) rel="prev" { "The event before" } }
+        }
+    };
+    Ok(frame::page(&site, "/events", &event.event_type, Some(index.meter()), &main))
+}
+
+/// The whole payload as a file of JSON.
+pub(crate) async fn payload(
+    State(site): State<Arc<Site>>,
+    Path(checkpoint): Path<String>,
+) -> Result<impl IntoResponse, Problem> {
+    let entry = entry(&site.index(), &checkpoint).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], pretty(&entry.event)))
+}
+
+/// Leads to the page of the event with this id.
+pub(crate) async fn find(
+    State(site): State<Arc<Site>>,
+    Path((partition, slot)): Path<(String, u64)>,
+) -> Result<Redirect, Problem> {
+    let index = site.index();
+    let partition = BoundaryId::stored(partition);
+    let nothing = |why: &str| Problem::nothing(format!("The event {partition}/{slot} {why}."));
+    let indexed = index.indexed(&partition, slot).await?;
+    let after = indexed.ok_or_else(|| nothing("is not in the index"))?;
+    let entries = index.before(after, LOOKED_MAX).await?;
+    let mut entries = entries.iter();
+    let is_it = |entry: &&Entry| entry.event.partition == partition && entry.event.slot == slot;
+    let why = format!("is not among the {LOOKED_MAX} events before the last of its partition");
+    let found = entries.find(is_it).ok_or_else(|| nothing(&why))?;
+    Ok(Redirect::to(&event_url(found.checkpoint)))
+}
+
+/// The entry that ends at a checkpoint.
+async fn entry(index: &Index, checkpoint: &str) -> Result<Entry, Problem> {
+    let nothing = || Problem::nothing(format!("No event has the checkpoint {checkpoint}."));
+    let at: Checkpoint = checkpoint.parse().map_err(|_| nothing())?;
+    if at > index.end().await? {
+        return Err(nothing());
+    }
+    let found = index.before(at, 1).await?.pop();
+    found.filter(|entry| entry.checkpoint == at).ok_or_else(nothing)
+}
+
+fn pretty(event: &SequencedEvent) -> String {
+    visible_lines(&format!("{:#}", event.data)).into_owned()
+}
+
+/// As much of a payload as the page shows.
+fn head(pretty: &str) -> &str {
+    &pretty[..pretty.floor_char_boundary(PAYLOAD_BYTES_MAX)]
+}
+
+/// The slice that wrote an event, as its metadata says, or else those that write its type.
+fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
+    if let Some(slice) = event.metadata.text("slice") {
+        return link(stack, &event.context, slice);
+    }
+    let writers: Vec<_> = writers(stack, event).collect();
+    html! {
+        @match &*writers {
+            [] => { "unknown: no slice of this build writes the type" }
+            [one] => { (link(stack, &event.context, one)) }
+            several => { "one of " (several.join(", ")) " of " (event.context) }
+        }
+    }
+}
+
+/// A slice, which leads to its page if this build has it.
+pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    let name = format!("{context}/{slice}");
+    match stack.slices().any(is_it) {
+        true => html! { a href=(slice_url(&name)) { (name) } },
+        false => html! { (name) },
+    }
+}
+
+/// The slices that write the type of an event.
+pub(crate) fn writers<'a>(
+    stack: &'a Stack,
+    event: &'a SequencedEvent,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let of_context = stack.slices().filter(|(context, _)| context.name == event.context);
+    let writes =
+        of_context.filter(|(_, slice)| slice.writes.iter().any(|it| *it == event.event_type));
+    writes.map(|(_, slice)| slice.name)
+}

@@ -1,0 +1,226 @@
+//! The page of events: the newest first, back to the first, and live.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::{Stream, StreamExt, stream};
+use maud::{Markup, html};
+use ringfence::{SequencedEvent, visible};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
+
+use crate::filter::{Filter, Form};
+use crate::frame::{self, Problem, boundary_url, shown};
+use crate::site::Site;
+use ringfence_cli::place::Place;
+
+/// Events of a page, if its URL does not say.
+const LIMIT: usize = 100;
+/// The most events of a page.
+const LIMIT_MAX: usize = 10_000;
+/// The most events that a page with a filter looks at.
+const LOOKED_MAX: usize = 10_000;
+/// Events that one request of a page with a filter looks at.
+const LOOKED_AT_ONCE: usize = 1_000;
+/// The most characters of a payload in a row.
+const DATA_CHARS_MAX: usize = 240;
+/// New events that are sent together, if so many wait.
+const TOGETHER_MAX: usize = 100;
+/// A browser that lost the connection tries again after this time.
+const AGAIN: Duration = Duration::from_millis(500);
+
+type Parameters = Query<Vec<(String, String)>>;
+
+/// Events that were found, and how far was looked.
+struct Found {
+    entries: Vec<Entry>,
+    looked_at: usize,
+    /// Before the last event that was looked at.
+    reached: Checkpoint,
+}
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Parameters,
+) -> Result<Markup, Problem> {
+    let filter = Filter::of(Form::of(&parameters))?;
+    let given = |name: &str| Some(&*parameters.iter().find(|(it, _)| it == name)?.1);
+    let limit = given("limit").map_or(Ok(LIMIT), limit)?;
+    let index = site.index();
+    let end = index.end().await?;
+    let before = match given("before") {
+        None => end,
+        Some(text) => before(text, &index).await?,
+    };
+    let found = look(&index, &filter, before, limit).await?;
+    let is_newest = given("before").is_none();
+    let form = filter.form();
+    let limit_text = limit.to_string();
+    let reached = found.reached.to_string();
+    let older = [("before", &*reached), ("limit", &*limit_text)];
+    let has_older = found.reached > Checkpoint::START;
+    let end = end.to_string();
+    let live = is_newest.then(|| form.url("/events/live", &[("after", &*end)]));
+    let main = html! {
+        (form.markup(&site.lists.stack, limit))
+        @if let Some(boundary) = form.boundary() {
+            p.note { "The index is searched for them. To read them without a search: " a href=(boundary) { "the boundary" } "." }
+        }
+        @if is_newest {
+            p.status role="status" {
+                noscript { "New events appear only with JavaScript. Load the page again to see them." }
+            }
+        }
+        table.events role="table" {
+            thead role="rowgroup" {
+                tr role="row" {
+                    @for column in ["Time (UTC)", "Type", "Context", "Partition", "Payload"] {
+                        th role="columnheader" scope="col" { (column) }
+                    }
+                }
+            }
+            tbody role="rowgroup" data-live=[live] data-rows-max=(limit) {
+                @for entry in &found.entries { (row(entry)) }
+            }
+        }
+        p.empty { "No event here." }
+        nav.pages aria-label="Older and newer events" {
+            @if !is_newest { a href=(form.url("/events", &[("limit", &*limit_text)])) rel="first" { "Newest" } }
+            @if has_older { a href=(form.url("/events", &older)) rel="next" { "Further back" } }
+            span { (looked(&found, form.is_empty(), has_older)) }
+        }
+    };
+    Ok(frame::page(&site, "/events", "Events", Some(index.meter()), &main))
+}
+
+fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
+    let (shown, looked_at) = (found.entries.len(), found.looked_at);
+    let to = match has_older {
+        true => format!("back to checkpoint {}", found.reached),
+        false => "back to the first".to_owned(),
+    };
+    let plural = if looked_at == 1 { "" } else { "s" };
+    match is_all {
+        true => format!("{shown} event{plural}, {to}."),
+        false => format!("{shown} of {looked_at} event{plural}, {to}."),
+    }
+}
+
+fn limit(text: &str) -> Result<usize, Problem> {
+    let wrong = || Problem::bad(format!("limit: write a number from 1 to {LIMIT_MAX}."));
+    text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit)).ok_or_else(wrong)
+}
+
+async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
+    let place: Checkpoint =
+        text.parse().map_err(|error| Problem::bad(format!("before: {error}.")))?;
+    let at = Place::At(place).checkpoint(index).await;
+    at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
+}
+
+/// Looks for events before a checkpoint, until there are enough, until so many were looked at, or to the first.
+async fn look(
+    index: &Index,
+    filter: &Filter,
+    before: Checkpoint,
+    limit: usize,
+) -> Result<Found, FeedError> {
+    let mut found = Found { entries: Vec::new(), looked_at: 0, reached: before };
+    let at_once = if filter.form().is_empty() { limit } else { LOOKED_AT_ONCE };
+    while found.entries.len() < limit && found.looked_at < LOOKED_MAX {
+        let entries = index.before(found.reached, at_once).await?;
+        if entries.is_empty() {
+            found.reached = Checkpoint::START;
+            break;
+        }
+        for entry in entries {
+            found.looked_at += 1;
+            found.reached = before_entry(&entry);
+            if filter.matches(&entry.event) {
+                found.entries.push(entry);
+                if found.entries.len() == limit {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The checkpoint before an entry. Those of the entries of an epoch differ by one.
+pub(crate) fn before_entry(entry: &Entry) -> Checkpoint {
+    Checkpoint::try_from(i64::from(entry.checkpoint) - 1).unwrap_or(Checkpoint::START)
+}
+
+/// The page of an event.
+pub(crate) fn event_url(checkpoint: Checkpoint) -> String {
+    format!("/events/{checkpoint}")
+}
+
+fn row(Entry { checkpoint, event }: &Entry) -> Markup {
+    let partition = event.partition.as_str();
+    html! {
+        tr role="row" {
+            td role="cell" { (time(event)) }
+            td role="cell" { a href=(event_url(*checkpoint)) { (event.event_type) } }
+            td role="cell" { (event.context) }
+            td role="cell" {
+                a href=(boundary_url(partition)) { (partition) } " / " (event.slot)
+            }
+            td.data role="cell" { code { (cut(&event.data.to_string(), DATA_CHARS_MAX)) } }
+        }
+    }
+}
+
+/// When an event was recorded, for a person and for a program.
+pub(crate) fn time(event: &SequencedEvent) -> Markup {
+    let at = event.recorded_at();
+    let shown = at.trim_end_matches('Z').replace('T', " ");
+    html! { time datetime=(at) { (shown) } }
+}
+
+/// The first characters of a text.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// Sends the rows of new events, from the parameter `after` on, or from where a lost connection was. Several rows
+/// that are sent together have the newest first.
+pub(crate) async fn live(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Parameters,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let filter = Filter::of(Form::of(&parameters))?;
+    let after = parameters.iter().find(|(name, _)| name == "after").map(|(_, value)| &**value);
+    let last = headers.get("last-event-id").and_then(|last| last.to_str().ok());
+    let after = last.or(after).and_then(|text| text.parse().ok());
+    let after = after.ok_or_else(|| Problem::bad("after: write a checkpoint."))?;
+    let entries = site.index().read(after, Until::Watched);
+    let sent = entries.ready_chunks(TOGETHER_MAX).flat_map(move |together| {
+        let mut failed = None;
+        let keep = |entry| match entry {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                failed = Some(format!("{:#}", anyhow::Error::new(error)));
+                None
+            }
+        };
+        let entries: Vec<_> = together.into_iter().map_while(keep).collect();
+        let wanted = entries.iter().rev().filter(|entry| filter.matches(&entry.event));
+        let rows: String = wanted.map(|entry| shown(&row(entry)).into_string()).collect();
+        let last = entries.last().map(|entry| entry.checkpoint.to_string());
+        let new = last.map(|last| Event::default().id(last).retry(AGAIN).data(rows));
+        // The stream ends with its first error, which the page shows, and the browser comes again.
+        let failed = failed.map(|why| Event::default().event("failed").data(visible(&why)));
+        stream::iter(new.into_iter().chain(failed).map(Ok))
+    });
+    Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
+}

@@ -1,0 +1,138 @@
+//! Which events a page shows: the fields of its form, which are also parameters of its URL.
+
+use maud::{Markup, html};
+use ringfence::SequencedEvent;
+use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_stack::Stack;
+
+use crate::frame::{Problem, boundary_url, url};
+
+/// The form as it was filled in. An empty field asks for nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Form {
+    context: String,
+    event_type: String,
+    tag: String,
+    partition: String,
+    since: String,
+    until: String,
+}
+
+/// What the form asks for.
+pub(crate) struct Filter {
+    form: Form,
+    tag: Option<ringfence::Tag>,
+    since_ms: Option<u64>,
+    until_ms: Option<u64>,
+}
+
+impl Form {
+    /// The form of a URL with these parameters.
+    pub(crate) fn of(parameters: &[(String, String)]) -> Self {
+        let text = |name: &str| {
+            let found = parameters.iter().find(|(parameter, _)| parameter == name);
+            found.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        };
+        Self {
+            context: text("context"),
+            event_type: text("type"),
+            tag: text("tag"),
+            partition: text("partition"),
+            since: text("since"),
+            until: text("until"),
+        }
+    }
+
+    /// The page of the boundary that the form asks for.
+    pub(crate) fn boundary(&self) -> Option<String> {
+        let id = [&self.partition, &self.tag].into_iter().find(|id| !id.is_empty());
+        id.map(|id| boundary_url(id))
+    }
+
+    fn parameters(&self) -> [(&str, &str); 6] {
+        [
+            ("context", &self.context),
+            ("type", &self.event_type),
+            ("tag", &self.tag),
+            ("partition", &self.partition),
+            ("since", &self.since),
+            ("until", &self.until),
+        ]
+    }
+
+    /// A path with this form and another parameter.
+    pub(crate) fn url(&self, path: &str, other: &[(&str, &str)]) -> String {
+        url(path, self.parameters().into_iter().chain(other.iter().copied()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parameters().iter().all(|(_, value)| value.is_empty())
+    }
+
+    /// The form for a person.
+    pub(crate) fn markup(&self, stack: &Stack, limit: usize) -> Markup {
+        let times = [("since", "From (UTC)", &self.since), ("until", "Until (UTC)", &self.until)];
+        html! {
+            form.filter method="get" action="/events" role="search" aria-label="Filter" {
+                label { "Context"
+                    select name="context" {
+                        option value="" { "any" }
+                        @for context in &stack.contexts {
+                            option selected[context.name == self.context] { (context.name) }
+                        }
+                    }
+                }
+                label { "Type" input name="type" value=(self.event_type) list="types" placeholder="any"; }
+                datalist #types { @for name in stack.event_types() { option value=(name) {} } }
+                label { "Tag" input name="tag" value=(self.tag) placeholder="key:value"; }
+                label { "Partition" input name="partition" value=(self.partition) placeholder="any"; }
+                @for (name, label, value) in times {
+                    label { (label) input type="datetime-local" step="1" name=(name) value=(value); }
+                }
+                input type="hidden" name="limit" value=(limit);
+                button { "Filter" }
+                @if !self.is_empty() { a href="/events" { "Show all" } }
+            }
+        }
+    }
+}
+
+impl Filter {
+    /// # Errors
+    /// A field can't be understood.
+    pub(crate) fn of(form: Form) -> Result<Self, Problem> {
+        let tag = match form.tag.split_once(':') {
+            Some((key, value)) => Some(ringfence::Tag::new(key.to_owned(), value)),
+            None if form.tag.is_empty() => None,
+            None => return Err(Problem::bad("tag: write key:value, such as orderId:ord-1.")),
+        };
+        let (since_ms, until_ms) = (time("since", &form.since)?, time("until", &form.until)?);
+        Ok(Self { form, tag, since_ms, until_ms })
+    }
+
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
+    }
+
+    pub(crate) fn matches(&self, event: &SequencedEvent) -> bool {
+        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        is(&self.form.context, &event.context)
+            && is(&self.form.event_type, &event.event_type)
+            && is(&self.form.partition, event.partition.as_str())
+            && self.tag.as_ref().is_none_or(|tag| event.tags.contains(tag))
+            && self.since_ms.is_none_or(|since| event.at >= since)
+            && self.until_ms.is_none_or(|until| event.at < until)
+    }
+}
+
+/// Milliseconds since 1970 of a field of the form, as a browser writes it, or of RFC 3339.
+fn time(field: &str, text: &str) -> Result<Option<u64>, Problem> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let forms =
+        [text.to_owned(), format!("{text}Z"), format!("{text}:00Z"), format!("{text}T00:00:00Z")];
+    let wrong =
+        || Problem::bad(format!("{field}: write a time such as 2026-01-31T12:00:00, in UTC."));
+    forms.iter().find_map(|text| ms_of_rfc3339(text)).map(Some).ok_or_else(wrong)
+}

@@ -1,0 +1,291 @@
+//! What all pages have: head, navigation, what the page cost, links, and the page of an error.
+
+use std::iter::Sum;
+
+use axum::extract::{self, FromRequestParts};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ringfence::visible_lines;
+use ringfence_dynamo::{Meter, Units};
+use ringfence_feed::FeedError;
+use ringfence_views::ViewError;
+use serde::de::DeserializeOwned;
+
+use crate::site::Site;
+
+/// The pages of the navigation, and their titles.
+const PAGES: [(&str, &str); 5] = [
+    ("/events", "Events"),
+    ("/slices", "Slices"),
+    ("/boundary", "Boundary"),
+    ("/views", "Views"),
+    ("/health", "Health"),
+];
+pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
+
+/// What a page has asked of DynamoDB, as far as it is known.
+#[derive(Default)]
+pub(crate) struct Cost {
+    requests: u32,
+    units: Units,
+}
+
+impl From<&Meter> for Cost {
+    fn from(meter: &Meter) -> Self {
+        let usage = meter.snapshot();
+        Self { requests: usage.reads + usage.writes, units: usage.total() }
+    }
+}
+
+impl From<Option<&Meter>> for Cost {
+    fn from(meter: Option<&Meter>) -> Self {
+        meter.map(Self::from).unwrap_or_default()
+    }
+}
+
+impl<'a, const N: usize> From<[&'a Meter; N]> for Cost {
+    fn from(meters: [&'a Meter; N]) -> Self {
+        meters.into_iter().map(Self::from).sum()
+    }
+}
+
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, cost| Self {
+            requests: sum.requests + cost.requests,
+            units: Units {
+                read: sum.units.read + cost.units.read,
+                write: sum.units.write + cost.units.write,
+            },
+        })
+    }
+}
+
+/// A page below `here`, one of the navigation.
+pub(crate) fn page(
+    site: &Site,
+    here: &str,
+    title: &str,
+    cost: impl Into<Cost>,
+    main: &Markup,
+) -> Markup {
+    let cost = cost.into();
+    let own = site.own.iter().map(|page| (page.path, page.title));
+    let trouble = site.trouble.is_some().then_some(TROUBLE);
+    let pages = PAGES.into_iter().chain(own).chain(trouble);
+    let nav = html! {
+        nav aria-label="Pages" {
+            @for (path, name) in pages {
+                a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
+            }
+        }
+    };
+    let may = if site.may_write { "may change the stack" } else { "only reads" };
+    document(
+        title,
+        &nav,
+        main,
+        &html! {
+            @if cost.requests > 0 { (said(&cost)) " " }
+            "This console " (may) "."
+        },
+    )
+}
+
+fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
+    shown(&html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Ringfence" }
+                link rel="stylesheet" href="/style.css";
+                link rel="icon" href="/icon.svg";
+                script src="/script.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header { a.name href="/" { "Ringfence" } (nav) }
+                main #main { h1 { (title) } (main) }
+                footer { (foot) }
+            }
+        }
+    })
+}
+
+/// HTML for people's eyes: no text of others turns a row around or hides a part of itself. What is in an input stays as
+/// it is, because it is sent again.
+pub(crate) fn shown(html: &Markup) -> Markup {
+    let mut shown = String::with_capacity(html.0.len());
+    let mut is_input = false;
+    // `maud` escapes < and > in texts and attributes, so they are the borders of tags.
+    for part in html.0.split_inclusive('>') {
+        let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));
+        shown.push_str(&if is_input { text.into() } else { visible_lines(text) });
+        shown.push_str(tag);
+        is_input = tag.starts_with("<textarea");
+    }
+    PreEscaped(shown)
+}
+
+fn said(Cost { requests, units }: &Cost) -> String {
+    let plural = if *requests == 1 { "" } else { "s" };
+    let written = match units.write > 0.0 {
+        true => format!(" and {} write units", units.write),
+        false => String::new(),
+    };
+    format!(
+        "This page took {requests} request{plural} to DynamoDB and {} read units{written}.",
+        units.read
+    )
+}
+
+/// A part of a URL, percent-encoded.
+pub(crate) fn encoded(part: &str) -> String {
+    utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()
+}
+
+/// A path with these parameters, as far as they have a value.
+pub(crate) fn url<'a>(
+    path: &str,
+    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let given = parameters.into_iter().filter(|(_, value)| !value.is_empty());
+    let given: Vec<_> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if given.is_empty() { path.to_owned() } else { format!("{path}?{}", given.join("&")) }
+}
+
+/// The value of a parameter or a field, unless it is empty.
+pub(crate) fn given<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = parameters.iter().find(|(parameter, _)| parameter == name);
+    found.map(|(_, value)| &**value).filter(|value| !value.is_empty())
+}
+
+/// The boundary of a tag.
+pub(crate) fn tag_url(tag: &ringfence::Tag) -> String {
+    boundary_url(ringfence::BoundaryId::tag(&tag.key, &tag.value).as_str())
+}
+
+/// The page of a boundary, by its id.
+pub(crate) fn boundary_url(id: &str) -> String {
+    url("/boundary", [("id", id)])
+}
+
+/// The page of a slice, `<context>/<slice>`.
+pub(crate) fn slice_url(slice: &str) -> String {
+    format!("/slices/{slice}")
+}
+
+/// The parts of a page's path.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = extract::Path::from_request_parts(parts, state).await;
+        let nothing = |why| Problem::nothing(format!("The console has no such page: {why}."));
+        path.map(|extract::Path(parts)| Self(parts)).map_err(nothing)
+    }
+}
+
+/// Why a page can't be shown.
+pub(crate) struct Problem {
+    status: StatusCode,
+    message: String,
+    /// Where to go on, with its text.
+    further: (String, &'static str),
+}
+
+impl Problem {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let further = ("/events".to_owned(), "The newest events");
+        Self { status, message: message.into(), further }
+    }
+
+    /// The request can't be understood; the message names the parameter and what it takes.
+    pub(crate) fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The same with another page to go on to.
+    pub(crate) fn further(self, url: String, text: &'static str) -> Self {
+        Self { further: (url, text), ..self }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn nothing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+}
+
+impl From<FeedError> for Problem {
+    fn from(error: FeedError) -> Self {
+        let unreadable = match &error {
+            FeedError::Undecodable { before, .. } => Some(before.to_string()),
+            _ => None,
+        };
+        let message = format!("The index can't be read: {:#}.", anyhow::Error::from(error));
+        let mut problem = Self::new(StatusCode::BAD_GATEWAY, message);
+        if let Some(before) = unreadable {
+            problem.further = (url("/events", [("before", &*before)]), "The events before it");
+        }
+        problem
+    }
+}
+
+impl From<ViewError> for Problem {
+    fn from(error: ViewError) -> Self {
+        anyhow::Error::from(error).context("The view can't be read").into()
+    }
+}
+
+/// What the page reads from does not answer as it should.
+impl From<anyhow::Error> for Problem {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, format!("{error:#}."))
+    }
+}
+
+impl Render for Problem {
+    fn render(&self) -> Markup {
+        self.message.render()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let main = html! {
+            p role="alert" { (self.message) }
+            p { a href=(self.further.0) { (self.further.1) } }
+        };
+        (self.status, document(title, &html! {}, &main, &html! {})).into_response()
+    }
+}
+
+/// The answer where there is no page.
+pub(crate) async fn nothing() -> Problem {
+    Problem::nothing("The console has no such page.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_made_visible_and_inputs_stay_as_they_are() {
+        let hostile = "a>\u{202e}<b\n";
+        let page = html! { p title=(hostile) { (hostile) b { (hostile) } } textarea name="f" { (hostile) } i { (hostile) } };
+        let text = r"a&gt;\u202e&lt;b";
+        let page = shown(&page).into_string();
+        assert_eq!(page.matches(text).count(), 3, "{page}");
+        assert!(page.contains("<textarea name=\"f\">a&gt;\u{202e}&lt;b\n</textarea>"), "{page}");
+        assert!(page.starts_with("<p title=\"a&gt;"), "{page}");
+    }
+}

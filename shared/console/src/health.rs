@@ -1,0 +1,338 @@
+//! The page of health: readers of the index, letters, what commands did, and where they met conflicts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::extract::{Query, State};
+use futures::future::{join3, try_join_all};
+use maud::{Markup, html};
+use ringfence::rfc3339;
+use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_feed::Reader;
+
+use crate::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
+use crate::letters;
+use crate::site::Site;
+use crate::views::{Reached, UNNAMED};
+use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
+use ringfence_cli::stats::{OfBoundary, OfSlice, Stats, since};
+
+/// The times that the page offers.
+const TIMES: [&str; 3] = ["15m", "1h", "24h"];
+const TIME: &str = "1h";
+/// The hottest class of the heat map's cells; the coldest is 0.
+const HOTTEST: u64 = 9;
+
+/// A part of the page.
+pub(crate) struct Part {
+    pub(crate) markup: Markup,
+    pub(crate) standing: Standing,
+}
+
+/// What a part says on top of the page.
+pub(crate) enum Standing {
+    /// All that it knows is well: in words.
+    Well(&'static str),
+    /// What is not well, in words.
+    Wrong(String),
+    /// It knows nothing.
+    Unknown,
+}
+
+impl Part {
+    pub(crate) fn unknown(markup: Markup) -> Self {
+        Self { markup, standing: Standing::Unknown }
+    }
+
+    pub(crate) fn failed(what: &str, error: &anyhow::Error) -> Self {
+        let markup = html! { p role="alert" { (format!("{error:#}")) } };
+        Self { markup, standing: Standing::Wrong(format!("{what} can't be read")) }
+    }
+
+    /// A part that counts what is not well.
+    pub(crate) fn of(markup: Markup, well: &'static str, wrong: usize, what: [&str; 2]) -> Self {
+        let standing = match wrong {
+            0 => Standing::Well(well),
+            1 => Standing::Wrong(format!("1 {}", what[0])),
+            count => Standing::Wrong(format!("{count} {}", what[1])),
+        };
+        Self { markup, standing }
+    }
+}
+
+/// One line that says whether all is well, or what is not.
+fn line(parts: &[&Part]) -> Markup {
+    let (mut well, mut wrong) = (Vec::new(), Vec::new());
+    for part in parts {
+        match &part.standing {
+            Standing::Well(what) => well.push(*what),
+            Standing::Wrong(what) => wrong.push(&**what),
+            Standing::Unknown => {}
+        }
+    }
+    html! {
+        p.standing role="status" {
+            @match (&wrong[..], &well[..]) {
+                ([], []) => { "Nothing is known: no flag names the tables, queues, buckets or logs." }
+                ([], well) => { strong { "All is well: " } (well.join(", ")) "." }
+                (wrong, _) => { strong.bad { (wrong.join(", ")) "." } }
+            }
+        }
+    }
+}
+
+/// What the URL asks for.
+struct Asked<'a> {
+    /// How far the figures of commands look back, as the URL has it.
+    within: &'a str,
+    /// Whether the page shows all readers, and not only those of the views.
+    all_readers: bool,
+}
+
+impl Asked<'_> {
+    fn url(&self) -> String {
+        let readers = if self.all_readers { "all" } else { "" };
+        url("/health", [("within", self.within), ("readers", readers)])
+    }
+}
+
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Markup, Problem> {
+    let within = given(&parameters, "within").unwrap_or(TIME);
+    let all_readers = given(&parameters, "readers") == Some("all");
+    let asked = Asked { within, all_readers };
+    let time = since(within).map_err(|wrong| Problem::bad(format!("within: {wrong}.")))?;
+    let (readers, kept, figures) =
+        join3(readers(&site, &asked), letters::all(&site), figures(&site, time)).await;
+    let (readers, cost) = match readers {
+        Ok(shown) => shown,
+        Err(error) => (Part::failed("the readers", &error), Cost::default()),
+    };
+    let main = html! {
+        (line(&[&readers, &kept, &figures]))
+        h2 { "Readers of the index" }
+        (readers.markup)
+        h2 { "Letters and failed batches" }
+        (kept.markup)
+        h2 #commands { "Commands" }
+        nav.pages aria-label="How far to look back" {
+            @for time in TIMES {
+                a href=(Asked { within: time, ..asked }.url()) aria-current=[(time == within).then_some("true")] {
+                    "Last " (time)
+                }
+            }
+        }
+        (figures.markup)
+    };
+    Ok(frame::page(&site, "/health", "Health", cost, &main))
+}
+
+/// The readers of the views, or all, with their lag; and what it took.
+async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Cost)> {
+    let index = site.index();
+    let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
+        return Ok((Part::unknown(html! { p { (UNNAMED) } }), Cost::default()));
+    };
+    let mut readers = if asked.all_readers {
+        checkpoints.readers().await?
+    } else {
+        let names = site.lists.stack.views();
+        let standing = try_join_all(names.iter().map(|view| views.standing(view.name))).await?;
+        let both = standing.into_iter().flatten().flat_map(|it| [it.served, it.built]);
+        both.flatten().collect()
+    };
+    readers.sort_by(|a, b| a.name.cmp(&b.name));
+    let end = index.end().await?;
+    let reached = readers.iter().map(|reader| Reached::of(Some(reader), &index, end));
+    let reached = try_join_all(reached).await?;
+    let all = Asked { all_readers: true, ..*asked };
+    let markup = html! {
+        div.wide tabindex="0" role="region" aria-label="Readers" {
+            table.figures {
+                thead {
+                    tr {
+                        @for column in ["Reader", "Checkpoint", "Lag", "Since (UTC)"] { th scope="col" { (column) } }
+                    }
+                }
+                tbody {
+                    @for (Reader { name, updated_at, .. }, reached) in readers.iter().zip(&reached) {
+                        tr {
+                            th scope="row" { (name) }
+                            td.number { (reached.checkpoint) }
+                            td { (reached.place) }
+                            td { time datetime=(updated_at) { (updated_at) } }
+                        }
+                    }
+                }
+            }
+        }
+        @if readers.is_empty() { p { "No reader has a checkpoint yet." } }
+        p.note {
+            "The index ends at checkpoint " (end) ". "
+            @if !asked.all_readers {
+                "These are the readers of the views. "
+                a href=(all.url()) { "Look for all readers" }
+                "; that reads and pays for the whole table of views."
+            }
+        }
+    };
+    let [of_index, of_views, of_rows] = views.meters();
+    let behind = reached.iter().filter(|reached| reached.checkpoint < end).count();
+    let what = ["reader is behind", "readers are behind"];
+    let part = Part::of(markup, "every reader is at the end of the index", behind, what);
+    Ok((part, [of_index, of_views, of_rows, checkpoints.meter()].into()))
+}
+
+/// What commands did in a time, and where they met conflicts.
+async fn figures(site: &Site, within: Duration) -> Part {
+    if !site.commands.are_known() {
+        return Part::unknown(html! { p { "Not known: " (UNKNOWN) "." } });
+    }
+    let stats = match Stats::read(&site.commands, within).await {
+        Err(error) => return Part::failed("what commands did", &error),
+        Ok(stats) => stats,
+    };
+    let markup = html! {
+        @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
+        (slices(site, &stats))
+        h2 { "Conflicts by boundary" }
+        (heat_map(&stats))
+    };
+    let failed: u64 = stats.slices.values().map(|of| of.failed).sum();
+    let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+    Part::of(markup, "no command failed", failed, ["command failed", "commands failed"])
+}
+
+fn slices(site: &Site, stats: &Stats) -> Markup {
+    if stats.slices.is_empty() {
+        return html! { p { "No command in this time." } };
+    }
+    let columns = [
+        "Slice",
+        "Commands",
+        "Rejected",
+        "Malformed",
+        "Key reused",
+        "Failed",
+        "Conflicts",
+        "Retries",
+        "Read units each",
+        "Write units each",
+        "Longest ms",
+    ];
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Slices" {
+            table.figures {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody {
+                    @for (slice, of) in &stats.slices { tr { th scope="row" { (link(site, slice)) } (of_slice(of)) } }
+                }
+            }
+        }
+    }
+}
+
+/// The name of a slice, which leads to its page if this stack has it.
+fn link(site: &Site, slice: &str) -> Markup {
+    match site.lists.stack.slices().find(|(_, info)| info.name == slice) {
+        Some((context, _)) => {
+            html! { a href=(slice_url(&format!("{}/{slice}", context.name))) { (slice) } }
+        }
+        None => html! { (slice) },
+    }
+}
+
+fn of_slice(of: &OfSlice) -> Markup {
+    let OfSlice { commands, rejected, malformed, key_reused, failed, conflicts, retries, .. } = of;
+    let counts = [commands, rejected, malformed, key_reused, failed, conflicts, retries];
+    html! {
+        @for count in counts { td.number { (count) } }
+        @for units in [of.read_units, of.write_units] { td.number { (format!("{:.2}", of.each(units))) } }
+        td.number { (of.longest_ms) }
+    }
+}
+
+/// A row for each boundary, with the number of its conflicts in each part of the time.
+fn heat_map(stats: &Stats) -> Markup {
+    if stats.conflicts.is_empty() {
+        return html! { p { "No command met a conflict." } };
+    }
+    let most = stats.conflicts.iter().flat_map(|of| of.parts).max().unwrap_or_default();
+    let begins = begins(stats);
+    html! {
+        div.wide tabindex="0" role="region" aria-label="Conflicts by boundary and time" {
+            table.figures.heat {
+                thead {
+                    tr {
+                        th scope="col" { "Boundary" }
+                        th scope="col" { "All" }
+                        @for begin in &begins { th scope="col" { (begin[11..16]) } }
+                    }
+                }
+                tbody {
+                    @for OfBoundary { boundary, conflicts, parts } in &stats.conflicts {
+                        tr {
+                            th scope="row" { a href=(boundary_url(boundary)) { (boundary) } }
+                            td.number { (conflicts) }
+                            @for count in parts { td class={ "number heat-" (heat(*count, most)) } { (count) } }
+                        }
+                    }
+                }
+            }
+        }
+        p.note { "Each column is a part of the time from " (stats.since) " to " (stats.until) ", by its begin in UTC." }
+    }
+}
+
+/// When the parts of the time begin: RFC 3339.
+fn begins(stats: &Stats) -> Vec<String> {
+    let ms = |text: &str| ms_of_rfc3339(text).unwrap_or_default();
+    let (since, until) = (ms(&stats.since), ms(&stats.until));
+    let parts = stats.conflicts.first().map_or(1, |of| of.parts.len()) as u64;
+    (0..parts).map(|part| rfc3339(since + (until - since) * part / parts)).collect()
+}
+
+/// The class of a count: 0 for none, up to [`HOTTEST`] for the most.
+fn heat(count: u64, most: u64) -> u64 {
+    (count * HOTTEST).div_ceil(most.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_as_hot_as_its_count_is_great_and_any_conflict_shows() {
+        let classes = |most| [0, 1, most / 2, most].map(|count| heat(count, most));
+        assert_eq!(classes(1_000), [0, 1, 5, 9]);
+        assert_eq!(classes(2), [0, 5, 5, 9]);
+        assert_eq!(heat(0, 0), 0);
+    }
+
+    #[test]
+    fn the_heat_map_shows_counts_as_text_and_leads_to_the_boundary() {
+        let mut parts = [0; 24];
+        (parts[0], parts[23]) = (1, 3);
+        let boundary = "productId:<p&1>".to_owned();
+        let stats = Stats {
+            since: "2024-06-23T00:00:00.000Z".to_owned(),
+            until: "2024-06-23T00:24:00.000Z".to_owned(),
+            cut: false,
+            slices: [].into(),
+            conflicts: vec![OfBoundary { boundary, conflicts: 4, parts }],
+        };
+        let page = heat_map(&stats).into_string();
+        for shown in [
+            r#"<a href="/boundary?id=productId%3A%3Cp%261%3E">productId:&lt;p&amp;1&gt;</a>"#,
+            r#"<td class="number heat-3">1</td>"#,
+            r#"<td class="number heat-0">0</td>"#,
+            r#"<td class="number heat-9">3</td>"#,
+            r#"<th scope="col">00:23</th>"#,
+        ] {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
+    }
+}

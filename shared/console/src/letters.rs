@@ -1,0 +1,287 @@
+//! Letters and failed batches: what queues and buckets keep, and its redrive.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use axum::Form;
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Redirect};
+use futures::future::join_all;
+use maud::{Markup, html};
+use ringfence::visible_lines;
+
+use crate::events::cut;
+use crate::frame::{Path, Problem, encoded, given, url};
+use crate::health::{Part, Standing};
+use crate::site::Site;
+use ringfence_cli::kept::{Receive, Store};
+use ringfence_cli::letter::To;
+use ringfence_cli::stack::Named;
+use ringfence_cli::work::{Fate, SENT, Tried, each, look};
+
+/// The most letters of a queue or bucket that are shown.
+const LETTERS_MAX: usize = 10;
+/// The most characters of a letter in a row.
+const BODY_CHARS_MAX: usize = 240;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Queue,
+    Bucket,
+}
+
+/// A queue or a bucket of the stack.
+#[derive(Clone)]
+struct Place {
+    kind: Kind,
+    named: Named,
+}
+
+/// What is kept at a place: the first letters with their bodies, and whether there may be more.
+struct Look {
+    letters: Vec<(Tried, String)>,
+    may_have_more: bool,
+}
+
+impl Place {
+    /// The queues and buckets that the flags name.
+    fn all(site: &Site) -> Vec<Self> {
+        let of = |kind, all: &[Named]| {
+            all.iter().map(move |named| Self { kind, named: named.clone() }).collect::<Vec<_>>()
+        };
+        [of(Kind::Queue, &site.queues), of(Kind::Bucket, &site.buckets)].concat()
+    }
+
+    fn find(site: &Site, kind: &str, name: &str) -> Result<Self, Problem> {
+        let all = Self::all(site).into_iter();
+        let found = all.clone().find(|place| place.path() == kind && place.named.name == name);
+        found.ok_or_else(|| Problem::nothing(format!("No flag names {kind} {name:?}.")))
+    }
+
+    /// Its kind in a URL.
+    fn path(&self) -> &'static str {
+        match self.kind {
+            Kind::Queue => "queues",
+            Kind::Bucket => "buckets",
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("/health/{}/{}", self.path(), encoded(&self.named.name))
+    }
+
+    fn title(&self) -> String {
+        match self.kind {
+            Kind::Queue => format!("Queue {}", self.named.name),
+            Kind::Bucket => format!("Bucket of {}", self.named.name),
+        }
+    }
+
+    /// Whether what it keeps asks for any work.
+    fn has_work(&self) -> bool {
+        self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
+    }
+
+    async fn open(&self, site: &Site, receive: Receive) -> Result<Store> {
+        let Named { name, at } = &self.named;
+        match self.kind {
+            Kind::Queue => Ok(Store::queue(&site.config, at, receive)),
+            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)).await,
+        }
+    }
+
+    async fn look(&self, site: &Site) -> Result<Look> {
+        let mut store = self.open(site, Receive::Look).await?;
+        let mut letters = Vec::new();
+        while letters.len() <= LETTERS_MAX {
+            let some = store.next().await?;
+            if some.is_empty() {
+                break;
+            }
+            letters.extend(some.into_iter().map(|kept| (look(kept.letter, kept.name), kept.body)));
+        }
+        // A queue shows a look no more than its first ones.
+        let may_have_more = match self.kind {
+            Kind::Queue => letters.len() >= LETTERS_MAX,
+            Kind::Bucket => letters.len() > LETTERS_MAX,
+        };
+        letters.truncate(LETTERS_MAX);
+        Ok(Look { letters, may_have_more })
+    }
+
+    fn markup(&self, site: &Site, looked: &Result<Look>) -> Markup {
+        let may_redrive = site.may_write && self.has_work();
+        html! {
+            h3 { (self.title()) }
+            @match looked {
+                Err(error) => p role="alert" { (format!("{error:#}")) },
+                Ok(Look { letters, .. }) if letters.is_empty() => p { "It keeps nothing." },
+                Ok(Look { letters, may_have_more }) => {
+                    table.letters role="table" {
+                        thead role="rowgroup" {
+                            tr role="row" {
+                                @for column in ["Name", "Cause", "Body"] {
+                                    th role="columnheader" scope="col" { (column) }
+                                }
+                            }
+                        }
+                        tbody role="rowgroup" {
+                            @for (letter, body) in letters { (self.line(letter, body, may_redrive)) }
+                        }
+                    }
+                    @if *may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
+                    @if may_redrive { (self.form(None)) }
+                }
+            }
+        }
+    }
+
+    fn line(&self, letter: &Tried, body: &str, may_redrive: bool) -> Markup {
+        let whole = url(&format!("{}/letter", self.url()), [("name", &*letter.name)]);
+        html! {
+            tr role="row" {
+                td role="cell" { a href=(whole) { (letter.name) } }
+                td role="cell" {
+                    (why(letter))
+                    @if may_redrive { (self.form(Some(&letter.name))) }
+                }
+                td.data role="cell" { code { (cut(body, BODY_CHARS_MAX)) } }
+            }
+        }
+    }
+
+    /// Redrives the letter of this name, or all.
+    fn form(&self, letter: Option<&str>) -> Markup {
+        html! {
+            form method="post" action={ (self.url()) "/redrive" } {
+                @if let Some(name) = letter { input type="hidden" name="name" value=(name); }
+                button {
+                    @match letter { Some(_) => "Redrive", None => { "Redrive all of " (self.named.name) } }
+                }
+            }
+        }
+    }
+}
+
+/// Why a letter was kept, whose it is, what it has behind it, and why it stays.
+fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
+    html! {
+        (kept.as_deref().unwrap_or("It does not say why."))
+        span.note { (whose.to_string()) (history.to_string()) }
+        @if let Fate::Stays(cause) = fate { span.bad { " It stays: " (cause) "." } }
+    }
+}
+
+/// What all queues and buckets keep.
+pub(crate) async fn all(site: &Site) -> Part {
+    let places = Place::all(site);
+    if places.is_empty() {
+        let how = "Name queues and buckets with --queue NAME=URL and --bucket FUNCTION=NAME, or with --stack.";
+        return Part::unknown(html! { p { (how) } });
+    }
+    let looked = join_all(places.iter().map(|place| place.look(site))).await;
+    let markup = html! {
+        @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
+    };
+    if looked.iter().any(Result::is_err) {
+        return Part { markup, standing: Standing::Wrong("some letters can't be read".to_owned()) };
+    }
+    let kept = looked.iter().flatten().map(|look| look.letters.len()).sum();
+    let what = ["letter or failed batch is kept", "letters and failed batches are kept, or more"];
+    Part::of(markup, "no letter is kept", kept, what)
+}
+
+/// The whole letter of the parameter `name`.
+pub(crate) async fn whole(
+    State(site): State<Arc<Site>>,
+    Path((kind, store)): Path<(String, String)>,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<impl IntoResponse, Problem> {
+    let place = Place::find(&site, &kind, &store)?;
+    let missing = || Problem::bad("name: write the name of a letter.");
+    let name = given(&parameters, "name").ok_or_else(missing)?;
+    let kept = place.open(&site, Receive::Look).await?.find(name).await?;
+    let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
+    let body = visible_lines(&kept.body).into_owned();
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], body))
+}
+
+fn gone(name: &str) -> String {
+    format!(
+        "The letter {name} is not there: its work may be done, another redrive may have it, or SQS did not show it now."
+    )
+}
+
+/// Starts the redrive of the letter of the field `name`, or of all, and leads to the page of its progress.
+pub(crate) async fn redrive(
+    State(site): State<Arc<Site>>,
+    Path((kind, store)): Path<(String, String)>,
+    Form(form): Form<Vec<(String, String)>>,
+) -> Result<Redirect, Problem> {
+    let place = Place::find(&site, &kind, &store)?;
+    if !place.has_work() {
+        let why = format!("What {} has given up asks for no work: delete it.", place.named.name);
+        return Err(Problem::bad(why));
+    }
+    let does = site.does()?;
+    let name = given(&form, "name").map(str::to_owned);
+    let title = match &name {
+        Some(name) => format!("{}: redrive of {name}", place.title()),
+        None => format!("{}: redrive", place.title()),
+    };
+    let of_job = site.clone();
+    let url = site.jobs.start(title, ("/health", "/health".to_owned()), async move |job| {
+        let mut tried = Vec::new();
+        match name {
+            Some(name) => {
+                // It stays visible, so that a redrive of one hides no other.
+                let mut store = place.open(&of_job, Receive::Look).await?;
+                let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
+                tried.push(does.redrive(&store, kept).await);
+            }
+            None => {
+                let mut store = place.open(&of_job, Receive::Work).await?;
+                let told = |letter| {
+                    tried.push(letter);
+                    job.say(format!("{} tried.", tried.len()));
+                };
+                if let Err(error) = each(&mut store, Some(&does), told).await {
+                    return Ok(html! {
+                        p role="alert" { "It ended early: " (format!("{error:#}")) }
+                        (outcome(&tried))
+                    });
+                }
+            }
+        }
+        Ok(outcome(&tried))
+    });
+    Ok(Redirect::to(&url))
+}
+
+/// What became of letters.
+fn outcome(tried: &[Tried]) -> Markup {
+    let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
+    let (done, sent) =
+        (count(|fate| matches!(fate, Fate::Done)), count(|fate| matches!(fate, Fate::Sent)));
+    html! {
+        p role="status" {
+            (done) " done, "
+            @if sent > 0 { (sent) " sent to the bus again, " }
+            (tried.len() - done - sent) " left."
+        }
+        @if sent > 0 { p { (SENT) ". " a href="/health" { "Look again" } } }
+        ul {
+            @for letter in tried {
+                li {
+                    code { (letter.name) } ": "
+                    @match letter.fate {
+                        Fate::Done => "done",
+                        Fate::Sent => "sent to the bus again",
+                        _ => (why(letter)),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The console: pages for a browser that show what a stack has. `ringfence console` serves them for any stack, and
+//! the stack on one machine has them as well.
+//!
+//! Architecture invariant: every page is written by the server, by `maud`, which escapes what is shown. Only `guard`
+//! says who may ask, and whether a request may change anything.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod boundary;
+mod command;
+mod event;
+mod events;
+mod explanation;
+mod filter;
+mod flow;
+mod frame;
+mod guard;
+mod health;
+mod jobs;
+mod letters;
+mod own;
+mod site;
+mod slices;
+mod trouble;
+mod views;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::{get, post};
+use clap::{Args, Subcommand};
+use ringfence_cli::machine::sdk_config;
+use ringfence_cli::{Lists, Own, say};
+use ringfence_dynamo::{Clock, sdk_config_of};
+use ringfence_stack::Members;
+use tokio::net::TcpListener;
+
+use crate::guard::Guard;
+use crate::site::{Flags, Site};
+use crate::trouble::Trouble;
+
+pub use own::{Asked, Page};
+pub use trouble::Troubles;
+
+/// The command of a stack whose application has no pages of its own.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
+    /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
+    Console(Arguments),
+}
+
+impl Own for Command {
+    async fn run(&self, lists: Arc<Lists>) -> Result<ExitCode> {
+        let Self::Console(arguments) = self;
+        arguments.serve(lists, &[]).await
+    }
+}
+
+/// The command line of `ringfence console`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ringfence console --stack ringfence-dev
+  ringfence console --stack ringfence-dev --port 8080 --write")]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Lets the pages send commands and change the stack. Without it they only read.
+    #[arg(long)]
+    write: bool,
+}
+
+impl Arguments {
+    /// Serves the console, with these pages besides, to those who know its token, until the program ends.
+    ///
+    /// # Errors
+    /// The port is taken.
+    pub async fn serve(&self, lists: Arc<Lists>, own: &'static [Page]) -> Result<ExitCode> {
+        let Self { flags, port, write } = self;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+        let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
+        let listener = TcpListener::bind(address).await.with_context(listening)?;
+        let address = listener.local_addr()?;
+        let mut site = Site::new(lists, flags, sdk_config().await?, *write);
+        site.own = own;
+        let token = Clock::system().uuid().simple().to_string();
+        say!("http://{address}/?token={token}");
+        let guard = Guard::new(address.port(), Some(token), *write);
+        axum::serve(listener, router(site, guard)).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes the console of a stack on this machine. It is given the variables that the stack gives to a shell, with the
+/// names of its tables; the stack's outputs, which name queues and buckets; the address at which it is served; and the
+/// routes of the HTTP API and the troubles, which the page `/trouble` shows.
+///
+/// It fails if two contexts contradict each other, or if a variable is missing.
+pub type OfStack = Box<
+    dyn FnOnce(
+        BTreeMap<String, String>,
+        BTreeMap<String, String>,
+        SocketAddr,
+        Vec<String>,
+        Troubles,
+    ) -> Result<Router>,
+>;
+
+/// The console of the stack on this machine that `M` lists, with these pages besides. It may change the stack, and asks
+/// for no token, since the HTTP API beside it is as open.
+#[must_use]
+pub fn console<M: Members>(own: &'static [Page]) -> OfStack {
+    Box::new(move |variables, outputs, address, routes, troubles| {
+        let flags = Flags::of_stack(&variables, outputs)?;
+        let lists = Arc::new(Lists::of::<M>()?);
+        let mut site = Site::new(lists, &flags, sdk_config_of(variables)?, true);
+        site.trouble = Some(Trouble { routes, troubles });
+        site.own = own;
+        Ok(router(site, Guard::new(address.port(), None, true)))
+    })
+}
+
+/// All pages under the guard.
+fn router(site: Site, guard: Guard) -> Router {
+    let file = |content_type: &'static str, text: &'static str| {
+        get(async move || ([(CONTENT_TYPE, content_type)], text).into_response())
+    };
+    let mut pages = Router::new()
+        .route("/", get(async || Redirect::to("/events")))
+        .route("/events", get(events::page))
+        .route("/events/live", get(events::live))
+        .route("/events/{event}", get(event::page))
+        .route("/events/{event}/payload", get(event::payload))
+        .route("/events/{event}/{slot}", get(event::find))
+        .route("/boundary", get(boundary::page))
+        .route("/slices", get(slices::all))
+        .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
+        .route("/views", get(views::page))
+        .route("/views/{view}", get(views::rows))
+        .route("/views/{view}/row", get(views::row))
+        .route("/views/{view}/row/whole", get(views::whole))
+        .route("/views/{view}/rebuild", post(views::rebuild))
+        .route("/health", get(health::page))
+        .route("/health/{kind}/{store}/letter", get(letters::whole))
+        .route("/health/{kind}/{store}/redrive", post(letters::redrive))
+        .route("/jobs/{number}", get(jobs::page))
+        .merge(own::router(site.own));
+    if site.trouble.is_some() {
+        pages = pages.route(frame::TROUBLE.0, get(trouble::page));
+        pages = pages.route("/trouble/notices", get(trouble::notices));
+    }
+    let files = Router::new()
+        .route("/style.css", file("text/css; charset=utf-8", include_str!("style.css")))
+        .route("/icon.svg", file("image/svg+xml", include_str!("icon.svg")))
+        .route("/script.js", file("text/javascript; charset=utf-8", include_str!("script.js")));
+    let pages = pages.with_state(Arc::new(site));
+    guard.over(pages.merge(files).fallback(frame::nothing))
+}

@@ -1,0 +1,195 @@
+//! What the pages read from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use clap::builder::Resettable;
+use clap::{Args, Command, FromArgMatches};
+use ringfence_dynamo::Clock;
+use ringfence_feed::{Checkpoints, Index};
+use ringfence_views::{Projector, ViewReader};
+
+use crate::jobs::Jobs;
+use crate::own::Page;
+use crate::trouble::Trouble;
+use ringfence_cli::commands::CommandLines;
+use ringfence_cli::stack::{Named, Outputs, name};
+use ringfence_cli::tables::{Dynamo, IndexTable, LogTables, StackLogs};
+use ringfence_cli::work::Does;
+use ringfence_cli::{Lists, api};
+
+/// Where the stack is.
+#[derive(Args)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    pub(crate) index: IndexTable,
+    /// The table of the views, which has the readers' checkpoints.
+    #[arg(long, env = "VIEW_TABLE", value_parser = name)]
+    view_table: Option<String>,
+    #[command(flatten)]
+    pub(crate) tables: LogTables,
+    /// The bus, for events of letters.
+    #[arg(long, env = "EVENT_BUS", value_parser = name)]
+    bus: Option<String>,
+    /// A dead-letter queue, with a name for people. The flag can be repeated; --stack names all queues of the stack.
+    #[arg(long = "queue", value_name = "NAME=URL")]
+    queues: Vec<Named>,
+    /// A bucket of failed batches, with the name of its function. The flag can be repeated; --stack names all buckets
+    /// of the stack.
+    #[arg(long = "bucket", value_name = "FUNCTION=NAME")]
+    buckets: Vec<Named>,
+    #[command(flatten)]
+    pub(crate) commands: CommandLines,
+    #[command(flatten)]
+    pub(crate) dynamo: Dynamo,
+    /// The URL of the HTTP API, to which commands are sent.
+    #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
+    api: Option<String>,
+    /// The folder with the samples of the functions, with which forms are filled.
+    #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]
+    samples: PathBuf,
+}
+
+impl Flags {
+    /// The flags whose variables have these values, whatever the environment says, with the queues and buckets of
+    /// these outputs.
+    pub(crate) fn of_stack(
+        variables: &BTreeMap<String, String>,
+        outputs: BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let command = Self::augment_args(Command::new("console")).mut_args(|flag| {
+            let value = flag.get_env().and_then(|name| variables.get(name.to_str()?));
+            let flag = match value.cloned() {
+                // A command is made once and lives as long as the program.
+                Some(value) => flag.required(false).default_value(&*value.leak()),
+                None => flag,
+            };
+            flag.env(Resettable::Reset)
+        });
+        let command = Arc::new(Outputs::here(outputs)).fill(command);
+        Ok(Self::from_arg_matches(&command.try_get_matches_from(["console"])?)?)
+    }
+}
+
+/// The stack that the pages show.
+pub(crate) struct Site {
+    /// What it lists.
+    pub(crate) lists: Arc<Lists>,
+    /// For the clients of all services but DynamoDB.
+    pub(crate) config: SdkConfig,
+    client: Client,
+    index_table: String,
+    pub(crate) view_table: Option<String>,
+    bus: Option<String>,
+    /// Its dead-letter queues, each with its URL.
+    pub(crate) queues: Vec<Named>,
+    /// Its buckets of failed batches, each with the name of its function.
+    pub(crate) buckets: Vec<Named>,
+    /// Its logs.
+    pub(crate) logs: StackLogs,
+    /// Where the lines are that its functions write for each command.
+    pub(crate) commands: CommandLines,
+    /// The folder with the samples of its functions.
+    pub(crate) samples: PathBuf,
+    api: Option<String>,
+    /// Work that pages have started.
+    pub(crate) jobs: Jobs,
+    /// Whether a page may change anything; if not, the guard refuses it, and no page offers it.
+    pub(crate) may_write: bool,
+    /// What the page `/trouble` shows, if there is one.
+    pub(crate) trouble: Option<Trouble>,
+    /// The pages of the application.
+    pub(crate) own: &'static [Page],
+}
+
+impl Site {
+    pub(crate) fn new(
+        lists: Arc<Lists>,
+        flags: &Flags,
+        config: SdkConfig,
+        may_write: bool,
+    ) -> Self {
+        let client = flags.dynamo.client_of(&config);
+        Self {
+            lists,
+            config,
+            index_table: flags.index.index_table.clone(),
+            view_table: flags.view_table.clone(),
+            bus: flags.bus.clone(),
+            queues: flags.queues.clone(),
+            buckets: flags.buckets.clone(),
+            logs: StackLogs { client: client.clone(), tables: flags.tables.clone() },
+            commands: flags.commands.clone(),
+            samples: flags.samples.clone(),
+            api: flags.api.clone(),
+            client,
+            jobs: Jobs::default(),
+            may_write,
+            trouble: None,
+            own: &[],
+        }
+    }
+
+    /// The URL of the HTTP API.
+    pub(crate) fn api(&self) -> Result<&str> {
+        let unnamed = "commands are sent to the HTTP API: name it with --api or --stack";
+        self.api.as_deref().context(unnamed)
+    }
+
+    /// The index, with a meter of its own: each page says what it cost.
+    pub(crate) fn index(&self) -> Index {
+        Index::new(self.client.clone(), &self.index_table)
+    }
+
+    /// The rows of the views, if their table is named.
+    pub(crate) fn views(&self, index: &Index) -> Option<ViewReader> {
+        let table = self.view_table.as_ref()?;
+        let views = self.lists.stack.views();
+        Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
+    }
+
+    /// What folds the views, if their table is named.
+    pub(crate) fn projector(&self, index: Index) -> Option<Projector> {
+        let table = self.view_table.as_ref()?;
+        Some(Projector::new(self.client.clone(), index, table, Clock::system()))
+    }
+
+    /// The checkpoints of all readers, if their table is named.
+    pub(crate) fn checkpoints(&self) -> Option<Checkpoints> {
+        let table = self.view_table.as_ref()?;
+        Some(Checkpoints::new(self.client.clone(), table))
+    }
+
+    /// What does the work of letters.
+    pub(crate) fn does(&self) -> Result<Does> {
+        let StackLogs { client, tables } = &self.logs;
+        let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));
+        Does::new(&self.config, client.clone(), &self.lists.stack.catalog, tables, bus, index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_on_this_machine_names_its_tables_queues_and_buckets() {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let variables = [("INDEX_TABLE", "index"), ("VIEW_TABLE", "views")].map(owned).into();
+        let outputs = [
+            ("AutomationsDeadLettersUrl", "http://here/0/dead"),
+            ("IndexEventsFailedBatchesName", "lost"),
+            ("IndexTableName", "of an output"),
+        ];
+        let flags = Flags::of_stack(&variables, outputs.map(owned).into()).expect("flags");
+        assert_eq!(flags.index.index_table, "index");
+        assert_eq!(flags.view_table.as_deref(), Some("views"));
+        let named = |name: &str, at: &str| Named { name: name.to_owned(), at: at.to_owned() };
+        assert_eq!(flags.queues, [named("Automations", "http://here/0/dead")]);
+        assert_eq!(flags.buckets, [named("IndexEvents", "lost")]);
+    }
+}

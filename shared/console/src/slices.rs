@@ -1,0 +1,283 @@
+//! The slices: what each reads and writes, a form of its command, what the command would do, and its answer.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Form, Query, State};
+use maud::{Markup, html};
+use ringfence_dynamo::Clock;
+use ringfence_stack::{ContextInfo, SliceInfo};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::command;
+use crate::explanation;
+use crate::frame::{self, Path, Problem, encoded, given, slice_url};
+use crate::site::Site;
+use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY};
+use ringfence_cli::commands::CommandLine;
+use ringfence_cli::explain::{Explanation, OfSlice, counted};
+
+/// The header that names the flow of a command, by which its line is found.
+const CORRELATION_ID: &str = "x-correlation-id";
+/// How long the page waits for the line of a command that was sent.
+const LINE_TIME: Duration = Duration::from_secs(3);
+/// How long it waits between two looks.
+const LINE_PAUSE: Duration = Duration::from_millis(100);
+/// The parameter that asks for an explanation.
+const EXPLAIN: &str = "explain";
+/// The parameter with the idempotency key.
+const KEY: &str = "key";
+
+type Parameters = Vec<(String, String)>;
+
+/// The page of all slices.
+pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
+    let main = html! {
+        @for context in &site.lists.stack.contexts {
+            h2 { (context.name) }
+            ul.list {
+                @for slice in &context.slices {
+                    li {
+                        a href=(slice_url(&format!("{}/{}", context.name, slice.name))) { (slice.name) }
+                        @if !slice.about.is_empty() { ": " (slice.about) }
+                        @for cause in slice.reacts_to {
+                            span.note { " reacts to " (cause.event_type) " of " (cause.context) }
+                        }
+                        @for (does, types) in [("reads", &slice.reads), ("writes", &slice.writes)] {
+                            @if !types.is_empty() { p.note { (does) " " (types.join(", ")) } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    frame::page(&site, "/slices", "Slices", None, &main)
+}
+
+/// What the page of a slice shows below its form.
+enum Below {
+    Nothing,
+    Explained(Vec<Explanation>),
+    /// The answer, and the line of the function that gave it.
+    Sent(Answer, Option<anyhow::Result<Option<CommandLine>>>),
+    /// The command was sent and got no answer; why.
+    Unanswered(String),
+    Failed(String),
+}
+
+/// The page of a slice. With the fields of a command it explains the command.
+pub(crate) async fn page(
+    State(site): State<Arc<Site>>,
+    Path((context, slice)): Path<(String, String)>,
+    Query(parameters): Query<Parameters>,
+) -> Result<Markup, Problem> {
+    let of = Of::find(&site, &context, &slice)?;
+    let value = (of.of.command)();
+    if !command::has_command(&parameters) {
+        let sample = command::form(&value, &of.sample(&site));
+        return Ok(of.markup(&site, &sample, &Below::Nothing));
+    }
+    let below = match command::json(&value, &parameters) {
+        Err(wrong) => Below::Failed(wrong),
+        Ok(command) => {
+            let payload = payload(&command, key(&parameters)).to_string();
+            let explained = site.lists.slices.explain(&site.logs, &of.of.name, &payload).await;
+            explained.map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
+        }
+    };
+    Ok(of.markup(&site, &parameters, &below))
+}
+
+/// Sends the command of a form. The guard asks whether this console may.
+pub(crate) async fn send(
+    State(site): State<Arc<Site>>,
+    Path((context, slice)): Path<(String, String)>,
+    Form(parameters): Form<Parameters>,
+) -> Result<Markup, Problem> {
+    let of = Of::find(&site, &context, &slice)?;
+    let below = match command::json(&(of.of.command)(), &parameters) {
+        Err(wrong) => Below::Failed(wrong),
+        Ok(command) => post(&site, &of.of.name, &command, key(&parameters))
+            .await
+            .unwrap_or_else(|error| Below::Failed(format!("{error:#}"))),
+    };
+    Ok(of.markup(&site, &parameters, &below))
+}
+
+/// The idempotency key that a form names, or an empty text.
+fn key(form: &Parameters) -> &str {
+    given(form, KEY).unwrap_or_default().trim()
+}
+
+/// A command as its function takes it.
+fn payload(command: &Value, key: &str) -> Value {
+    let mut payload = json!({ "command": command });
+    if !key.is_empty() {
+        payload["commandId"] = key.into();
+    }
+    payload
+}
+
+async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::Result<Below> {
+    let clock = Clock::system();
+    let (began_ms, correlation) = (clock.now_ms(), clock.uuid().to_string());
+    let mut headers = vec![(CORRELATION_ID, &*correlation)];
+    headers.extend((!key.is_empty()).then_some((IDEMPOTENCY_KEY, key)));
+    let api = Api::at(site.api()?).await?;
+    let answer = match api.post(slice, &command.to_string(), &headers).await {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
+    };
+    // API Gateway answers by itself what reaches no function, and no function has a line of that.
+    let line = match answer.is_of_stack() {
+        true => {
+            Some(timeout(LINE_TIME, line(site, began_ms, &correlation)).await.unwrap_or(Ok(None)))
+        }
+        false => None,
+    };
+    Ok(Below::Sent(answer, line))
+}
+
+/// The line that the function writes for a command; `None` if it is not known where.
+async fn line(
+    site: &Site,
+    began_ms: u64,
+    correlation: &str,
+) -> anyhow::Result<Option<CommandLine>> {
+    // The clock of the function may be behind.
+    let since = began_ms.saturating_sub(60_000);
+    while site.commands.are_known() {
+        let lines = site.commands.since(since).await?;
+        let is_it = |line: &CommandLine| line.correlation_id.as_deref() == Some(correlation);
+        if let Some(line) = lines.into_iter().find(is_it) {
+            return Ok(Some(line));
+        }
+        sleep(LINE_PAUSE).await;
+    }
+    Ok(None)
+}
+
+/// A slice of the stack, with its code.
+struct Of<'a> {
+    context: &'a ContextInfo,
+    slice: &'a SliceInfo,
+    of: &'a OfSlice,
+}
+
+impl<'a> Of<'a> {
+    fn find(site: &'a Site, context: &str, slice: &str) -> Result<Self, Problem> {
+        let name = format!("{context}/{slice}");
+        let is_it = |(of, it): &(&ContextInfo, &SliceInfo)| of.name == context && it.name == slice;
+        let found = site.lists.stack.slices().find(is_it).zip(site.lists.slices.get(&name));
+        let ((context, slice), of) =
+            found.ok_or_else(|| Problem::nothing(format!("No context has the slice {name}.")))?;
+        Ok(Self { context, slice, of })
+    }
+
+    /// The command of the slice's sample, if there is one.
+    fn sample(&self, site: &Site) -> Value {
+        let file = site.samples.join(self.slice.name).join("direct.json");
+        let sample = fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let mut sample: Value = sample.unwrap_or_default();
+        if sample.get("command").is_some() { sample["command"].take() } else { sample }
+    }
+
+    fn markup(&self, site: &Site, form: &Parameters, below: &Below) -> Markup {
+        let url = slice_url(&self.of.name);
+        let main = html! {
+            (self.picture())
+            h2 { "Command" }
+            form.command method="get" action=(url) {
+                (command::inputs(&(self.of.command)(), form))
+                label { "Idempotency key (may be empty)" input name=(KEY) value=(key(form)) size="40"; }
+                div.buttons {
+                    button name=(EXPLAIN) value="yes" { "Explain" }
+                    @if site.may_write { button formmethod="post" { "Send" } }
+                    @else { span.note { "To send commands, start the console with --write." } }
+                }
+            }
+            div aria-live="polite" {
+                @match below {
+                    Below::Nothing => {}
+                    Below::Failed(message) => { h2 { "Not carried out" } p role="alert" { (message) } }
+                    Below::Explained(all) => { @for one in all { (explanation::markup(one)) } }
+                    Below::Sent(answer, line) => { (sent(answer, line.as_ref())) }
+                    Below::Unanswered(why) => {
+                        h2 { "No answer" }
+                        p role="alert" { (why) }
+                        p {
+                            "The command may have taken effect. If it has an idempotency key, sending it again does no harm; "
+                            "otherwise look at the events first."
+                        }
+                    }
+                }
+            }
+        };
+        frame::page(site, "/slices", &self.of.name, None, &main)
+    }
+
+    /// What the slice reads, decides and writes. It is text in boxes.
+    fn picture(&self) -> Markup {
+        let SliceInfo { name, about, reads, writes, reacts_to } = self.slice;
+        html! {
+            @if !about.is_empty() { p { (about) } }
+            div.picture role="group" aria-label="What the slice reads and writes" {
+                div {
+                    h2 { "Reads" }
+                    @for (shape, by) in &self.of.depends_on {
+                        p.box { strong { (shape) } br; span.note { "by " (by) } }
+                    }
+                    ul { @for name in reads { li { (name) } } }
+                }
+                div {
+                    h2 { "Decides" }
+                    p.box { strong { (self.context.name) "/" (name) } }
+                    @if !reacts_to.is_empty() {
+                        p.note { "It reacts to" }
+                        ul { @for cause in *reacts_to { li { (cause.event_type) " of " (cause.context) } } }
+                    }
+                }
+                div {
+                    h2 { "Writes" }
+                    ul { @for name in writes { li { a href={ "/events?type=" (name) } { (name) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<CommandLine>>>) -> Markup {
+    let document = serde_json::to_string_pretty(&answer.document).unwrap_or_default();
+    let events = answer.document["events"].as_array().into_iter().flatten();
+    let events = events.filter_map(|event| {
+        let (event_type, partition) = (event["type"].as_str()?, event["partition"].as_str()?);
+        let slot = event["slot"].as_u64()?;
+        Some((event_type, partition, slot, format!("/events/{}/{slot}", encoded(partition))))
+    });
+    html! {
+        h2 { @if answer.status == 200 && answer.is_of_stack() { "Accepted" } @else { "Answer " (answer.status) } }
+        pre tabindex="0" { code { (document) } }
+        ul.list {
+            @for (event_type, partition, slot, url) in events {
+                li { a href=(url) { (event_type) } " " code { (partition) "/" (slot) } }
+            }
+        }
+        @match line {
+            None => { p.note { "No function has given this answer, so it has no line in the log." } }
+            Some(Err(error)) => { p.note { "Its line in the log can't be read: " (format!("{error:#}")) } }
+            Some(Ok(None)) => { p.note { "Its line in the log was not found, so attempts and units are not known." } }
+            Some(Ok(Some(line))) => {
+                p {
+                    "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
+                    (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "
+                    (counted(line.write_units, "write unit")) "."
+                }
+                @if !line.conflicts.is_empty() {
+                    p { "It met conflicts on " (line.conflicts.join(", ")) "." }
+                }
+            }
+        }
+    }
+}

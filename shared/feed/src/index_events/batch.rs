@@ -1,0 +1,181 @@
+//! What becomes of a batch of records.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::future::BoxFuture;
+use ringfence_dynamo::{Item, Retry, item_of_image};
+use ringfence_function::{Letters, chain, letter, sequence_number};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::indexer::{Indexer, Outcome};
+use crate::partition::{Doorbell, Partition};
+
+/// Why a letter was never sent.
+const OUT_OF_TIME: &str = "no time was left to keep the letter";
+
+/// Indexes partitions.
+pub trait Indexing: Send + Sync {
+    /// Indexes partitions within `time`. Returns what became of each.
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        time: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>>;
+}
+
+impl Indexing for Indexer {
+    fn index(
+        &self,
+        doorbells: Vec<Doorbell>,
+        time: Duration,
+    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+        Box::pin(Indexer::index(self, doorbells, Retry::default().within(time)))
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Partitions that have records in the batch.
+    pub partitions: usize,
+    /// Events that are new in the index.
+    pub indexed: u64,
+    /// Letters that are in the dead-letter queue.
+    pub dead_letters: usize,
+    /// Lambda delivers the batch again from this sequence number on.
+    pub failed_from: Option<String>,
+    /// Why, of the first failure.
+    pub cause: Option<String>,
+}
+
+/// Indexes the partitions that the records of a batch name. A temporary failure is retried until
+/// `time` is over, so that an outage takes few deliveries: the mapping counts them, to end a crash
+/// loop.
+pub async fn index(
+    indexing: &impl Indexing,
+    letters: &impl Letters,
+    records: &[Value],
+    time: Duration,
+) -> Report {
+    let retry = Retry::default().within(time);
+    let mut batch = Batch::new(records);
+    for rounds in 1.. {
+        batch.index(indexing, retry.left().unwrap_or(time)).await;
+        batch.keep(letters, retry).await;
+        let Some((_, cause)) = &batch.undone() else { break };
+        tracing::warn!(cause, rounds, "trying again");
+        if !retry.pause(rounds).await {
+            break;
+        }
+    }
+    batch.report()
+}
+
+/// A batch, and the part of it that is not done.
+struct Batch<'r> {
+    records: &'r [Value],
+    /// Partitions to index.
+    due: BTreeMap<Partition, Due>,
+    /// Letters to keep, each with the record that it is about and why it is not kept yet.
+    letters: Vec<(usize, Value, String)>,
+    report: Report,
+}
+
+/// A partition to index.
+struct Due {
+    /// The first of its records, which has the lowest sequence number.
+    record: usize,
+    /// Its events that the records show, by slot.
+    events: BTreeMap<u64, Item>,
+    /// Why it is not indexed.
+    cause: String,
+}
+
+impl<'r> Batch<'r> {
+    fn new(records: &'r [Value]) -> Self {
+        let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
+        let mut batch = Self { records, due, letters, report: Report::default() };
+        for (record, json) in records.iter().enumerate() {
+            match doorbell(&json["dynamodb"]) {
+                Ok(None) => {}
+                Ok(Some(Doorbell { partition, events })) => {
+                    let due = Due { record, events: BTreeMap::new(), cause: String::new() };
+                    batch.due.entry(partition).or_insert(due).events.extend(events);
+                }
+                Err(cause) => batch.bury(record, letter(json, &cause)),
+            }
+        }
+        batch.report.partitions = batch.due.len();
+        batch
+    }
+
+    async fn index(&mut self, indexing: &impl Indexing, time: Duration) {
+        let doorbell = |(partition, due): (&Partition, &Due)| Doorbell {
+            partition: partition.clone(),
+            events: due.events.clone(),
+        };
+        let outcomes = indexing.index(self.due.iter().map(doorbell).collect(), time).await;
+        for (partition, outcome) in outcomes {
+            let Some(mut due) = self.due.remove(&partition) else { continue };
+            match outcome {
+                Ok(indexed) => self.report.indexed += indexed,
+                Err(error) if error.is_transient() => {
+                    due.cause = chain(&error);
+                    self.due.insert(partition, due);
+                }
+                Err(error) => {
+                    let (log, id) = (partition.log, partition.id.as_str());
+                    let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
+                    self.bury(due.record, letter);
+                }
+            }
+        }
+    }
+
+    fn bury(&mut self, record: usize, letter: Value) {
+        let (cause, partition) = (&letter["cause"], &letter["partition"]);
+        tracing::error!(%cause, %partition, "dead letter");
+        self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
+    }
+
+    /// Keeps one letter after another. One that is not reached in time is not sent, and its reason stays.
+    async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
+        for (record, letter, reason) in std::mem::take(&mut self.letters) {
+            let time = retry.left().unwrap_or(Duration::MAX);
+            if time.is_zero() {
+                self.letters.push((record, letter, reason));
+                continue;
+            }
+            match timeout(time, letters.keep(letter.clone())).await {
+                Ok(Ok(())) => self.report.dead_letters += 1,
+                Ok(Err(error)) => self.letters.push((record, letter, chain(&*error))),
+                Err(late) => self.letters.push((record, letter, chain(&late))),
+            }
+        }
+    }
+
+    /// The first record that is not done, and why.
+    fn undone(&self) -> Option<(usize, &str)> {
+        let due = self.due.values().map(|due| (due.record, due.cause.as_str()));
+        let letters = self.letters.iter().map(|(record, _, cause)| (*record, cause.as_str()));
+        due.chain(letters).min()
+    }
+
+    fn report(self) -> Report {
+        let undone = self.undone();
+        let failed_from = undone.map(|(record, _)| sequence_number(&self.records[record]));
+        let cause = undone.map(|(_, cause)| cause.to_owned());
+        Report { failed_from, cause, ..self.report }
+    }
+}
+
+/// The partition that has something new, with what is new; `None` for a record of anything but new events.
+fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
+    let Some(image) = change.get("NewImage") else { return Ok(None) };
+    let image = item_of_image(image).map_err(|error| chain(&error))?;
+    Doorbell::of_image(image).map_err(|error| chain(&error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! index-events as a Lambda on the streams of the logs' tables.
+
+use std::time::Duration;
+
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use lambda_runtime::{Diagnostic, Error};
+use ringfence::Catalog;
+use ringfence_aggregate_log::Table;
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{DocumentLog, DynamoStore};
+use ringfence_dynamo::{Clock, sdk_config};
+use ringfence_function::{Call, LetterQueue, Service, Variables, delivered, records};
+use serde_json::Value;
+
+use super::batch::index;
+use crate::checkpoint::EpochEntries;
+use crate::indexer::Indexer;
+use crate::logs::Logs;
+
+/// One message to the dead-letter queue, the SDK's own retries included.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The function. It serves the catalog of the stack.
+pub struct IndexEvents {
+    indexer: Indexer,
+    letters: LetterQueue,
+}
+
+/// Names of tables, the URL of the queue, and how large an epoch is.
+pub struct Config {
+    events: String,
+    aggregates: String,
+    documents: String,
+    index: String,
+    queue: String,
+    epoch_entries: EpochEntries,
+}
+
+impl Service for IndexEvents {
+    const NAME: &'static str = "index-events";
+    const ANSWER_TIME: Duration = Duration::from_secs(2);
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = Catalog;
+    type Config = Config;
+
+    fn config(variables: &mut Variables) -> Config {
+        Config {
+            events: variables.required("EVENT_TABLE"),
+            aggregates: variables.required("AGGREGATE_TABLE"),
+            documents: variables.required("DOCUMENT_TABLE"),
+            index: variables.required("INDEX_TABLE"),
+            queue: variables.required("DEAD_LETTER_QUEUE_URL"),
+            epoch_entries: variables.optional("EPOCH_ENTRIES", EpochEntries::MAX),
+        }
+    }
+
+    async fn open(catalog: Catalog, config: Config) -> Result<Self, Error> {
+        let Config { events, aggregates, documents, index, queue, epoch_entries } = config;
+        let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
+        let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
+        let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
+        let clock = Clock::system();
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let logs = Logs {
+            dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),
+            aggregates: Some(Table::new(client.clone(), aggregates, clock.clone())),
+            documents: Some(DocumentLog::new(DynamoStore::new(client.clone(), documents), clock)),
+        };
+        let indexer = Indexer::new(logs, client, index).epoch_entries(epoch_entries);
+        Ok(Self { indexer, letters })
+    }
+
+    async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
+        let records = records(&mut call.payload)?;
+        let report = index(&self.indexer, &self.letters, &records, call.time).await;
+        tracing::info!(
+            function_request_id = call.request_id,
+            records = records.len(),
+            partitions = report.partitions,
+            indexed = report.indexed,
+            dead_letters = report.dead_letters,
+            failed_from = report.failed_from.as_deref(),
+            cause = report.cause,
+            "batch",
+        );
+        Ok(delivered(report.failed_from))
+    }
+}

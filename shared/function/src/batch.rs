@@ -1,0 +1,46 @@
+//! Batches of records that Lambda delivers from a stream.
+
+use serde_json::{Value, json};
+
+/// The records of a batch, or an error if the payload is not a batch.
+pub fn records(payload: &mut Value) -> Result<Vec<Value>, &'static str> {
+    match payload.get_mut("Records").map(Value::take) {
+        Some(Value::Array(records)) => Ok(records),
+        _ => Err("the payload has no Records, so it is not a batch of a stream"),
+    }
+}
+
+/// The place of a record in its stream. For a record without a number it is empty, which makes Lambda
+/// deliver the whole batch again.
+pub fn sequence_number(record: &Value) -> String {
+    record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The answer that has Lambda deliver again from a sequence number on, if there is one.
+pub fn delivered(failed_from: Option<String>) -> Value {
+    let failure = |sequence_number| json!({ "itemIdentifier": sequence_number });
+    json!({ "batchItemFailures": failed_from.map(failure).into_iter().collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_that_is_no_batch_is_refused() {
+        assert_eq!(records(&mut json!({ "Records": [1] })), Ok(vec![json!(1)]));
+        for mut payload in [json!({}), json!({ "Records": 1 }), json!([]), json!("x"), json!(null)]
+        {
+            assert!(records(&mut payload).is_err());
+        }
+    }
+
+    #[test]
+    fn what_failed_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
+        let record = json!({ "dynamodb": { "SequenceNumber": "7" } });
+        assert_eq!(delivered(None), json!({ "batchItemFailures": [] }));
+        let from_7 = json!({ "batchItemFailures": [{ "itemIdentifier": "7" }] });
+        assert_eq!(delivered(Some(sequence_number(&record))), from_7);
+        assert_eq!(sequence_number(&json!({})), "");
+    }
+}

@@ -1,0 +1,104 @@
+//! Letters about records of streams that can never be handled. A queue keeps them for a person.
+
+use std::error::Error;
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::{Value, json};
+
+/// Most bytes of a message that every Region's SQS takes: 256 KB.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of a cause, which may quote what it is about.
+const CAUSE_BYTES_MAX: usize = 4 * 1024;
+
+/// A letter about a record: the record and a cause. If the record is too large for a message, the letter
+/// has its key instead, because the table has the events. Those of a document's Tip are the last `a` events
+/// before event `n`.
+pub fn letter(record: &Value, cause: &str) -> Value {
+    let cause = &cause[..cause.floor_char_boundary(CAUSE_BYTES_MAX)];
+    let letter = json!({ "cause": cause, "record": record });
+    if message(&letter).len() <= MESSAGE_BYTES_MAX {
+        return letter;
+    }
+    let change = &record["dynamodb"];
+    let mut letter = json!({
+        "cause": cause,
+        "key": change["Keys"],
+        "sequenceNumber": change["SequenceNumber"],
+    });
+    for name in ["n", "a"] {
+        if let Some(value) = change["NewImage"].get(name) {
+            letter[name] = value.clone();
+        }
+    }
+    letter
+}
+
+/// A letter as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are
+/// escaped here, as control characters are in any JSON.
+fn message(letter: &Value) -> String {
+    letter.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+}
+
+/// Keeps letters about records that can never be handled, for a person.
+pub trait Letters: Send + Sync {
+    /// Keeps one letter: a JSON object with its `cause`.
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>>;
+}
+
+/// An SQS queue of letters.
+pub struct LetterQueue {
+    client: aws_sdk_sqs::Client,
+    url: String,
+}
+
+impl LetterQueue {
+    /// The queue at this URL.
+    pub fn new(client: aws_sdk_sqs::Client, url: String) -> Self {
+        Self { client, url }
+    }
+}
+
+impl Letters for LetterQueue {
+    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let send = self.client.send_message().queue_url(&self.url).message_body(message(&letter));
+        async move { send.send().await.map(drop).map_err(Into::into) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(text: &str) -> Value {
+        json!({ "dynamodb": {
+            "SequenceNumber": "7",
+            "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": "1" } },
+            "NewImage": { "n": { "N": "3" }, "text": { "S": text } },
+        }})
+    }
+
+    #[test]
+    fn a_letter_always_fits_a_message() {
+        let small = record("x");
+        assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
+        // Escaped characters count as they are sent.
+        for large in ["x".repeat(MESSAGE_BYTES_MAX), "\u{ffff}".repeat(MESSAGE_BYTES_MAX / 5)] {
+            let letter = letter(&record(&large), &large);
+            assert!(message(&letter).len() <= MESSAGE_BYTES_MAX);
+            assert_eq!(letter["key"], small["dynamodb"]["Keys"]);
+            assert_eq!((&letter["sequenceNumber"], &letter["n"]["N"]), (&json!("7"), &json!("3")));
+            assert!(large.starts_with(letter["cause"].as_str().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_message_has_only_characters_that_sqs_takes_and_reads_back_as_the_letter() {
+        let text: String = ('\0'..=char::MAX).collect();
+        let letter = json!({ "cause": text, "\\\u{fffe}": "\\\u{ffff}" });
+        let message = message(&letter);
+        // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+        let taken = |c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+        assert_eq!(message.chars().find(|c| !taken(*c)), None);
+        assert_eq!(serde_json::from_str::<Value>(&message).unwrap(), letter);
+    }
+}

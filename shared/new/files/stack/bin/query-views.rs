@@ -1,0 +1,1 @@
+../../../../../functions/stack/src/bin/query-views.rs

@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence_local::run(|_| Box::pin(async { Ok(()) }), ringfence_console::console::<stack::Shop>(&[]))
+}

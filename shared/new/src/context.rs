@@ -1,0 +1,160 @@
+//! Adds a context: its crate, its line in the stack, its source on the EventTopic.
+
+use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
+use ringfence::Lock;
+
+use crate::edit::{add_dependency, add_member, add_to_list};
+use crate::names::{check, check_crate, id_type, pascal, singular, snake};
+use crate::plan::{Plan, fill};
+
+/// One of the three logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Log {
+    /// Decisions may concern several things.
+    Dcb,
+    /// One stream of events an aggregate, for decisions that concern one thing.
+    Aggregate,
+    /// One document a stream, with its state beside its newest events.
+    Document,
+}
+
+impl Log {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dcb => "dcb",
+            Self::Aggregate => "aggregate",
+            Self::Document => "document",
+        }
+    }
+}
+
+/// A context that is there.
+pub(crate) struct Found {
+    /// Its crate's folder.
+    pub(crate) folder: String,
+    /// Its type.
+    pub(crate) name: String,
+    pub(crate) log: Log,
+    /// The type of its events.
+    pub(crate) event: String,
+}
+
+/// What stands between two texts, within one line.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let begin = text.find(before)? + before.len();
+    text[begin..].lines().next()?.split_once(after).map(|(found, _)| found)
+}
+
+/// The context of this name, if it is there.
+pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
+    let folder = format!("functions/{context}");
+    let lib = format!("{folder}/src/lib.rs");
+    if !plan.has(&lib) {
+        return Ok(None);
+    }
+    let text = plan.read(&lib)?;
+    let Some(name) = between(&text, "impl Context for ", " {") else {
+        bail!("{lib} has no `impl Context for …`, so {context} is not a context");
+    };
+    let log = match between(&text, "type Log = ", ";") {
+        Some("Dcb") => Log::Dcb,
+        Some("Aggregates") => Log::Aggregate,
+        Some("Documents") => Log::Document,
+        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents"),
+    };
+    let event = between(&text, "type Event = ", ";").unwrap_or_default().to_owned();
+    Ok(Some(Found { folder, name: name.to_owned(), log, event }))
+}
+
+/// Plans a context.
+pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
+    check("the context", context)?;
+    check_crate(context)?;
+    if let Some(found) = find(plan, context)? {
+        ensure!(
+            found.log == log,
+            "the context {context} is there, on the {} log: choose another name, or leave it there",
+            found.log.name()
+        );
+    } else {
+        let path = format!("functions/{context}");
+        ensure!(!plan.has(&path), "{path} is there, but is not a context: choose another name");
+        for (manifest, text) in plan.manifests() {
+            let (manifest, taken) = (manifest.display(), format!("\n{context} = "));
+            ensure!(
+                !text.contains("[workspace]") || !text.contains(&taken),
+                "{manifest} has a dependency {context} already: choose another name for the context"
+            );
+            let taken = format!("[package]\nname = \"{context}\"\n");
+            ensure!(
+                !text.contains(&taken),
+                "{manifest} is of a crate {context} already: choose another name for the context"
+            );
+        }
+        write_source(plan, context, log);
+    }
+    let manifest = fill(include_str!("../files/context.toml"), &[("name", context)]);
+    plan.create(&format!("functions/{context}/Cargo.toml"), &manifest);
+    if log != Log::Dcb {
+        depend(plan, context, &format!("ringfence-{}-log", log.name()))?;
+    }
+    let name = match find(plan, context)? {
+        Some(found) => found.name,
+        None => bail!("functions/{context} was not planned"),
+    };
+    let line = format!("{context}.path = \"../{context}\"");
+    plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, &line))?;
+    let member = format!("{}::{name}", snake(context));
+    plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))?;
+    plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
+}
+
+/// The text of a lock's file.
+fn to_text(lock: &Lock) -> String {
+    serde_json::to_string_pretty(lock).expect("texts are keys of its maps") + "\n"
+}
+
+/// Adds a type of events to the lock of a context. One without a lock is left so: its tests say how to write it.
+pub(crate) fn release(plan: &mut Plan, context: &str, event: &str) -> Result<()> {
+    let path = Lock::path(context);
+    if !plan.has(&path) {
+        return Ok(());
+    }
+    plan.edit(&path, |text| {
+        let mut lock: Lock = serde_json::from_str(text)?;
+        lock.events.entry(event.to_owned()).or_default();
+        Ok(to_text(&lock))
+    })
+}
+
+fn write_source(plan: &mut Plan, context: &str, log: Log) {
+    let name = pascal(context);
+    let events = format!("{name}Event");
+    let values = [("name", context), ("Context", &name), ("Events", &events)];
+    let (lib, events) = match log {
+        Log::Dcb => {
+            (include_str!("../files/dcb_context.rs"), include_str!("../files/dcb_events.rs"))
+        }
+        Log::Aggregate => (
+            include_str!("../files/aggregate_context.rs"),
+            include_str!("../files/aggregate_events.rs"),
+        ),
+        Log::Document => (
+            include_str!("../files/document_context.rs"),
+            include_str!("../files/document_events.rs"),
+        ),
+    };
+    plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
+    let snapshot = (log == Log::Document).then(|| format!("{name}Snapshot"));
+    plan.create(&Lock::path(context), &to_text(&Lock::of(snapshot)));
+    let events = fill(events, &values) + &id_type(singular(context));
+    plan.create(&format!("functions/{context}/src/events.rs"), &events);
+}
+
+/// Lets a context's crate depend on a library of the workspace.
+pub(crate) fn depend(plan: &mut Plan, context: &str, library: &str) -> Result<()> {
+    let manifest = format!("functions/{context}/Cargo.toml");
+    let line = format!("{library}.workspace = true");
+    plan.edit(&manifest, |text| add_dependency(text, &line))
+}

@@ -1,0 +1,171 @@
+//! Changes to the text of files. What a person wrote around them stays as it is.
+
+use anyhow::{Context, Result, bail};
+
+/// Inserts a line before the first of `lines` that sorts after it, else after the last of them. `key` says by
+/// what a line is sorted, and is `None` for a line of another kind.
+fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let own = key(line)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let keys: Vec<_> = lines.iter().map(|line| key(line)).collect();
+    let later = keys.iter().position(|key| key.as_ref().is_some_and(|key| *key > own));
+    let after_last = || keys.iter().rposition(Option::is_some).map(|last| last + 1);
+    let at = later.or_else(after_last)?;
+    let lines = [&lines[..at], &[line], &lines[at..]].concat();
+    Some(lines.join("\n") + "\n")
+}
+
+/// Adds `pub mod <module>;` to the modules of a crate.
+pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
+    let line = format!("pub mod {module};");
+    if text.lines().any(|found| found == line) {
+        return Ok(text.to_owned());
+    }
+    let key = |line: &str| {
+        let module = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
+        module.strip_suffix(';').map(str::to_owned)
+    };
+    insert_sorted(text, &line, key).with_context(|| format!("finds no modules: write `{line}`"))
+}
+
+/// Adds `pub mod <module>;` to the module `views` of a crate, which is after the other modules.
+pub(crate) fn add_view_module(text: &str, module: &str) -> Result<String> {
+    const HEAD: &str = "pub mod views {\n";
+    let line = format!("    pub mod {module};");
+    if let Some(at) = text.find(HEAD) {
+        let begin = at + HEAD.len();
+        let end = begin + text[begin..].find("\n}").map_or(0, |end| end + 1);
+        let modules = &text[begin..end];
+        if modules.lines().any(|found| found == line) {
+            return Ok(text.to_owned());
+        }
+        let key = |line: &str| line.trim().strip_prefix("pub mod ").map(str::to_owned);
+        let modules = insert_sorted(modules, &line, key);
+        let modules = modules.with_context(|| format!("finds no views: write `{line}`"))?;
+        return Ok(format!("{}{modules}{}", &text[..begin], &text[end..]));
+    }
+    let is_module = |line: &str| line.starts_with("mod ") || line.starts_with("pub mod ");
+    let last = text.lines().rfind(|line| is_module(line));
+    let last = last.with_context(|| format!("finds no modules: write `{HEAD}{line}\n}}`"))?;
+    let views = format!("{last}\n{HEAD}    //! The read models.\n\n{line}\n}}\n");
+    Ok(text.replacen(&format!("{last}\n"), &views, 1))
+}
+
+/// Adds a member, such as `.slice::<x::X>()`, to the list of a context or of the stack, after its last of that kind.
+pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String> {
+    let call = format!(".{kind}::<{member}>()");
+    if text.contains(&call) {
+        return Ok(text.to_owned());
+    }
+    let own = text.rfind(&format!(".{kind}::<"));
+    // Views come after the slices.
+    let before = || if kind == "view" { text.rfind(".slice::<") } else { None };
+    if let Some(last) = own.or_else(before) {
+        let end = text[last..].find("()").context("a member of the list has no `()`")?;
+        let (before, after) = text.split_at(last + end + 2);
+        return Ok(format!("{before}\n            {call}{after}"));
+    }
+    let empty = "fn list(_list: &mut List<impl Visitor>) {}";
+    if text.contains(empty) {
+        let body =
+            format!("fn list(list: &mut List<impl Visitor>) {{\n        list{call};\n    }}");
+        return Ok(text.replacen(empty, &body, 1));
+    }
+    match ["list.view::<", "list.function::<"].iter().any(|first| text.contains(first)) {
+        true => Ok(text.replacen("list.", &format!("list{call}\n            ."), 1)),
+        false => bail!("finds no list: write `{call}` into `fn list`"),
+    }
+}
+
+/// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.
+pub(crate) fn add_dependency(text: &str, line: &str) -> Result<String> {
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
+    let section = "[dependencies]\n";
+    let missing = || format!("lacks [dependencies]: write `{line}` there");
+    let begin = text.find(section).with_context(missing)? + section.len();
+    let end = text[begin..].find("\n[").map_or(text.len(), |end| begin + end + 1);
+    let entries = &text[begin..end];
+    if entries.lines().any(|found| name(found) == name(line)) {
+        return Ok(text.to_owned());
+    }
+    let key = |found: &str| {
+        let is_entry = found.contains('=') && !found.starts_with(['#', ' ']);
+        is_entry.then(|| name(found))
+    };
+    let entries = insert_sorted(entries, line, key).unwrap_or_else(|| format!("{line}\n{entries}"));
+    Ok(format!("{}{entries}{}", &text[..begin], &text[end..]))
+}
+
+/// Adds a program of `src/bin` to a crate's manifest. Without tests of its own it is not linked for them a second time.
+pub(crate) fn add_binary(text: &str, name: &str) -> String {
+    match text.contains(&format!("[[bin]]\nname = \"{name}\"\n")) {
+        true => text.to_owned(),
+        false => format!("{}\n\n[[bin]]\nname = \"{name}\"\ntest = false\n", text.trim_end()),
+    }
+}
+
+/// Adds a variant to an enum, or a field to a struct: `of` is `enum OrderEvent` or the like.
+pub(crate) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
+    let missing = || format!("finds no `pub {of}`: write `{entry}` into it");
+    let begin = text.find(&format!("pub {of} {{")).with_context(missing)?;
+    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
+    let before = text[..end].trim_end();
+    Ok(format!("{before}\n    {entry}\n{}", &text[end..]))
+}
+
+/// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state, or changes nothing.
+pub(crate) fn add_arm(text: &str, pattern: &str, field: Option<&str>) -> Result<String> {
+    let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
+    let evolve = text.find("fn evolve(").with_context(missing)?;
+    let parameter = text[evolve + "fn evolve(".len()..].split(':').next().unwrap_or_default();
+    let is_mut = parameter.trim().starts_with("mut ");
+    let parameter = parameter.trim().trim_start_matches("mut ");
+    let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
+    let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
+    // Where the parameter is given back after the match, arms change it and have no value.
+    let rest = text[end + 1..].trim_start();
+    let value = match (rest.starts_with(parameter), field) {
+        (true, None) => "{}".to_owned(),
+        (true, Some(field)) => format!("{parameter}.{field} = true,"),
+        (false, None) => format!("{parameter},"),
+        (false, Some(field)) => format!(
+            "{{\n                {parameter}.{field} = true;\n                {parameter}\n            }}"
+        ),
+    };
+    let before = text[..end].trim_end();
+    let text = format!("{before}\n            {pattern} => {value}\n        {}", &text[end..]);
+    Ok(match field {
+        Some(_) if !is_mut => text.replacen("fn evolve(", "fn evolve(mut ", 1),
+        _ => text,
+    })
+}
+
+/// Where the first block of the text ends, at its closing brace.
+fn end_of_block(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Adds an entry to the list in brackets that begins after `before`; sorted, if the list is.
+pub(crate) fn add_to_list(text: &str, before: &str, entry: &str, sorted: bool) -> Result<String> {
+    let missing = || format!("finds no list after `{before}`: write `{entry}` there");
+    let begin = text.find(before).with_context(missing)? + before.len();
+    let open = begin + text[begin..].find('[').with_context(missing)? + 1;
+    let close = open + text[open..].find(']').with_context(missing)?;
+    let entries = text[open..close].split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let mut entries: Vec<&str> = entries.collect();
+    if entries.contains(&entry) {
+        return Ok(text.to_owned());
+    }
+    let at = entries.iter().position(|other| sorted && *other > entry);
+    entries.insert(at.unwrap_or(entries.len()), entry);
+    Ok(format!("{}{}{}", &text[..open], entries.join(", "), &text[close..]))
+}

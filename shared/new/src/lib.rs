@@ -1,0 +1,206 @@
+//! `ringfence new`, `new-context`, `new-slice` and `new-view`: what is to be written everywhere for a stack, a context,
+//! a slice or a view.
+//!
+//! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
+//! there is left as it is, and a part that is missing is written.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod context;
+mod edit;
+mod names;
+mod plan;
+mod slice;
+mod stack;
+mod template;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Args, Subcommand};
+
+use crate::context::Log;
+use crate::plan::Plan;
+
+/// What is written for a stack, a context, a slice or a view.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
+    New(Stack),
+    /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
+    NewContext(Context),
+    /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
+    /// written.
+    NewSlice(Slice),
+    /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
+    /// written.
+    NewView(View),
+}
+
+impl Command {
+    /// Writes the files, and returns lines for a person that say which, and what is next.
+    ///
+    /// # Errors
+    /// A name is wrong, what the command needs is not there, or a file can't be written. Then nothing is written.
+    pub fn run(&self) -> Result<String> {
+        match self {
+            Self::New(stack) => stack.write(),
+            Self::NewContext(context) => context.write(),
+            Self::NewSlice(slice) => slice.write(),
+            Self::NewView(view) => view.write(),
+        }
+    }
+}
+
+/// The command line that creates a stack.
+#[derive(Args)]
+pub struct Stack {
+    /// Its name, in kebab case: the name of its folder, and the beginning of its stacks' names on AWS.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    source: stack::Source,
+}
+
+/// The command line that adds a context.
+#[derive(Args)]
+pub struct Context {
+    /// Its name, in kebab case: the name of its crate and the first part of its paths.
+    name: String,
+    /// The log that its events are on.
+    #[arg(long, value_enum)]
+    log: Log,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+/// The command line that adds a slice.
+#[derive(Args)]
+pub struct Slice {
+    /// Its context and its name, such as orders/cancel-order.
+    #[arg(value_name = "CONTEXT/SLICE")]
+    slice: String,
+    /// The event that it reacts to, such as carts/CheckedOut.
+    #[arg(long, value_name = "CONTEXT/EVENT")]
+    on: Option<String>,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+/// The command line that adds a view.
+#[derive(Args)]
+pub struct View {
+    /// Its context and its name, such as rooms/bookings.
+    #[arg(value_name = "CONTEXT/VIEW")]
+    view: String,
+    /// An event that it reads, such as rooms/RoomBooked.
+    #[arg(long, value_name = "CONTEXT/EVENT")]
+    on: String,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+/// The folder of the stack that the command is called in.
+fn root() -> Result<PathBuf> {
+    let here = env::current_dir().context("there is no working directory")?;
+    let is_stack = |folder: &&Path| {
+        ["template.yaml", "functions/stack/src/lib.rs"]
+            .iter()
+            .all(|file| folder.join(file).is_file())
+    };
+    here.ancestors().find(is_stack).map(Path::to_owned).with_context(|| {
+        format!(
+            "neither {} nor a folder above it is a stack, with template.yaml and functions/stack: change into one",
+            here.display()
+        )
+    })
+}
+
+impl Stack {
+    /// Writes the stack into its folder, and returns lines that name the files and say what is next.
+    ///
+    /// # Errors
+    /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
+    pub fn write(&self) -> Result<String> {
+        let Self { folder, source } = self;
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+        ensure!(
+            !folder.exists() || (folder.is_dir() && is_empty),
+            "{} is there already: name a folder that is not there, or an empty one",
+            folder.display()
+        );
+        let mut plan = Plan::new(folder.clone());
+        stack::add(&mut plan, name, source)?;
+        let next = format!("Next: `cd {}`, and `cargo test` or `cargo local`.\n", folder.display());
+        let written = write(plan, true, &next)?;
+        Ok(match source.target()? {
+            None => written,
+            Some(target) => format!(
+                "{written}\nWith CARGO_TARGET_DIR={} in the environment, cargo uses the dependencies that are built there.\n",
+                target.display()
+            ),
+        })
+    }
+}
+
+impl Context {
+    fn write(&self) -> Result<String> {
+        let Self { name, log, allow_dirty } = self;
+        let mut plan = Plan::new(root()?);
+        context::add(&mut plan, name, *log)?;
+        write(plan, *allow_dirty, &format!("Next: `cargo ringfence new-slice {name}/<slice>`.\n"))
+    }
+}
+
+impl Slice {
+    fn write(&self) -> Result<String> {
+        let Self { slice, on, allow_dirty } = self;
+        let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
+        let (context, name) = slice.split_once('/').with_context(form)?;
+        let mut plan = Plan::new(root()?);
+        slice::add(&mut plan, context, name, on.as_deref())?;
+        let file = format!("functions/{context}/src/{}.rs", names::snake(name));
+        let next =
+            format!("Next: write its rules and their cases in {file}, and run `cargo test`.\n");
+        write(plan, *allow_dirty, &next)
+    }
+}
+
+impl View {
+    fn write(&self) -> Result<String> {
+        let Self { view, on, allow_dirty } = self;
+        let form = || format!("{view} is not <context>/<view>, such as rooms/bookings");
+        let (context, name) = view.split_once('/').with_context(form)?;
+        let mut plan = Plan::new(root()?);
+        view::add(&mut plan, context, name, on)?;
+        let file = format!("functions/{context}/src/views/{}.rs", names::snake(name));
+        let next =
+            format!("Next: write its rows and their test in {file}, and run `cargo test`.\n");
+        write(plan, *allow_dirty, &next)
+    }
+}
+
+/// Writes the files of a plan. Returns lines that name them, and after an empty line what is next.
+fn write(plan: Plan, allow_dirty: bool, next: &str) -> Result<String> {
+    let root = plan.root().to_owned();
+    let written = plan.write(allow_dirty)?;
+    settle_lock(&root);
+    Ok(format!("{written}\n{next}"))
+}
+
+/// Lets cargo write into its lock file what the manifests say, so that the first build does not change it.
+fn settle_lock(root: &Path) {
+    let mut cargo = process::Command::new("cargo");
+    cargo.args(["update", "--workspace", "--offline"]).current_dir(root);
+    // Without an index of the dependencies on this machine it can't. Then the first build does it.
+    let _ = cargo.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}

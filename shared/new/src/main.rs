@@ -1,0 +1,28 @@
+//! `ringfence-new`: creates a new stack, for somebody who has no stack and so no `ringfence` of its own.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use ringfence::visible_lines;
+use ringfence_new::Stack;
+
+#[derive(Parser)]
+#[command(name = "ringfence-new", version)]
+/// Creates a new stack with one example context.
+struct Arguments {
+    #[command(flatten)]
+    stack: Stack,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().stack.write() {
+        Ok(written) => {
+            print!("{}", visible_lines(&written));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{}", visible_lines(&format!("error: {error:#}")));
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The files that a command is about to write. They are computed whole before the first is written.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Files and their new contents.
+pub(crate) struct Plan {
+    /// The folder that they are in.
+    root: PathBuf,
+    files: BTreeMap<PathBuf, String>,
+}
+
+impl Plan {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root, files: BTreeMap::new() }
+    }
+
+    /// The folder that the files are in.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The manifests of all crates in the workspace, which may have other stacks, and those of this stack.
+    pub(super) fn manifests(&self) -> BTreeMap<PathBuf, String> {
+        // A new stack is a workspace of its own.
+        let is_workspace = |folder: &&Path| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+            **folder == *self.root && self.has("Cargo.toml")
+                || manifest.is_ok_and(|text| text.contains("[workspace]"))
+        };
+        let folder = self.root.ancestors().find(is_workspace).unwrap_or(&self.root);
+        let mut found = BTreeMap::new();
+        add_manifests(folder, &mut found);
+        let own = self.files.iter().filter(|(path, _)| path.ends_with("Cargo.toml"));
+        found.extend(own.map(|(path, text)| (self.root.join(path), text.clone())));
+        found
+    }
+
+    /// Whether the file is there, or will be.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.files.contains_key(Path::new(path)) || self.root.join(path).exists()
+    }
+
+    /// The file as it will be.
+    pub(crate) fn read(&self, path: &str) -> Result<String> {
+        if let Some(text) = self.files.get(Path::new(path)) {
+            return Ok(text.clone());
+        }
+        let file = self.root.join(path);
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+    }
+
+    /// Makes a file, unless it is there.
+    pub(crate) fn create(&mut self, path: &str, text: &str) {
+        if !self.has(path) {
+            let text = if path.ends_with(".rs") { formatted(text) } else { None }
+                .unwrap_or_else(|| text.to_owned());
+            self.files.insert(path.into(), text);
+        }
+    }
+
+    /// Changes a file. What rustfmt had formatted is formatted again.
+    pub(crate) fn edit(
+        &mut self,
+        path: &str,
+        change: impl FnOnce(&str) -> Result<String>,
+    ) -> Result<()> {
+        let before = self.read(path)?;
+        let mut after = change(&before).with_context(|| path.to_owned())?;
+        if before == after {
+            return Ok(());
+        }
+        if path.ends_with(".rs") && formatted(&before).as_ref() == Some(&before) {
+            after = formatted(&after).unwrap_or(after);
+        }
+        self.files.insert(path.into(), after);
+        Ok(())
+    }
+
+    /// Writes the files. Returns lines that name each.
+    ///
+    /// # Errors
+    /// When the git tree has changes that are not committed, unless `allow_dirty`, or when a file can't be written.
+    /// Then all files are as they were.
+    pub(crate) fn write(self, allow_dirty: bool) -> Result<String> {
+        if self.files.is_empty() {
+            return Ok("Everything is there already; nothing was changed.\n".to_owned());
+        }
+        if !allow_dirty {
+            check_clean(&self.root)?;
+        }
+        let mut before = Vec::new();
+        for (path, text) in &self.files {
+            let file = self.root.join(path);
+            let folder = file.parent().context("a file is in a folder")?;
+            before.push(fs::read(&file).ok());
+            let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, text));
+            if let Err(error) = written {
+                self.take_back(before);
+                bail!("cannot write {}, so nothing is written: {error}", file.display());
+            }
+        }
+        let line = |(path, before): (&PathBuf, Option<_>)| {
+            let does = if before.is_some() { "changed" } else { "wrote  " };
+            format!("{does} {}\n", path.display())
+        };
+        Ok(self.files.keys().zip(before).map(line).collect())
+    }
+
+    /// Makes the first files what they were before: a slice that is there in part could not be completed.
+    fn take_back(&self, before: Vec<Option<Vec<u8>>>) {
+        for (path, before) in self.files.keys().zip(before) {
+            let file = self.root.join(path);
+            // What can't be put back either is told by `git status`.
+            let _ = match before {
+                Some(bytes) => fs::write(file, bytes),
+                None => fs::remove_file(file),
+            };
+        }
+    }
+}
+
+/// The manifests below a folder, without what is built or hidden.
+fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if name == "Cargo.toml" {
+            found.extend(fs::read_to_string(&path).ok().map(|text| (path, text)));
+        } else if path.is_dir() && !name.starts_with('.') && name != "target" {
+            add_manifests(&path, found);
+        }
+    }
+}
+
+/// What is written is easily told from what was there, and taken back, only if the rest is committed.
+fn check_clean(root: &Path) -> Result<()> {
+    let mut git = Command::new("git");
+    // Cargo writes its lock file whenever it builds this command.
+    git.args(["status", "--porcelain", "--", ".", ":!Cargo.lock"]);
+    let status = git.current_dir(root).output();
+    // Without git, or outside of a repository, there is nothing to compare with.
+    let Some(status) = status.ok().filter(|status| status.status.success()) else { return Ok(()) };
+    let changes = String::from_utf8_lossy(&status.stdout).into_owned();
+    ensure!(
+        changes.is_empty(),
+        "the git tree has changes that are not committed:\n{changes}commit them first, so that `git diff` shows \
+         what this command writes, or add --allow-dirty; nothing was written"
+    );
+    Ok(())
+}
+
+/// The source as rustfmt writes it, if there is a rustfmt and it understands the source.
+fn formatted(source: &str) -> Option<String> {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"]);
+    let streams = rustfmt.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = streams.spawn().ok()?;
+    child.stdin.take()?.write_all(source.as_bytes()).ok()?;
+    let output = child.wait_with_output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
+}
+
+/// The text with values in place of their names, which stand between two underscores. A line with nothing but
+/// the name of an empty value is left out.
+pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {
+    let mut filled = text.to_owned();
+    for (name, value) in values {
+        let name = format!("__{name}__");
+        if value.is_empty() {
+            filled = filled.replace(&format!("{name}\n"), "");
+        }
+        filled = filled.replace(&name, value);
+    }
+    filled
+}

@@ -1,0 +1,346 @@
+//! Adds a slice: its file with its cases, its binary, its line in the context, its function, its samples.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::context::{self, Found, Log};
+use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, add_to_list};
+use crate::names::{Deed, camel, check, check_target, id_type, pascal, snake};
+use crate::plan::{Plan, fill};
+use crate::template;
+
+/// What a slice may do with documents if its stream has no other events.
+const CREATES: &str = "dynamodb:GetItem, dynamodb:PutItem";
+/// What it may do if its stream has.
+const CHANGES: &str = "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query, dynamodb:UpdateItem";
+
+/// The role of a context with streams.
+fn role(context: &str) -> String {
+    format!("{}Role", pascal(context))
+}
+
+/// An event that a slice reacts to.
+struct Cause {
+    context: String,
+    event_type: String,
+    /// The field of the event that names what the command is about.
+    field: String,
+    /// The partition of the event in the sample.
+    partition: String,
+}
+
+/// Plans a slice.
+pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>) -> Result<()> {
+    check("the context", context)?;
+    check("the slice", slice)?;
+    let Some(found) = context::find(plan, context)? else {
+        bail!(
+            "there is no context {context} in functions/: make it first, with \
+             `cargo ringfence new-context {context} --log dcb`, or with another log"
+        );
+    };
+    let (name, module) = (pascal(slice), snake(slice));
+    let deed = Deed::of(context, slice);
+    let id = snake(&format!("{}-id", deed.noun));
+    let id_name = pascal(&deed.noun) + "Id";
+    let cause = on.map(|on| cause(plan, on, &id)).transpose()?;
+    let values = [
+        ("name", context),
+        ("slice", slice),
+        ("Slice", &*name),
+        ("module", &*module),
+        ("context", &*snake(context)),
+        ("Context", &*found.name),
+        ("Events", &*found.event),
+        ("Event", &*deed.event),
+        ("id", &*id),
+        ("Id", &*id_name),
+        ("idJson", &*camel(&id)),
+        ("summary", &*slice.replace('-', " ")),
+    ];
+
+    let other = other_event(plan, &found, &deed, &values)?;
+    let file = format!("{}/src/{module}.rs", found.folder);
+    if plan.has(&file) {
+        let is_it = plan.read(&file)?.contains(&format!("= \"{slice}\";"));
+        ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
+    } else {
+        check_binary(plan, context, slice)?;
+        write_source(plan, &found, &deed, &values, cause.as_ref(), other.as_deref(), &file)?;
+    }
+    let lib = format!("{}/src/lib.rs", found.folder);
+    let binary = format!("{}/src/bin/{slice}.rs", found.folder);
+    plan.create(&binary, &fill(include_str!("../files/binary.rs"), &values));
+    plan.edit(&format!("{}/Cargo.toml", found.folder), |text| Ok(add_binary(text, slice)))?;
+    plan.edit(&lib, |text| add_module(text, &module))?;
+    plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
+    write_function(plan, &found, context, slice, &values, cause.as_ref())?;
+    if found.log == Log::Document && other.is_some() {
+        let role = role(context);
+        plan.edit("template.yaml", |text| template::allow_more(text, &role, CREATES, CHANGES))?;
+    }
+    write_samples(plan, slice, &values, cause.as_ref())
+}
+
+/// A binary is built once, so no other context may have one of this name.
+fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
+    check_target(slice)?;
+    let text = plan.read("template.yaml")?;
+    ensure!(
+        !template::is_of_binary(&text, slice),
+        "template.yaml has a function of a binary {slice}, which {context} does not have: names of binaries are \
+         unique in a stack, so choose another name"
+    );
+    let own = plan.root().join(format!("functions/{context}/Cargo.toml"));
+    for (manifest, text) in plan.manifests().into_iter().filter(|(manifest, _)| *manifest != own) {
+        ensure!(
+            !text.contains(&format!("[[bin]]\nname = \"{slice}\"\n")),
+            "{} has a binary {slice}: names of binaries are unique in a workspace, so choose another name",
+            manifest.display()
+        );
+    }
+    Ok(())
+}
+
+/// An event that a context declares.
+pub(crate) struct Declared {
+    pub(crate) context: String,
+    pub(crate) log: Log,
+    pub(crate) event_type: String,
+    /// Its first field that ends in `_id`.
+    pub(crate) id: Option<String>,
+}
+
+/// The event `<context>/<Type>`, as its context declares it.
+pub(crate) fn declared(plan: &Plan, on: &str) -> Result<Declared> {
+    let form = || format!("--on {on}: an event is <context>/<Type>, such as carts/CheckedOut");
+    let (context, event_type) = on.split_once('/').with_context(form)?;
+    check("the context", context)?;
+    let found = context::find(plan, context)?;
+    let found = found.with_context(|| format!("--on {on}: there is no context {context}"))?;
+    let file = format!("{}/src/events.rs", found.folder);
+    let text = plan.read(&file)?;
+    // What follows the whole name; a longer name begins alike.
+    let declared = |prefix: &str| {
+        let head = format!("{prefix}{event_type}");
+        let mut found = text.match_indices(&head).map(|(at, _)| &text[at + head.len()..]);
+        found.find(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    let after = declared("pub struct ").or_else(|| declared("\n    "));
+    let after = after.filter(|_| !event_type.is_empty());
+    let after = after.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
+    let body = after.trim_start().strip_prefix('{').and_then(|body| body.split('}').next());
+    let body = body.unwrap_or_default();
+    // The first field of a variant may be in the variant's line.
+    let fields = body.split(['\n', '{', ',']).filter_map(|field| field.split(':').next());
+    let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
+    let is_id =
+        |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
+    let id = fields.find(is_id).map(str::to_owned);
+    let (context, event_type) = (context.to_owned(), event_type.to_owned());
+    Ok(Declared { context, log: found.log, event_type, id })
+}
+
+/// The event that a slice reacts to. Where it has no id, the command's is meant.
+fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
+    let Declared { context, log, event_type, id: found } = declared(plan, on)?;
+    let field = camel(found.as_deref().unwrap_or(id));
+    let partition = match log {
+        Log::Dcb => format!("{field}:one"),
+        Log::Aggregate => format!("{context}#one"),
+        Log::Document => format!("{context}-one"),
+    };
+    Ok(Cause { context, event_type, field, partition })
+}
+
+/// Whether the text has this name, and not only as a part of others.
+fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+}
+
+/// Another event of the same streams, which a person need not change to make one for a case.
+fn other_event(
+    plan: &Plan,
+    found: &Found,
+    deed: &Deed,
+    values: &[(&str, &str)],
+) -> Result<Option<String>> {
+    let text = plan.read(&format!("{}/src/events.rs", found.folder))?;
+    let fields = fill("{__id__:__Id__", values);
+    let event = |body: &str| {
+        let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.contains("#[");
+        let body: String = body.lines().filter(is_code).flat_map(str::split_whitespace).collect();
+        let event = body.trim_end_matches(',').strip_suffix(&fields)?;
+        event.rsplit([',', '{']).next().map(str::to_owned)
+    };
+    let mut events = text.split('}').filter_map(event);
+    Ok(events.find(|event| *event != deed.event))
+}
+
+/// Plans the slice's own file and its event.
+fn write_source(
+    plan: &mut Plan,
+    found: &Found,
+    deed: &Deed,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+    other: Option<&str>,
+    file: &str,
+) -> Result<()> {
+    let events = format!("{}/src/events.rs", found.folder);
+    let text = plan.read(&events)?;
+    ensure!(
+        !names(&text, &deed.event),
+        "{events} has {} already, which is the name that new-slice gives the slice's event: choose another name \
+         for the slice",
+        deed.event
+    );
+    if !names(&text, value(values, "Id")) {
+        plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
+    }
+    context::release(plan, value(values, "name"), &deed.event)?;
+    let lib = format!("{}/src/lib.rs", found.folder);
+    let (mut done, mut repeated) = (String::new(), "");
+    let (mut before, mut after_other) = (String::new(), "");
+    let source = if found.log == Log::Dcb {
+        let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
+                     #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
+        plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
+        let schema = format!("{}::SCHEMA", deed.event);
+        plan.edit(&lib, |text| add_to_list(text, "Catalog::new(", &schema, false))?;
+        include_str!("../files/dcb_slice.rs")
+    } else {
+        let variant = fill("__Event__ { __id__: __Id__ },", values);
+        plan.edit(&events, |text| add_entry(text, &format!("enum {}", found.event), &variant))?;
+        // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
+        let state = format!("struct {}State", found.name);
+        let field = text.contains(&format!("pub {state} {{")).then(|| deed.field());
+        if let Some(field) = &field {
+            let entry = format!("pub {field}: bool,");
+            plan.edit(&events, |text| add_entry(text, &state, &entry))?;
+            done =
+                format!("        if state.{field} {{\n            return Ok(vec![]);\n        }}");
+            repeated = "            given([event()]).when(command()).then_nothing(),";
+        }
+        if let Some(other) = other {
+            let event =
+                format!("        let other = || __Events__::{other} {{ __id__: id(\"one\") }};");
+            let case = "            given([other()]).when(command()).then([event()]),";
+            (before, after_other) = (event, case);
+        }
+        let pattern = fill("__Events__::__Event__ { .. }", values);
+        plan.edit(&lib, |text| add_arm(text, &pattern, field.as_deref()))?;
+        include_str!("../files/stream_slice.rs")
+    };
+    let (mut reacts, mut react, mut declared) = (String::new(), String::new(), String::new());
+    if let Some(Cause { context, event_type, field, .. }) = cause {
+        reacts = format!(
+            "    const REACTS_TO: &'static [Cause] =\n        \
+             &[Cause {{ context: \"{context}\", event_type: \"{event_type}\" }}];"
+        );
+        react = "\n    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {\n        \
+                 let Heard { __id__ } = Heard::deserialize(&event.data)?;\n        \
+                 Ok(vec![Self { __id__ }])\n    }"
+            .to_owned();
+        declared = format!(
+            "\n/// What this context reads of {event_type}.\n#[derive(Deserialize)]\nstruct Heard {{\n    \
+             #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
+        );
+        for library in ["serde", "serde_json"] {
+            context::depend(plan, value(values, "name"), library)?;
+        }
+    }
+    let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };
+    let state = if done.is_empty() { "_state" } else { "state" };
+    let pieces = [
+        ("use_serde", uses),
+        ("reacts_to", &*reacts),
+        ("react", &*react),
+        ("cause", &*declared),
+        ("state", state),
+        ("done", &*done),
+        ("repeated", repeated),
+        ("other", &*before),
+        ("after_other", after_other),
+    ];
+    plan.create(file, &fill(&fill(source, &pieces), values));
+    Ok(())
+}
+
+fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
+    values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// The text with more at its end, before its tests.
+fn append(text: &str, more: &str) -> String {
+    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
+    format!("{}{more}{}", &text[..end], &text[end..])
+}
+
+/// Plans the function in the template, and the role of a context with streams.
+fn write_function(
+    plan: &mut Plan,
+    found: &Found,
+    context: &str,
+    slice: &str,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+) -> Result<()> {
+    let own = role(context);
+    let (role, table, actions, key) = match found.log {
+        Log::Dcb => ("DcbLogRole", "", "", String::new()),
+        Log::Aggregate => {
+            (&*own, "AggregateTable", "dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
+        }
+        Log::Document => (&*own, "DocumentTable", CREATES, format!("{context}-")),
+    };
+    let of_role = [
+        ("Role", role),
+        ("Table", table),
+        ("actions", actions),
+        ("key", &*key),
+        ("log", found.log.name()),
+        ("Cause", cause.map_or("", |cause| &*cause.event_type)),
+        ("source", cause.map_or("", |cause| &*cause.context)),
+    ];
+    let filled = |text: &str| fill(&fill(text, &of_role), values);
+    if found.log != Log::Dcb {
+        let section = filled(include_str!("../files/role.yaml"));
+        plan.edit("template.yaml", |text| template::add_role(text, role, &section))?;
+    }
+    if cause.is_some() {
+        plan.edit("template.yaml", |text| template::allow_letters(text, role))?;
+    }
+    let block = match cause {
+        Some(_) => filled(include_str!("../files/automation.yaml")),
+        None => filled(include_str!("../files/slice.yaml")),
+    };
+    plan.edit("template.yaml", |text| template::add_function(text, slice, role, &block))
+}
+
+/// Plans the samples; the body over HTTP is the command that is invoked directly.
+fn write_samples(
+    plan: &mut Plan,
+    slice: &str,
+    values: &[(&str, &str)],
+    cause: Option<&Cause>,
+) -> Result<()> {
+    let folder = format!("events/{slice}");
+    let direct = format!("{folder}/direct.json");
+    plan.create(&direct, &fill("{\n  \"__idJson__\": \"one\"\n}\n", values));
+    let command: Value = serde_json::from_str(&plan.read(&direct)?).context(direct)?;
+    let body = json!(command.to_string()).to_string();
+    let http = fill(include_str!("../files/http.json"), &[("body", &*body)]);
+    plan.create(&format!("{folder}/http.json"), &fill(&http, values));
+    if let Some(Cause { context, event_type, field, partition }) = cause {
+        let values = [
+            ("Cause", &**event_type),
+            ("source", &**context),
+            ("field", &**field),
+            ("partition", &**partition),
+        ];
+        let sample = fill(include_str!("../files/eventbridge.json"), &values);
+        plan.create(&format!("{folder}/eventbridge.json"), &sample);
+    }
+    Ok(())
+}
