@@ -4,7 +4,7 @@
 //! computed from the documented sizes of the items; the emulator's own figures agree.
 
 use ringfence::{
-    Catalog, CatalogError, Consistency, Context, Envelope, Event, NewEvent, Reads, State, events,
+    Catalog, CatalogError, Consistency, Context, Envelope, Event, Reads, State, events,
 };
 use ringfence_document_log::{
     Access, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot, Store,

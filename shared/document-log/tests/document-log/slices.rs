@@ -1,10 +1,11 @@
 //! Slices on baskets, and their cases: in memory, and on DynamoDB however the state is stored.
 
 use futures::executor::block_on;
+use ringfence::LogOf;
 use ringfence::kit::{InMemory, check_in_memory};
 use ringfence::prelude::*;
 use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{Cache, DocumentLog, Documents, OfDocument, TipLimits};
+use ringfence_document_log::{Cache, DocumentLog, OfDocument, TipLimits};
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 
@@ -132,5 +133,5 @@ async fn cases_hold_on_dynamodb_however_the_state_is_stored() {
 fn a_case_that_does_not_hold_names_its_place() {
     let command = Add { basket_id: "a".to_owned(), sku: 1 };
     let case = given([Event::Closed.of("a")]).when(command).then([one("a", 1)]);
-    block_on(ringfence::check::<Documents>(&case));
+    block_on(<LogOf<Add> as InMemory<Add>>::check(&case));
 }

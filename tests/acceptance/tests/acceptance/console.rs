@@ -13,7 +13,7 @@ use crate::{PROJECTS, SHOP};
 #[tokio::test(flavor = "multi_thread")]
 async fn the_console_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };
-    let site = Site::start(SHOP, tools::CONSOLE).await;
+    let site = Site::start(SHOP, tools::console()).await;
     pages::a_new_event_appears_by_itself(&browser, &site).await;
     pages::only_events_that_the_filter_wants_appear(&browser, &site).await;
     pages::the_flow_leads_from_each_event_to_each_other(&browser, &site).await;
@@ -32,7 +32,7 @@ async fn the_console_works_in_a_browser() {
     pages::ten_thousand_events_are_on_one_page_and_no_more_stay(&browser, &site).await;
     drop(site);
 
-    let site = Site::start(PROJECTS, projects_tools::CONSOLE).await;
+    let site = Site::start(PROJECTS, projects_tools::console()).await;
     let (own, slices) = (["/projects"], projects_stack::stack().slices().count());
     pages::a_project_shows_its_features_its_claims_and_what_is_ready(&browser, &site).await;
     slices::every_slice_has_a_form_that_takes_its_sample(&browser, &site, slices).await;

@@ -1,15 +1,17 @@
 //! A rehearsal says what a command would do and cost, and writes nothing.
 
+use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{Case, OnEvents};
-use ringfence::{Context, Decisions, Envelope, HandleError, Handled, Slice, handle};
-use ringfence_aggregate_log::kit::OnAggregates;
-use ringfence_aggregate_log::{AggregateSlice, Table};
-use ringfence_dcb_log::DcbLog;
+use ringfence::{
+    Aggregates, Catalog, Context, Dcb, Decisions, Envelope, HandleError, Handled, Slice, handle,
+};
+use ringfence_aggregate_log::{AggregateLog, Table};
+use ringfence_dcb_log::{DcbLog, Rehearsal, Rehearse};
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
-use ringfence_dynamo::{Intent, Retry, Usage};
+use ringfence_dynamo::{Clock, Intent, Usage};
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
 use ringfence_stack::{List, Members, Visitor};
@@ -72,11 +74,11 @@ struct Checks<'t> {
 }
 
 impl Visitor for Checks<'_> {
-    fn dcb_slice<S: Slice>(&mut self) {
-        self.all.push(on_events::<S>(self.template).boxed_local());
+    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
+        self.all.push(on_dcb::<S>(self.template).boxed_local());
     }
 
-    fn aggregate_slice<S: AggregateSlice>(&mut self) {
+    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
         self.all.push(on_aggregates::<S>(self.template).boxed_local());
     }
 
@@ -112,17 +114,35 @@ fn told(handled: Result<Handled, impl std::fmt::Display>) -> String {
     }
 }
 
-async fn on_events<S: Slice>(template: &Template) {
+async fn on_dcb<S: Slice>(template: &Template) {
+    on_events::<S, _>(template, EVENTS, |client, catalog, clock| {
+        DcbLog::new(client, EVENTS, catalog, clock)
+    })
+    .await;
+}
+
+async fn on_aggregates<S: Slice>(template: &Template) {
+    on_events::<S, _>(template, AGGREGATES, |client, catalog, clock| {
+        AggregateLog::new(Table::new(client, AGGREGATES, clock.clone()), catalog, clock)
+    })
+    .await;
+}
+
+async fn on_events<S: Slice, L: Rehearse>(
+    template: &Template,
+    table: &'static str,
+    open: impl Fn(Client, Catalog, Clock) -> L,
+) {
     let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
     for (n, case) in S::cases().iter().enumerate() {
-        let dynamo = Dynamo::with(template, &[EVENTS]);
+        let dynamo = Dynamo::with(template, &[table]);
         let clock = dynamo.clock.clone();
-        let log = DcbLog::new(dynamo.client.clone(), EVENTS, catalog.clone(), clock.clone());
+        let log = open(dynamo.client.clone(), catalog.clone(), clock.clone());
         case.prepare(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
         for envelope in envelopes(case) {
             dynamo.wire.forget();
             let (none, before) = (Decisions::new(0), log.meter().snapshot());
-            let rehearsal = ringfence_dcb_log::Rehearsal::of(&log);
+            let rehearsal = Rehearsal::of(&log);
             let handled = handle(&rehearsal, &catalog, &none, case.command(), &envelope).await;
             let usage = log.meter().snapshot().since(&before);
             writes_nothing(&dynamo, S::NAME);
@@ -134,34 +154,6 @@ async fn on_events<S: Slice>(template: &Template) {
             let handled: Result<_, HandleError> =
                 handle(&log, &catalog, &none, case.command(), &envelope).await;
             let real = Course::real(told(handled), &log.meter().snapshot().since(&before));
-            assert_eq!(rehearsed, real, "{}, case {n}, {envelope:?}", S::NAME);
-        }
-    }
-}
-
-async fn on_aggregates<S: AggregateSlice>(template: &Template) {
-    use ringfence_aggregate_log::{Rehearsal, handle};
-
-    for (n, case) in S::cases().iter().enumerate() {
-        let dynamo = Dynamo::with(template, &[AGGREGATES]);
-        let clock = dynamo.clock.clone();
-        let log = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
-        case.prepare(&OnAggregates { log: &log, clock: clock.clone() }).await;
-        for envelope in envelopes(case) {
-            dynamo.wire.forget();
-            let (retry, before) = (Retry::default(), log.meter().snapshot());
-            let rehearsal = Rehearsal::of(&log, clock.clone());
-            let executed = handle(&rehearsal, case.command(), &envelope, retry).await;
-            let usage = log.meter().snapshot().since(&before);
-            writes_nothing(&dynamo, S::NAME);
-            let end = rehearsal.end();
-            let outcome = format!("{:?} {}", executed.outcome, executed.repeated);
-            let rehearsed = Course::rehearsed(outcome, &usage, &end.looks, end.intent.as_ref());
-
-            let before = log.meter().snapshot();
-            let executed = handle(&log, case.command(), &envelope, retry).await;
-            let outcome = format!("{:?} {}", executed.outcome, executed.repeated);
-            let real = Course::real(outcome, &log.meter().snapshot().since(&before));
             assert_eq!(rehearsed, real, "{}, case {n}, {envelope:?}", S::NAME);
         }
     }

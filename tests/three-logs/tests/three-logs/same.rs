@@ -2,8 +2,6 @@
 
 use ringfence::Slice;
 use ringfence::kit::{OnEvents, check_in_memory};
-use ringfence_aggregate_log::AggregateSlice;
-use ringfence_aggregate_log::kit::OnAggregates;
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, OfDocument};
 use ringfence_three_logs::{account::Account, aggregate, dcb, document};
@@ -19,11 +17,11 @@ async fn check_on_dcb<S: Slice>() {
     }
 }
 
-async fn check_on_aggregates<S: AggregateSlice>() {
+async fn check_on_aggregates<S: Slice>() {
     for case in S::cases() {
         let stack = Stack::start().await;
-        let log = stack.aggregates();
-        case.check(&OnAggregates { log: &log, clock: stack.clock.clone() }).await;
+        let set_clock = |now_ms| stack.clock.set(now_ms);
+        case.check(&OnEvents { log: &stack.aggregates(), set_clock }).await;
     }
 }
 

@@ -2,14 +2,14 @@
 
 use aws_sdk_dynamodb::Client;
 use ringfence::Context;
-use ringfence_aggregate_log::Table;
+use ringfence_aggregate_log::{AggregateLog, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Cache, Category, Document, DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 use ringfence_three_logs::account::Account;
-use ringfence_three_logs::{dcb, document};
+use ringfence_three_logs::{aggregate, dcb, document};
 
 pub(crate) struct Stack {
     _dynamo: Embedded,
@@ -38,8 +38,10 @@ impl Stack {
         DcbLog::new(self.client.clone(), "events", catalog, self.clock.clone())
     }
 
-    pub(crate) fn aggregates(&self) -> Table {
-        Table::new(self.client.clone(), "aggregates", self.clock.clone())
+    pub(crate) fn aggregates(&self) -> AggregateLog {
+        let table = Table::new(self.client.clone(), "aggregates", self.clock.clone());
+        let catalog = aggregate::Accounts::catalog().expect("free of contradictions");
+        AggregateLog::new(table, catalog, self.clock.clone())
     }
 
     pub(crate) fn documents(&self, cache: Cache<Account>) -> Category<Account, DynamoStore> {

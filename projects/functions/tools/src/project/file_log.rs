@@ -144,7 +144,6 @@ mod tests {
     use ringfence::kit::{Came, CaseLog, CaseResult, Fact, OnEvents};
     use ringfence::{CommandContext, Slice, events};
     use ringfence_stack::{List, Visitor};
-    use serde_json::Value;
 
     use super::super::cache::Cache;
     use super::super::decide::Slices;
@@ -183,19 +182,17 @@ mod tests {
     impl<S: Slice> CaseLog<S> for OnFile<'_, '_> {
         fn set_clock(&self, _: u64) {}
 
-        async fn add(&self, fact: &Fact<NewEvent>, command: &S) -> CaseResult<()> {
+        async fn add(&self, fact: &Fact) -> CaseResult<()> {
             match About::of(&fact.event.data).project {
-                Some(project) if project.to_string() == "shop" => self.0.add(fact, command).await,
+                Some(project) if project.to_string() == "shop" => {
+                    CaseLog::<S>::add(&self.0, fact).await
+                }
                 _ => Ok(()),
             }
         }
 
         async fn run(&self, command: &S, context: &CommandContext) -> CaseResult<Came> {
             self.0.run(command, context).await
-        }
-
-        fn written(&self, events: &[S::Writes], command: &S) -> CaseResult<Vec<Value>> {
-            self.0.written(events, command)
         }
     }
 
