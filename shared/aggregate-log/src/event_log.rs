@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::future::{BoxFuture, ready};
+use futures::future::{BoxFuture, join_all, ready};
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
@@ -71,7 +71,7 @@ impl AggregateLog {
         let events = read::events(self.retrying(envelope), key, range).map_err(LogError::from);
         let in_slots = events.map(move |stored| {
             let event = self.sequenced(plan, stored?);
-            if event.slot - slot > GAP_MAX {
+            if event.slot - slot - 1 > GAP_MAX {
                 let source = format!("versions {} and more are missing before it", slot + 1).into();
                 return Err(LogError::Undecodable { event: event.id(), source });
             }
@@ -281,6 +281,8 @@ fn merged<'a>(
 ) -> impl Stream<Item = Result<SequencedEvent, LogError>> + 'a {
     let sources: Vec<_> = sources.into_iter().map(StreamExt::peekable).map(Box::pin).collect();
     try_unfold(sources, |mut sources| async move {
+        // All of them read at the same time.
+        join_all(sources.iter_mut().map(|source| source.as_mut().peek())).await;
         let mut first = None;
         for (n, source) in sources.iter_mut().enumerate() {
             let place = match source.as_mut().peek().await {

@@ -1,20 +1,24 @@
 //! The cases of slices, in memory and on DynamoDB.
 
 use futures::executor::block_on;
-use ringfence::kit::{InMemory, check_in_memory, given};
-use ringfence_aggregate_log::kit::OnAggregates;
-use ringfence_aggregate_log::{AggregateSlice, Aggregates};
+use ringfence::kit::{InMemory, OnEvents, check_in_memory};
+use ringfence::prelude::*;
+use ringfence::{Slice, SliceError};
+use ringfence_aggregate_log::AggregateLog;
 
-use crate::customers::{AddPoints, Register, Transfer, registered};
-use crate::stack::Stack;
+use crate::customers::{
+    AddPoints, Customers, Deactivate, Points, PointsAdded, Register, Spend, Transfer, add, catalog,
+    points, registered,
+};
+use crate::stack::in_process;
 
-/// Runs each case on a table of its own, and checks the table afterwards.
-async fn check<S: AggregateSlice>() {
+/// Runs each case in memory, and on a table of its own, which is checked afterwards.
+async fn check<S: Slice>() {
     for case in S::cases() {
-        let stack = Stack::start().await;
-        let log = stack.table();
-        case.check(&OnAggregates { log: &log, clock: stack.clock.clone() }).await;
-        assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
+        let (table, clock) = in_process();
+        let log = AggregateLog::new(table, catalog(), clock.clone());
+        case.check(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
+        assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
     }
 }
 
@@ -22,6 +26,8 @@ async fn check<S: AggregateSlice>() {
 fn cases_hold_in_memory() {
     check_in_memory::<Register>();
     check_in_memory::<AddPoints>();
+    check_in_memory::<Deactivate>();
+    check_in_memory::<Spend>();
     check_in_memory::<Transfer>();
 }
 
@@ -29,13 +35,49 @@ fn cases_hold_in_memory() {
 async fn cases_hold_on_dynamodb() {
     check::<Register>().await;
     check::<AddPoints>().await;
+    check::<Deactivate>().await;
+    check::<Spend>().await;
     check::<Transfer>().await;
 }
 
 #[test]
 #[should_panic(expected = "case at shared/aggregate-log/tests/aggregate-log/cases.rs")]
 fn a_case_that_does_not_hold_names_its_place() {
-    let command = AddPoints { customer_id: "ada".to_owned(), points: 1 };
-    let case = given([registered("Ada")]).when(command).then_nothing();
-    block_on(ringfence::check::<Aggregates>(&case));
+    let case = given(events![registered("ada")]).when(add("ada", &[1])).then_nothing();
+    block_on(Aggregates::check(&case));
+}
+
+/// Its events have two tags.
+#[derive(Event)]
+struct CardGiven {
+    #[tag(partition)]
+    customer_id: String,
+    card_id: String,
+}
+
+/// Adds a point to each of a list of customers.
+#[derive(Command)]
+struct GiveAll {
+    customer_ids: Vec<String>,
+}
+
+impl Slice for GiveAll {
+    const NAME: &'static str = "give-all";
+    type Context = Customers;
+    type State = Points;
+    type Writes = PointsAdded;
+    type Rejection = Never;
+
+    fn decide(&self, _: &Points, _: &CommandContext) -> Result<Vec<PointsAdded>, Never> {
+        Ok(self.customer_ids.iter().map(|customer| points(customer, 1)).collect())
+    }
+}
+
+#[test]
+fn events_and_commands_that_do_not_name_their_aggregates_are_refused_at_the_start() {
+    let declared = Catalog::of_streams("CUSTOMERS", [CardGiven::SCHEMA]).map(drop);
+    let event_type = "CardGiven".into();
+    assert_eq!(declared, Err(CatalogError::NotOfOneStream { event_type }));
+    let slice = GiveAll::check(&catalog());
+    assert_eq!(slice, Err(SliceError::NoRecord { slice: "give-all" }));
 }

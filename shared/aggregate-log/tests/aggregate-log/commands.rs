@@ -1,165 +1,371 @@
-//! Typed aggregates, and commands among other writers.
+//! Commands on aggregates: what a decision rests on, where its events go, and what they are in the table.
 
-use futures::future::join_all;
-use futures::stream::BoxStream;
-use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, AggregateKey, CommandError, GetEvents, Memory, Place, Push,
-    PushEvent, PushEventGroup, Range, Recorded, StoredEvent, handle,
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures::TryStreamExt;
+use futures::future::{join, join_all};
+use ringfence::kit::id;
+use ringfence::{
+    Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
+    SequencedEvent, Slice, StoreError, Tag, handle,
 };
-use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, Retry};
+use ringfence_aggregate_log::{AggregateLog, NewEvent, Place, Range};
+use ringfence_dcb_log::Rehearsal;
+use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
+use tokio::sync::Barrier;
 
 use crate::customers::{
-    AddPoints, Customer, CustomerEvent, Customers, Refusal, added, customer, envelope, points,
-    registered,
+    AddPoints, Customer, Spend, Transfer, add, added, catalog, customer, envelope, points,
+    register, transfer,
 };
-use crate::stack::{NOW_MS, Stack, event, events};
+use crate::stack::{
+    NOW_MS, Stack, TABLE, accepted, code, event, events, in_process, run, run_with, versions,
+};
 
-fn adding(points: i64) -> AddPoints {
-    AddPoints { customer_id: "ada".to_owned(), points }
-}
-
-#[tokio::test]
-async fn an_aggregate_is_folded_up_to_a_version_and_goes_on_without_a_read() {
-    let log = Memory::new(Clock::fixed(NOW_MS));
-    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
-    assert!(ada.state.is_none());
-    let ada = Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
-    let ada = Customers::push_event(&log, ada, points(5)).await.expect("pushed");
-    let ada = Customers::push_event(&log, ada, CustomerEvent::Deactivated).await.expect("pushed");
-    let expected = |points, active| Some(Customer { name: "Ada".into(), points, active });
-    assert_eq!((ada.version.number(), ada.state), (3, expected(5, false)));
-    let now = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
-    assert_eq!(now.state, expected(5, false));
-    let before = Customers::get_aggregate(&log, "ada", Some(2)).await.expect("Ada");
-    assert_eq!((before.version.number(), before.state), (2, expected(5, true)));
-    let missing = Customers::get_existing_aggregate(&log, "bob", None).await.err();
-    assert_eq!(missing.expect("no Bob").to_string(), "CUSTOMERS#bob has no events");
-}
-
-#[tokio::test]
-async fn a_decision_is_pushed_after_the_events_that_it_read() {
+/// Ada and Bob are registered, and Ada has this many points.
+async fn filled(points: i64) -> (Stack, AggregateLog) {
     let stack = Stack::start().await;
-    let log = stack.table();
-    let decide = async |events: Result<Vec<CustomerEvent>, Refusal>| {
-        let decided = Customers::decide(&log, "ada", |_| events).await;
-        decided.map(|ada| (ada.version.number(), ada.state.map(|ada| ada.points)))
-    };
-    assert!(matches!(decide(Ok(vec![])).await, Ok((0, None))));
-    assert_eq!(stack.operations(), ["Query"]);
-    assert!(matches!(decide(Ok(vec![registered("Ada")])).await, Ok((1, Some(0)))));
-    assert_eq!(stack.operations(), ["Query", "PutItem"]);
-    assert!(matches!(decide(Ok(vec![points(2), points(3)])).await, Ok((3, Some(5)))));
-    assert_eq!(stack.operations(), ["Query", "TransactWriteItems"]);
-    let refused = decide(Err(Refusal::Unknown)).await;
-    assert!(matches!(refused, Err(CommandError::Rejected(Refusal::Unknown))), "{refused:?}");
-    assert_eq!(stack.operations(), ["Query"]);
+    let log = stack.log();
+    for customer in ["ada", "bob"] {
+        run(&log, &register(customer), None).await;
+    }
+    run(&log, &add("ada", &[points]), None).await;
+    stack.operations();
+    (stack, log)
+}
+
+/// The events of a customer, as the log has them.
+async fn read(log: &AggregateLog, id: &str) -> Vec<SequencedEvent> {
+    let envelope = envelope(None);
+    let plan = plan::<AddPoints>(&add(id, &[]));
+    log.read(&plan, Consistency::Eventual, &envelope).try_collect().await.expect("events")
+}
+
+fn plan<S: Slice>(command: &S) -> Plan {
+    let catalog = catalog();
+    let query = S::query(command.shape(), command.tags(), &catalog);
+    Plan::new(&query, &catalog).expect("a plan")
+}
+
+async fn points_of(log: &AggregateLog, id: &str) -> i64 {
+    let customer = log.table().get_aggregate::<Customer>(&customer(id), None).await;
+    customer.expect("the customer").state.points
 }
 
 #[tokio::test]
-async fn an_event_that_the_store_does_not_know_is_an_error_that_names_it() {
-    let log = Memory::new(Clock::fixed(NOW_MS));
-    log.push_event(&customer("ada"), Place::End, event("GIFT", json!({}))).await.expect("pushed");
-    let error = Customers::get_aggregate(&log, "ada", None).await.err().expect("unknown");
-    assert_eq!(
-        error.to_string(),
-        "GIFT of CUSTOMERS#ada 1: the context CUSTOMERS does not have the type"
-    );
-    let stored = events(&log, &customer("ada"), Range::default()).await.remove(0);
-    let mut other = stored.clone();
-    other.key = crate::stack::key("CARDS", "ada");
-    assert!(Recorded::of::<Customers>(other).is_err());
+async fn an_aggregate_is_folded_up_to_a_version() {
+    let (table, _) = in_process();
+    let ada = customer("ada");
+    let fold = async |max_version| {
+        let ada = table.get_aggregate::<Customer>(&ada, max_version).await.expect("Ada");
+        (ada.version, ada.state)
+    };
+    let (version, state) = fold(None).await;
+    assert_eq!((version.number(), state), (0, Customer::default()));
+    // What the state does not read is passed over.
+    let bare = NewEvent { payload: None, ..event("CustomerDeactivated", json!(null)) };
+    let registered = event("CustomerRegistered", json!({ "name": "Ada" }));
+    for event in [registered, added(5), bare, event("Gift", json!({}))] {
+        table.push_event(&ada, Place::End, event).await.expect("pushed");
+    }
+    let expected = |points, active| {
+        let name = Some("Ada".to_owned());
+        Customer { name, points, active, ..Customer::default() }
+    };
+    let (version, state) = fold(None).await;
+    assert_eq!((version.number(), state), (4, expected(5, false)));
+    // After what was read, no further read is needed.
+    let pushed = table.push_event(&ada, Place::After(version), added(1)).await.expect("pushed");
+    assert_eq!(pushed.version.number(), 5);
+    let (version, state) = fold(Some(2)).await;
+    assert_eq!((version.number(), state), (2, expected(5, true)));
+}
+
+#[tokio::test]
+async fn a_decision_goes_after_the_events_that_it_read() {
+    let (stack, log) = filled(5).await;
+    let answer = run(&log, &add("ada", &[2, 3]), None).await;
+    assert_eq!(accepted(&answer), ["CUSTOMERS#ada 3", "CUSTOMERS#ada 4"]);
+    assert_eq!(accepted(&run(&log, &add("ada", &[]), None).await), [""; 0]);
+    assert_eq!(code(&run(&log, &add("eve", &[1]), None).await), "Unknown");
+    let answer = run(&log, &transfer("bob", 10), None).await;
+    assert_eq!(accepted(&answer), ["CUSTOMERS#ada 5", "CUSTOMERS#bob 2"]);
+    assert_eq!((points_of(&log, "ada").await, points_of(&log, "bob").await), (0, 10));
+    assert_eq!(stack.items(TABLE).await.len(), 7);
+}
+
+#[tokio::test]
+async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
+    let (table, clock) = in_process();
+    let log = AggregateLog::new(table, catalog(), clock);
+    let failure = async |id: &str, event| {
+        log.table().push_event(&customer(id), Place::End, event).await.expect("pushed");
+        match run_with(&log, &add(id, &[1]), &envelope(None)).await {
+            Err(HandleError::Log(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let LogError::UnknownType { event: named, event_type, context } =
+        failure("ada", event("Gift", json!({}))).await
+    else {
+        panic!("the type is known")
+    };
+    assert_eq!([&*named, &*event_type, &*context], ["CUSTOMERS#ada/1", "Gift", "CUSTOMERS"]);
+    // Another shape is not taken for it.
+    let error = failure("bob", event("PointsAdded", json!({ "no": 1 }))).await;
+    assert!(matches!(&error, LogError::Undecodable { event, .. } if event == "CUSTOMERS#bob/1"));
+    let error = log.table().get_aggregate::<Customer>(&customer("bob"), None).await;
+    let error = error.expect_err("it can't be decoded").to_string();
+    assert_eq!(error, "CUSTOMERS#bob/1 can't be decoded");
+}
+
+#[tokio::test]
+async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_id() {
+    let (stack, log) = filled(5).await;
+    let mut metadata = Metadata::default();
+    metadata.insert("correlationId", "walk-1").expect("no key of the log");
+    let envelope = ringfence::Envelope { metadata, ..envelope(None) };
+    let new = vec![points("ada", 1).into(), points("bob", 2).into(), points("ada", 3).into()];
+    let append = Append { events: new, seen: None, record: None, envelope: &envelope };
+    let Ok(Appended::Committed(answered)) = log.append(append).await else { panic!("committed") };
+    let [one, bob, other] = &answered[..] else { panic!("{answered:?}") };
+    assert_eq!(read(&log, "ada").await[2..], [one.clone(), other.clone()]);
+    assert_eq!(read(&log, "bob").await[1..], [bob.clone()]);
+    assert_eq!(one.tags, [Tag::new("customerId", "ada")]);
+    assert_eq!(one.data, json!({ "customerId": "ada", "points": 1 }));
+    assert_eq!((one.slot, one.rest, other.slot, other.rest, bob.rest), (3, 1, 4, 0, 0));
+    // They follow one another, and everything before them.
+    let before = read(&log, "ada").await[1].at;
+    assert!(before < one.at, "{before} {}", one.at);
+    assert_eq!((bob.at, other.at), (one.at + 1, one.at + 2));
+
+    let stored = events(log.table(), &customer("ada"), Range::default()).await;
+    assert_eq!(stored[2].payload, Some(json!({ "points": 1 })));
+    assert_eq!(stored[2].metadata, Some(json!({ "correlationId": "walk-1" })));
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let mut rests: Vec<_> = stack.items(TABLE).await;
+    rests.retain(|item| item["aggregateId"] == text("CUSTOMERS#ada") && item.contains_key("rest"));
+    assert_eq!(rests.len(), 1, "the event that another one follows: {rests:?}");
+    assert_eq!(rests[0]["version"], AttributeValue::N("3".to_owned()));
+}
+
+#[tokio::test]
+async fn an_event_follows_one_of_a_writer_whose_clock_is_ahead() {
+    let (_stack, log) = filled(5).await;
+    let ahead = NewEvent { timestamp_ms: Some(NOW_MS + 3_600_000), ..added(1) };
+    log.table().push_event(&customer("ada"), Place::End, ahead).await.expect("pushed");
+    run(&log, &add("ada", &[1]), None).await;
+    run(&log, &transfer("bob", 1), None).await;
+    let unread = vec![points("ada", 1).into(), points("bob", 1).into()];
+    let envelope = envelope(None);
+    let append = Append { events: unread, seen: None, record: None, envelope: &envelope };
+    log.append(append).await.expect("committed");
+    assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
+}
+
+#[tokio::test]
+async fn an_append_without_a_read_goes_on_when_the_end_has_moved() {
+    let (stack, log) = filled(5).await;
+    let behind = Fault::Reply(Edit::new(|answer| *answer = json!({ "Items": [] })));
+    stack.wire.inject("Query", 0, behind);
+    let (envelope, events) = (envelope(None), vec![points("ada", 1).into()]);
+    let append = Append { events, seen: None, record: None, envelope: &envelope };
+    let Ok(Appended::Committed(events)) = log.append(append).await else { panic!("committed") };
+    assert_eq!(events[0].slot, 3);
+    assert_eq!(stack.operations(), ["Query", "PutItem", "Query", "PutItem"]);
 }
 
 #[tokio::test]
 async fn the_event_of_each_of_many_writers_is_stored_once() {
     let stack = Stack::start().await;
-    let log = stack.table();
-    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
-    Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
+    let log = stack.log();
+    run(&log, &register("ada"), None).await;
     // Some answers are lost after the effect, some requests before it.
     for pass in [3, 7, 11, 19] {
         stack.wire.inject("PutItem", pass, Fault::LostAfter);
         stack.wire.inject("PutItem", pass + 1, Fault::LostBefore);
         stack.wire.inject("PutItem", pass + 2, Fault::error("TransactionConflictException"));
     }
-    let (command, envelope) = (adding(1), envelope(None));
-    let retry = Retry::default().attempts_max(100);
-    let writers = join_all((0..8).map(|_| async {
+    let (command, envelope, catalog) = (add("ada", &[1]), envelope(None), catalog());
+    let writers = (0..8).map(|_| async {
+        let decisions = Decisions::new(1);
         for _ in 0..5 {
-            let done = handle(&log, &command, &envelope, retry).await.outcome;
-            done.unwrap_or_else(|error| panic!("{error:?}"));
+            // A command that lost each time has written nothing.
+            while let Err(error) = handle(&log, &catalog, &decisions, &command, &envelope).await {
+                let HandleError::Log(LogError::Store(StoreError::Contention { .. })) = error else {
+                    panic!("{error:?}")
+                };
+            }
         }
-    }));
-    writers.await;
+    });
+    join_all(writers).await;
     assert!(stack.wire.is_spent());
-    let ada = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
-    assert_eq!(ada.state.map(|ada| ada.points), Some(40));
-    assert_eq!(ada.version.number(), 41);
-    assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
-}
-
-#[tokio::test]
-async fn an_unknown_type_is_named_and_another_shape_is_not_taken_for_it() {
-    let log = Memory::new(Clock::fixed(NOW_MS));
-    let read = async |event_type: &str| {
-        let key = customer(event_type);
-        let event = ringfence_aggregate_log::NewEvent {
-            event_type: event_type.to_owned(),
-            payload: Some(json!({ "no": 1 })),
-            metadata: None,
-            timestamp_ms: None,
-        };
-        log.push_event(&key, Place::End, event).await.expect("pushed");
-        let read = Customers::get_aggregate(&log, event_type, None).await;
-        read.map(drop).expect_err("it can't be read").to_string()
-    };
-    let unknown = "Renamed of CUSTOMERS#Renamed 1: the context CUSTOMERS does not have the type";
-    assert_eq!(read("Renamed").await, unknown);
-    assert_eq!(
-        read("POINTS_ADDED").await,
-        "POINTS_ADDED of CUSTOMERS#POINTS_ADDED 1 can't be decoded"
-    );
-}
-
-/// A log on which another writer is faster whenever an event is pushed.
-struct Rival<'l>(&'l Memory);
-
-impl GetEvents for Rival<'_> {
-    fn get_events<'a>(
-        &'a self,
-        key: &'a AggregateKey,
-        range: Range,
-    ) -> BoxStream<'a, Result<StoredEvent, AggregateError>> {
-        self.0.get_events(key, range)
-    }
-}
-
-impl PushEventGroup for Rival<'_> {
-    async fn push_event_group(&self, group: Vec<Push>) -> Result<Vec<StoredEvent>, AggregateError> {
-        self.0.push_event(&group[0].key, Place::End, added(100)).await?;
-        self.0.push_event_group(group).await
-    }
+    let ada = log.table().get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    assert_eq!((ada.version.number(), ada.state.points), (41, 40));
+    assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
 }
 
 #[tokio::test]
 async fn a_command_that_always_loses_ends_with_the_conflict() {
-    let log = Memory::new(Clock::fixed(NOW_MS));
-    let ada = Customers::get_aggregate(&log, "ada", None).await.expect("nothing yet");
-    Customers::push_event(&log, ada, registered("Ada")).await.expect("pushed");
-    let retry = Retry::default().attempts_max(3);
-    let executed = handle(&Rival(&log), &adding(1), &envelope(None), retry).await;
-    assert_eq!((executed.attempts, executed.repeated), (3, false));
-    match executed.outcome {
-        Err(CommandError::Log(AggregateError::Conflict(conflict))) => {
-            assert_eq!(
-                conflict.to_string(),
-                "CUSTOMERS#ada has an event of version 4 already, seen 3"
-            );
-        }
-        other => panic!("{other:?}"),
+    let (stack, log) = filled(5).await;
+    for _ in 0..ringfence::ATTEMPTS_MAX {
+        stack.wire.inject("PutItem", 0, Fault::error("ConditionalCheckFailedException"));
     }
-    // Each rival's event is there, and none of the command's.
-    assert_eq!(events(&log, &customer("ada"), Range::default()).await.len(), 4);
+    let error = run_with(&log, &add("ada", &[1]), &envelope(None)).await.expect_err("it loses");
+    let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(attempts, ringfence::ATTEMPTS_MAX);
+    let over = over.expect("what it lost to").to_string();
+    assert_eq!(over, "CUSTOMERS#ada has something else in slot 3, which was free");
+    assert_eq!(versions(log.table(), &customer("ada"), Range::default()).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn of_two_transfers_that_race_the_second_decides_on_what_the_first_left() {
+    let (stack, log) = filled(10).await;
+    let barrier = Arc::new(Barrier::new(2));
+    for pass in 0..2 {
+        stack.wire.inject("TransactWriteItems", pass, Fault::Meet(barrier.clone()));
+    }
+    let back = Transfer { from: id("bob"), to: id("ada"), points: 6 };
+    let forth = transfer("bob", 6);
+    let (one, other) = join(run(&log, &forth, None), run(&log, &forth, None)).await;
+    let (won, lost) = if one.attempts == 1 { (one, other) } else { (other, one) };
+    assert_eq!(accepted(&won), ["CUSTOMERS#ada 3", "CUSTOMERS#bob 2"]);
+    assert_eq!((lost.attempts, code(&lost)), (2, "TooFew"));
+    let over: Vec<String> = lost.conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(over, ["CUSTOMERS#ada", "CUSTOMERS#bob"]);
+    run(&log, &back, None).await;
+    assert_eq!((points_of(&log, "ada").await, points_of(&log, "bob").await), (10, 0));
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_recognised_under_a_key_and_without() {
+    for key in [None, Some("k")] {
+        let (stack, log) = filled(5).await;
+        stack.wire.inject("PutItem", 0, Fault::LostAfter);
+        let answer = run(&log, &add("ada", &[1]), key).await;
+        assert_eq!(accepted(&answer), ["CUSTOMERS#ada 3"]);
+        assert_eq!((answer.attempts, answer.repeated), (1, false));
+        // Without a token, the second send of a transaction meets the events of the first.
+        stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+        (0..2).for_each(|send| {
+            stack.wire.inject("TransactWriteItems", send, Fault::without_token());
+        });
+        stack.operations();
+        let answer = run(&log, &transfer("bob", 5), key).await;
+        assert_eq!(accepted(&answer), ["CUSTOMERS#ada 4", "CUSTOMERS#bob 2"]);
+        assert_eq!((answer.attempts, answer.repeated), (1, false));
+        assert_eq!(stack.operations()[2..], ["TransactWriteItems"; 2]);
+        assert_eq!((points_of(&log, "ada").await, points_of(&log, "bob").await), (1, 5));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_not_given_from_a_read_in_the_middle_of_an_append() {
+    let (stack, log) = filled(0).await;
+    let missed = event("PointsMissed", json!({ "points": 5 }));
+    log.table().push_event(&customer("ada"), Place::End, missed).await.expect("pushed");
+    run(&log, &add("ada", &[3, 4]), None).await;
+    // The first of the two shows, and with 3 points the command would be refused.
+    let torn = Fault::Reply(Edit::new(|answer| {
+        let items = answer["Items"].as_array_mut().expect("items");
+        items.retain(|item| item["version"]["N"] != "5");
+    }));
+    stack.operations();
+    stack.wire.inject("Query", 0, torn);
+    let spend = Spend { customer_id: id("ada"), points: 5 };
+    let answer = run(&log, &spend, None).await;
+    assert_eq!(accepted(&answer), ["CUSTOMERS#ada 6"]);
+    assert_eq!(stack.operations(), ["Query", "TransactGetItems", "Query", "PutItem"]);
+    assert_eq!(answer.attempts, 2);
+    assert_eq!(points_of(&log, "ada").await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_that_castore_left_is_read_over_and_never_filled() {
+    let (table, clock) = in_process();
+    let log = AggregateLog::new(table, catalog(), clock);
+    let push = async |id: &str, version, event| {
+        let place = Place::Forced(version);
+        log.table().push_event(&customer(id), place, event).await.expect("pushed");
+    };
+    let registered = || event("CustomerRegistered", json!({ "name": "Ada" }));
+    push("ada", 1, registered()).await;
+    push("ada", 2, added(1)).await;
+    push("ada", 5, added(2)).await;
+    push("bob", 3, registered()).await;
+
+    let slots = async |id| {
+        let events = read(&log, id).await;
+        let types = events.iter().map(|event| (event.slot, event.event_type.clone()));
+        let gaps = types.clone().filter(|(_, event_type)| event_type.is_empty());
+        (types.map(|(slot, _)| slot).collect::<Vec<_>>(), gaps.map(|(slot, _)| slot).collect())
+    };
+    assert_eq!(slots("ada").await, (vec![1, 2, 3, 4, 5], vec![3, 4]));
+    assert_eq!(slots("bob").await, (vec![1, 2, 3], vec![1, 2]));
+
+    // Cold, then warm, then after an event of Castore behind a further gap, which is read alone.
+    let (decisions, envelope) = (Decisions::new(1), envelope(None));
+    let adding = async || {
+        let (catalog, command) = (catalog(), add("ada", &[10]));
+        let handled = handle(&log, &catalog, &decisions, &command, &envelope).await;
+        accepted(&handled.expect("accepted"))
+    };
+    assert_eq!(adding().await, ["CUSTOMERS#ada 6"]);
+    assert_eq!(adding().await, ["CUSTOMERS#ada 7"]);
+    push("ada", 8, added(3)).await;
+    push("ada", 10, added(4)).await;
+    assert_eq!(adding().await, ["CUSTOMERS#ada 11"]);
+    let sent = run(&log, &transfer("bob", 40), None).await;
+    assert_eq!(accepted(&sent), ["CUSTOMERS#ada 12", "CUSTOMERS#bob 4"]);
+    assert_eq!(code(&run(&log, &transfer("bob", 1), None).await), "TooFew");
+    let all = versions(log.table(), &customer("ada"), Range::default()).await;
+    assert_eq!(all, [1, 2, 5, 6, 7, 8, 10, 11, 12]);
+    assert_eq!((points_of(&log, "ada").await, points_of(&log, "bob").await), (0, 40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_of_more_than_100_000_versions_is_an_error_that_names_the_event() {
+    let (table, clock) = in_process();
+    let log = AggregateLog::new(table, catalog(), clock);
+    for (id, version) in [("ada", 100_002), ("bob", 100_003)] {
+        for (version, event) in [(1, event("CustomerRegistered", json!({ "name": "" })))]
+            .into_iter()
+            .chain([(version, added(1))])
+        {
+            let place = Place::Forced(version);
+            log.table().push_event(&customer(id), place, event).await.expect("pushed");
+        }
+    }
+    let answer = run(&log, &add("ada", &[1]), None).await;
+    assert_eq!(accepted(&answer), ["CUSTOMERS#ada 100003"]);
+    let error = run_with(&log, &add("bob", &[1]), &envelope(None)).await.expect_err("too wide");
+    let HandleError::Log(LogError::Undecodable { event, source }) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(event, "CUSTOMERS#bob/100003");
+    assert_eq!(source.to_string(), "versions 2 and more are missing before it");
+}
+
+#[tokio::test]
+async fn a_rehearsal_says_what_would_be_written_and_writes_nothing() {
+    let (stack, log) = filled(5).await;
+    let rehearsal = Rehearsal::of(&log);
+    let (catalog, command, envelope) = (catalog(), transfer("bob", 5), envelope(None));
+    let handled = handle(&rehearsal, &catalog, &Decisions::new(0), &command, &envelope).await;
+    assert_eq!(accepted(&handled.expect("it would be")), ["CUSTOMERS#ada 3", "CUSTOMERS#bob 2"]);
+    let rehearsed = rehearsal.end();
+    let actions = rehearsed.intent.expect("a request").actions;
+    let said: Vec<_> = actions.into_iter().map(|action| (action.item, action.requires)).collect();
+    let free = |item: &str, version: u64| {
+        (format!("{item} {version}"), Some(format!("version {version} is free")))
+    };
+    assert_eq!(said, [free("CUSTOMERS#ada", 3), free("CUSTOMERS#bob", 2)]);
+    assert_eq!(rehearsed.events.len(), 3);
+    let requests = ["Query", "Query", "TransactGetItems"];
+    assert_eq!(stack.operations(), requests, "what it compares with is a look");
 }

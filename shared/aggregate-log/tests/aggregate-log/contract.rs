@@ -1,67 +1,31 @@
-//! What every log does, in memory and on DynamoDB alike.
+//! What a table promises: pushes, their places, groups and ranges.
 
 use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateLog, NewEvent, Place, Push, Range, VERSION_MAX, Version,
+    AggregateError, NewEvent, Place, Push, Range, Table, VERSION_MAX, Version,
 };
-use ringfence_dynamo::Clock;
 use serde_json::json;
 
 use crate::customers::{added, customer};
-use crate::stack::{NOW, conflict, event, events, key, versions};
-
-/// One test of each name in memory and one on DynamoDB.
-macro_rules! contract {
-    ($($name:ident)*) => {
-        mod in_memory {
-            use ringfence_aggregate_log::Memory;
-            use ringfence_dynamo::Clock;
-            $(#[tokio::test]
-            async fn $name() {
-                let clock = Clock::fixed(crate::stack::NOW_MS);
-                super::$name(&Memory::new(clock.clone()), &clock).await;
-            })*
-        }
-        mod on_dynamodb {
-            $(#[tokio::test]
-            async fn $name() {
-                let stack = crate::stack::Stack::start().await;
-                super::$name(&stack.table(), &stack.clock).await;
-            })*
-        }
-    };
-}
-pub(crate) use contract;
-
-contract! {
-    an_event_is_read_as_it_was_pushed
-    a_taken_version_is_a_conflict_that_names_it
-    a_version_that_would_leave_a_gap_is_refused
-    an_event_for_the_end_goes_after_the_newest
-    a_forced_event_replaces_what_is_there
-    a_range_has_its_versions_in_its_order
-    stores_with_equal_ids_do_not_meet
-    a_group_is_pushed_as_one
-    a_group_in_conflict_changes_nothing_and_names_the_aggregate
-    a_group_that_makes_no_sense_is_refused
-    what_no_table_can_hold_is_refused
-}
+use crate::stack::{NOW, conflict, event, events, in_process, key, versions};
 
 /// Pushes `count` events to a new aggregate.
-async fn fill(log: &impl AggregateLog, id: &str, count: i64) {
+async fn fill(table: &Table, id: &str, count: i64) {
     for points in 0..count {
-        log.push_event(&customer(id), Place::End, added(points)).await.expect("pushed");
+        table.push_event(&customer(id), Place::End, added(points)).await.expect("pushed");
     }
 }
 
-async fn an_event_is_read_as_it_was_pushed(log: &impl AggregateLog, clock: &Clock) {
+#[tokio::test]
+async fn an_event_is_read_as_it_was_pushed() {
+    let (table, clock) = in_process();
     let key = customer("c#1");
     let payload = json!({ "name": "Ada", "nested": { "list": [1, 2.5, -3, null, true, ""] } });
     let first = NewEvent {
         metadata: Some(json!({ "id": "free of rules", "correlationId": "r-1" })),
-        ..event("CUSTOMER_REGISTERED", payload.clone())
+        ..event("CustomerRegistered", payload.clone())
     };
-    let pushed = log.push_event(&key, Place::After(Version::NONE), first).await.expect("pushed");
+    let pushed = table.push_event(&key, Place::After(Version::NONE), first).await.expect("pushed");
     assert_eq!((pushed.version.number(), &*pushed.timestamp), (1, NOW));
     assert_eq!((&pushed.key, pushed.payload.as_ref()), (&key, Some(&payload)));
 
@@ -73,56 +37,66 @@ async fn an_event_is_read_as_it_was_pushed(log: &impl AggregateLog, clock: &Cloc
         timestamp_ms,
     };
     let place = Place::After(pushed.version);
-    let second = log.push_event(&key, place, bare("B", None)).await.expect("pushed");
+    let second = table.push_event(&key, place, bare("B", None)).await.expect("pushed");
     assert_eq!(second.timestamp, "2024-06-23T00:00:01.500Z");
     let place = Place::After(second.version);
-    let third = log.push_event(&key, place, bare("C", Some(0))).await.expect("pushed");
+    let third = table.push_event(&key, place, bare("C", Some(0))).await.expect("pushed");
     assert_eq!(third.timestamp, "1970-01-01T00:00:00.000Z");
-    assert_eq!(events(log, &key, Range::default()).await, [pushed, second, third]);
+    assert_eq!(events(&table, &key, Range::default()).await, [pushed, second, third]);
 }
 
-async fn a_taken_version_is_a_conflict_that_names_it(log: &impl AggregateLog, _: &Clock) {
-    fill(log, "1", 2).await;
+#[tokio::test]
+async fn a_taken_version_is_a_conflict_that_names_it() {
+    let (table, _) = in_process();
+    fill(&table, "1", 2).await;
     for place in [Place::After(Version::NONE), Place::At(1), Place::At(2)] {
         let version = if place == Place::At(2) { 2 } else { 1 };
-        let pushed = log.push_event(&customer("1"), place, added(9)).await;
+        let pushed = table.push_event(&customer("1"), place, added(9)).await;
         assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), version), "{place:?}");
     }
-    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2]);
+    assert_eq!(versions(&table, &customer("1"), Range::default()).await, [1, 2]);
 }
 
-async fn a_version_that_would_leave_a_gap_is_refused(log: &impl AggregateLog, _: &Clock) {
+#[tokio::test]
+async fn a_version_that_would_leave_a_gap_is_refused() {
+    let (table, _) = in_process();
     let key = customer("1");
     for (there, version) in [(0, 2), (1, 3), (1, 7)] {
         if there == 1 {
-            let _ = log.push_event(&key, Place::At(1), added(0)).await;
+            let _ = table.push_event(&key, Place::At(1), added(0)).await;
         }
-        match log.push_event(&key, Place::At(version), added(0)).await {
+        match table.push_event(&key, Place::At(version), added(0)).await {
             Err(AggregateError::Gap { version: refused, newest, .. }) => {
                 assert_eq!((refused, newest.number()), (version, there));
             }
             other => panic!("no gap: {other:?}"),
         }
     }
-    let pushed = log.push_event(&key, Place::At(2), added(0)).await.expect("no gap");
+    let pushed = table.push_event(&key, Place::At(2), added(0)).await.expect("no gap");
     assert_eq!(pushed.version.number(), 2);
 }
 
-async fn an_event_for_the_end_goes_after_the_newest(log: &impl AggregateLog, _: &Clock) {
-    fill(log, "1", 3).await;
-    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2, 3]);
+#[tokio::test]
+async fn an_event_for_the_end_goes_after_the_newest() {
+    let (table, _) = in_process();
+    fill(&table, "1", 3).await;
+    assert_eq!(versions(&table, &customer("1"), Range::default()).await, [1, 2, 3]);
 }
 
-async fn a_forced_event_replaces_what_is_there(log: &impl AggregateLog, _: &Clock) {
-    fill(log, "1", 3).await;
-    log.push_event(&customer("1"), Place::Forced(2), added(99)).await.expect("forced");
-    let found = events(log, &customer("1"), Range::default()).await;
+#[tokio::test]
+async fn a_forced_event_replaces_what_is_there() {
+    let (table, _) = in_process();
+    fill(&table, "1", 3).await;
+    table.push_event(&customer("1"), Place::Forced(2), added(99)).await.expect("forced");
+    let found = events(&table, &customer("1"), Range::default()).await;
     assert_eq!(found.len(), 3);
     assert_eq!(found[1].payload, Some(json!({ "points": 99 })));
 }
 
-async fn a_range_has_its_versions_in_its_order(log: &impl AggregateLog, _: &Clock) {
-    fill(log, "1", 10).await;
+#[tokio::test]
+async fn a_range_has_its_versions_in_its_order() {
+    let (table, _) = in_process();
+    fill(&table, "1", 10).await;
     let all = Range::default();
     for (range, expected) in [
         (all, (1..=10).collect::<Vec<_>>()),
@@ -139,26 +113,30 @@ async fn a_range_has_its_versions_in_its_order(log: &impl AggregateLog, _: &Cloc
         (Range { reverse: true, ..all }, (1..=10).rev().collect()),
         (Range::NEWEST, vec![10]),
     ] {
-        assert_eq!(versions(log, &customer("1"), range).await, expected, "{range:?}");
+        assert_eq!(versions(&table, &customer("1"), range).await, expected, "{range:?}");
     }
-    assert!(versions(log, &customer("2"), all).await.is_empty());
+    assert!(versions(&table, &customer("2"), all).await.is_empty());
 }
 
-async fn stores_with_equal_ids_do_not_meet(log: &impl AggregateLog, _: &Clock) {
-    fill(log, "1", 2).await;
+#[tokio::test]
+async fn stores_with_equal_ids_do_not_meet() {
+    let (table, _) = in_process();
+    fill(&table, "1", 2).await;
     let card = key("CARDS", "1");
-    let pushed = log.push_event(&card, Place::After(Version::NONE), added(5)).await;
+    let pushed = table.push_event(&card, Place::After(Version::NONE), added(5)).await;
     assert_eq!(pushed.expect("pushed").version.number(), 1);
-    assert_eq!(versions(log, &customer("1"), Range::default()).await, [1, 2]);
-    assert_eq!(versions(log, &card, Range::default()).await, [1]);
+    assert_eq!(versions(&table, &customer("1"), Range::default()).await, [1, 2]);
+    assert_eq!(versions(&table, &card, Range::default()).await, [1]);
 }
 
 fn push(store: &str, id: &str, place: Place, points: &[i64]) -> Push {
     Push { key: key(store, id), place, events: points.iter().map(|p| added(*p)).collect() }
 }
 
-async fn a_group_is_pushed_as_one(log: &impl AggregateLog, clock: &Clock) {
-    fill(log, "1", 1).await;
+#[tokio::test]
+async fn a_group_is_pushed_as_one() {
+    let (table, clock) = in_process();
+    fill(&table, "1", 1).await;
     clock.set(0);
     let mut group = vec![
         push("CUSTOMERS", "1", Place::At(2), &[-5, -6]),
@@ -166,39 +144,40 @@ async fn a_group_is_pushed_as_one(log: &impl AggregateLog, clock: &Clock) {
         push("CARDS", "1", Place::End, &[7]),
     ];
     group[1].events[0].timestamp_ms = Some(crate::stack::NOW_MS);
-    let pushed = log.push_event_group(group).await.expect("pushed");
+    let pushed = table.push_event_group(group).await.expect("pushed");
     let names: Vec<_> =
         pushed.iter().map(|e| format!("{} {}", e.key, e.version.number())).collect();
     assert_eq!(names, ["CUSTOMERS#1 2", "CUSTOMERS#1 3", "CUSTOMERS#2 1", "CARDS#1 1"]);
     assert!(pushed.iter().all(|event| event.timestamp == NOW), "{pushed:?}");
     let range = Range { min_version: Some(2), ..Range::default() };
-    assert_eq!(events(log, &customer("1"), range).await, pushed[..2]);
-    assert_eq!(events(log, &key("CARDS", "1"), Range::default()).await, pushed[3..]);
+    assert_eq!(events(&table, &customer("1"), range).await, pushed[..2]);
+    assert_eq!(events(&table, &key("CARDS", "1"), Range::default()).await, pushed[3..]);
 }
 
-async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate(
-    log: &impl AggregateLog,
-    _: &Clock,
-) {
-    fill(log, "1", 1).await;
+#[tokio::test]
+async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate() {
+    let (table, _) = in_process();
+    fill(&table, "1", 1).await;
     let group = vec![
         push("CARDS", "1", Place::After(Version::NONE), &[7]),
         push("CUSTOMERS", "1", Place::After(Version::NONE), &[7]),
     ];
-    let pushed = log.push_event_group(group).await;
+    let pushed = table.push_event_group(group).await;
     assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), 1));
-    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+    assert!(versions(&table, &key("CARDS", "1"), Range::default()).await.is_empty());
 
     let group = vec![
         push("CARDS", "1", Place::After(Version::NONE), &[7]),
         push("CUSTOMERS", "1", Place::At(3), &[7]),
     ];
-    let pushed = log.push_event_group(group).await;
+    let pushed = table.push_event_group(group).await;
     assert!(matches!(pushed, Err(AggregateError::Gap { version: 3, .. })), "{pushed:?}");
-    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+    assert!(versions(&table, &key("CARDS", "1"), Range::default()).await.is_empty());
 }
 
-async fn a_group_that_makes_no_sense_is_refused(log: &impl AggregateLog, _: &Clock) {
+#[tokio::test]
+async fn a_group_that_makes_no_sense_is_refused() {
+    let (table, _) = in_process();
     let one = |id: &str| push("CARDS", id, Place::End, &[1]);
     let mut early = one("2");
     early.events[0].timestamp_ms = Some(1);
@@ -212,30 +191,32 @@ async fn a_group_that_makes_no_sense_is_refused(log: &impl AggregateLog, _: &Clo
         (vec![push("CARDS", "1", Place::At(0), &[1])], "the first version is 1"),
         (vec![push("CARDS", "1", Place::Forced(0), &[1])], "the first version is 1"),
     ] {
-        match log.push_event_group(group).await {
+        match table.push_event_group(group).await {
             Err(AggregateError::Invalid(found)) => assert!(found.contains(why), "{found}"),
             other => panic!("{why}: {other:?}"),
         }
     }
-    assert!(versions(log, &key("CARDS", "1"), Range::default()).await.is_empty());
+    assert!(versions(&table, &key("CARDS", "1"), Range::default()).await.is_empty());
 }
 
-async fn what_no_table_can_hold_is_refused(log: &impl AggregateLog, _: &Clock) {
+#[tokio::test]
+async fn what_no_table_can_hold_is_refused() {
+    let (table, _) = in_process();
     let cards = |events: usize| vec![push("CARDS", "1", Place::End, &vec![1; events])];
     let large = |bytes: usize| event("LARGE", "x".repeat(bytes).into());
-    let refused = log.push_event_group(cards(101)).await;
+    let refused = table.push_event_group(cards(101)).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
-    let refused = log.push_event(&customer("1"), Place::End, large(EVENT_BYTES_MAX)).await;
+    let refused = table.push_event(&customer("1"), Place::End, large(EVENT_BYTES_MAX)).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     let group = Push {
         key: customer("1"),
         place: Place::End,
         events: vec![large(EVENT_BYTES_MAX - 1_000); 12],
     };
-    let refused = log.push_event_group(vec![group]).await;
+    let refused = table.push_event_group(vec![group]).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     for (payload, path) in [(json!(1e200), "payload"), (json!([{ "": 1 }]), "payload[0]")] {
-        let refused = log.push_event(&customer("1"), Place::End, event("N", payload)).await;
+        let refused = table.push_event(&customer("1"), Place::End, event("N", payload)).await;
         let names = matches!(
             &refused,
             Err(AggregateError::Unstorable { source, .. }) if source.path == path
@@ -243,13 +224,14 @@ async fn what_no_table_can_hold_is_refused(log: &impl AggregateLog, _: &Clock) {
         assert!(names, "{refused:?}");
     }
     for event_type in ["", "__REPLAYED__", "__AGGREGATE_EXISTS__"] {
-        let refused = log.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
+        let refused =
+            table.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
         assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
     }
     for version in [VERSION_MAX + 1, u64::MAX] {
-        let refused = log.push_event(&customer("1"), Place::Forced(version), added(1)).await;
+        let refused = table.push_event(&customer("1"), Place::Forced(version), added(1)).await;
         assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     }
-    assert!(versions(log, &customer("1"), Range::default()).await.is_empty());
-    log.push_event_group(cards(100)).await.expect("at the limit");
+    assert!(versions(&table, &customer("1"), Range::default()).await.is_empty());
+    table.push_event_group(cards(100)).await.expect("at the limit");
 }

@@ -4,9 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{
-    List, ListAggregateIds, NewEvent, Place, Push, PushEvent, PushEventGroup, Range, Table, Version,
-};
+use ringfence_aggregate_log::{List, NewEvent, Place, Push, Range, Table, Version};
 use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
@@ -33,7 +31,7 @@ fn cost(usage: &Usage) -> Cost {
 }
 
 fn padded() -> NewEvent {
-    event("POINTS_ADDED", "x".repeat(PAYLOAD_BYTES - 2).into())
+    event("PointsAdded", "x".repeat(PAYLOAD_BYTES - 2).into())
 }
 
 /// A table with one aggregate that has this many events.

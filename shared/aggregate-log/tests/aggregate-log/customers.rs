@@ -1,33 +1,41 @@
 //! The domain of the tests: customers and their points.
 
-use ringfence::kit::BEGIN_MS;
+use std::collections::BTreeMap;
+
 use ringfence::prelude::*;
 use ringfence::{Envelope, Metadata};
-use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, AggregateKey, AggregateSlice, Aggregates, Draft, GetEvents,
-    NewEvent, Others, To,
-};
-use serde::{Deserialize, Serialize};
+use ringfence_aggregate_log::AggregateKey;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::stack::{NOW_MS, event, key};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload")]
-pub(crate) enum CustomerEvent {
-    #[serde(rename = "CUSTOMER_REGISTERED")]
-    Registered { name: String },
-    #[serde(rename = "POINTS_ADDED")]
-    PointsAdded { points: i64 },
-    #[serde(rename = "CUSTOMER_DEACTIVATED")]
-    Deactivated,
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct CustomerRegistered {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
+    pub(crate) name: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Customer {
-    pub(crate) name: String,
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct PointsAdded {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
     pub(crate) points: i64,
-    pub(crate) active: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct CustomerDeactivated {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
+}
+
+/// A customer wanted to spend more points than it has.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct PointsMissed {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
+    pub(crate) points: i64,
 }
 
 pub(crate) struct Customers;
@@ -35,25 +43,82 @@ pub(crate) struct Customers;
 impl Context for Customers {
     const NAME: &'static str = "CUSTOMERS";
     type Log = Aggregates;
-    type Event = CustomerEvent;
-}
 
-impl StreamContext for Customers {
-    type State = Option<Customer>;
-
-    fn evolve(customer: Option<Customer>, event: CustomerEvent) -> Option<Customer> {
-        let customer = customer.unwrap_or_default();
-        Some(match event {
-            CustomerEvent::Registered { name } => Customer { name, active: true, ..customer },
-            CustomerEvent::PointsAdded { points } => {
-                Customer { points: customer.points + points, ..customer }
-            }
-            CustomerEvent::Deactivated => Customer { active: false, ..customer },
-        })
+    fn catalog() -> Result<Catalog, CatalogError> {
+        let types = [
+            CustomerRegistered::SCHEMA,
+            PointsAdded::SCHEMA,
+            CustomerDeactivated::SCHEMA,
+            PointsMissed::SCHEMA,
+        ];
+        Catalog::of_streams(Self::NAME, types)
     }
 }
 
-impl AggregateContext for Customers {}
+pub(crate) fn catalog() -> Catalog {
+    Customers::catalog().expect("the catalog is free of contradictions")
+}
+
+#[derive(Debug, PartialEq, Reads)]
+pub(crate) enum CustomerEvent {
+    CustomerRegistered { name: String },
+    PointsAdded { points: i64 },
+    CustomerDeactivated,
+    PointsMissed { points: i64 },
+}
+
+/// One customer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Customer {
+    /// `None` before it is registered.
+    pub(crate) name: Option<String>,
+    pub(crate) points: i64,
+    pub(crate) active: bool,
+    /// What it wanted to spend in vain.
+    pub(crate) missed: Vec<i64>,
+}
+
+impl State for Customer {
+    type Reads = CustomerEvent;
+
+    fn evolve(mut self, event: CustomerEvent) -> Self {
+        match event {
+            CustomerEvent::CustomerRegistered { name } => {
+                Self { name: Some(name), active: true, ..self }
+            }
+            CustomerEvent::PointsAdded { points } => Self { points: self.points + points, ..self },
+            CustomerEvent::CustomerDeactivated => Self { active: false, ..self },
+            CustomerEvent::PointsMissed { points } => {
+                self.missed.push(points);
+                self
+            }
+        }
+    }
+}
+
+/// The payload in the table has no id of the customer; its key does.
+#[derive(Reads)]
+pub(crate) enum PointsEvent {
+    CustomerRegistered { customer_id: String },
+    PointsAdded { customer_id: String, points: i64 },
+}
+
+/// The points of the registered customers that a command names.
+#[derive(Default)]
+pub(crate) struct Points(BTreeMap<String, i64>);
+
+impl State for Points {
+    type Reads = PointsEvent;
+
+    fn evolve(mut self, event: PointsEvent) -> Self {
+        let (customer_id, points) = match event {
+            PointsEvent::CustomerRegistered { customer_id } => (customer_id, 0),
+            PointsEvent::PointsAdded { customer_id, points } => (customer_id, points),
+        };
+        *self.0.entry(customer_id).or_default() += points;
+        self
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
@@ -69,6 +134,7 @@ pub(crate) enum Refusal {
 /// Registers a customer; once.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Register {
+    #[tag(partition)]
     pub(crate) customer_id: String,
     pub(crate) name: String,
 }
@@ -76,76 +142,152 @@ pub(crate) struct Register {
 impl Slice for Register {
     const NAME: &'static str = "register";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Customer;
+    type Writes = CustomerRegistered;
     type Rejection = Never;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        customer: &Customer,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Never> {
-        Ok(if customer.is_some() { vec![] } else { vec![registered(&self.name)] })
+    ) -> Result<Vec<CustomerRegistered>, Never> {
+        let Self { customer_id, name } = self.clone();
+        Ok(match customer.name {
+            Some(_) => vec![],
+            None => vec![CustomerRegistered { customer_id, name }],
+        })
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let register = || Register { customer_id: "ada".to_owned(), name: "Ada".to_owned() };
         vec![
-            given([]).when(register()).then([registered("Ada")]),
-            given([]).and_of("bob", [registered("Bob")]).when(register()).then([registered("Ada")]),
-            given([registered("Ada")]).when(register()).then_nothing(),
+            given([]).when(register("ada")).then([registered("ada")]),
+            given(events![registered("bob")]).when(register("ada")).then([registered("ada")]),
+            given(events![registered("ada")]).when(register("ada")).then_nothing(),
         ]
     }
 }
 
-impl StreamSlice for Register {
-    fn stream_id(&self) -> String {
-        self.customer_id.clone()
-    }
-}
-
-/// Adds points to a customer's.
+/// Adds points to a customer's, one event for each number.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct AddPoints {
+    #[tag(partition)]
     pub(crate) customer_id: String,
-    pub(crate) points: i64,
+    pub(crate) points: Vec<i64>,
 }
 
 impl Slice for AddPoints {
     const NAME: &'static str = "add-points";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Customer;
+    type Writes = PointsAdded;
     type Rejection = Refusal;
 
-    fn decide(
-        &self,
-        customer: &Option<Customer>,
-        _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Refusal> {
-        customer.as_ref().ok_or(Refusal::Unknown)?;
-        Ok(vec![points(self.points)])
+    fn decide(&self, customer: &Customer, _: &CommandContext) -> Result<Vec<PointsAdded>, Refusal> {
+        customer.name.as_ref().ok_or(Refusal::Unknown)?;
+        Ok(self.points.iter().map(|added| points(&self.customer_id, *added)).collect())
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let add = |points| AddPoints { customer_id: "ada".to_owned(), points };
+        let ada = || given(events![registered("ada")]);
         vec![
-            given([registered("Ada")]).when(add(1)).then([points(1)]),
-            given([]).when(add(1)).then_rejected(Refusal::Unknown),
+            ada().when(add("ada", &[1])).then([points("ada", 1)]),
+            ada().when(add("ada", &[1, 2])).then([points("ada", 1), points("ada", 2)]),
+            ada().when(add("ada", &[])).then_nothing(),
+            given([]).when(add("ada", &[1])).then_rejected(Refusal::Unknown),
         ]
     }
 }
 
-impl StreamSlice for AddPoints {
-    fn stream_id(&self) -> String {
-        self.customer_id.clone()
+/// Deactivates a customer. Its event has no payload in the table.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct Deactivate {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
+}
+
+impl Slice for Deactivate {
+    const NAME: &'static str = "deactivate";
+    type Context = Customers;
+    type State = Customer;
+    type Writes = CustomerDeactivated;
+    type Rejection = Never;
+
+    fn decide(
+        &self,
+        customer: &Customer,
+        _: &CommandContext,
+    ) -> Result<Vec<CustomerDeactivated>, Never> {
+        let Self { customer_id } = self.clone();
+        Ok(if customer.active { vec![CustomerDeactivated { customer_id }] } else { vec![] })
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let ada = || "ada".to_owned();
+        let command = || Deactivate { customer_id: ada() };
+        let deactivated = || CustomerDeactivated { customer_id: ada() };
+        vec![
+            given(events![registered("ada")]).when(command()).then([deactivated()]),
+            given(events![registered("ada"), deactivated()]).when(command()).then_nothing(),
+        ]
     }
 }
 
-/// Sends points of one customer to another; at the time that the command's context says.
+/// Spends points of a customer. A refusal is noted, each number of points once.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct Spend {
+    #[tag(partition)]
+    pub(crate) customer_id: String,
+    pub(crate) points: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Writes)]
+pub(crate) enum Spent {
+    Added(PointsAdded),
+    Missed(PointsMissed),
+}
+
+impl Slice for Spend {
+    const NAME: &'static str = "spend";
+    type Context = Customers;
+    type State = Customer;
+    type Writes = Spent;
+    type Rejection = Refusal;
+
+    fn decide(&self, customer: &Customer, _: &CommandContext) -> Result<Vec<Spent>, Refusal> {
+        if customer.points < self.points {
+            return Err(Refusal::TooFew { has: customer.points });
+        }
+        Ok(vec![Spent::Added(points(&self.customer_id, -self.points))])
+    }
+
+    fn leaves(&self, _: &Refusal, customer: &Customer, _: &CommandContext) -> Vec<Spent> {
+        let Self { customer_id, points } = self.clone();
+        match customer.missed.contains(&points) {
+            true => vec![],
+            false => vec![Spent::Missed(PointsMissed { customer_id, points })],
+        }
+    }
+
+    fn cases() -> Vec<Case<Self>> {
+        let spend = |points| Spend { customer_id: "ada".to_owned(), points };
+        let missed = || PointsMissed { customer_id: "ada".to_owned(), points: 6 };
+        let few = || Refusal::TooFew { has: 5 };
+        vec![
+            given(events![points("ada", 5)]).when(spend(5)).then([Spent::Added(points("ada", -5))]),
+            given(events![points("ada", 5)])
+                .when(spend(6))
+                .then_rejected_leaving(few(), [Spent::Missed(missed())]),
+            given(events![points("ada", 5), missed()]).when(spend(6)).then_rejected(few()),
+        ]
+    }
+}
+
+/// Sends points of one customer to another.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Transfer {
+    #[tag(key = "customerId", partition)]
     pub(crate) from: String,
+    #[tag(key = "customerId", partition)]
     pub(crate) to: String,
     pub(crate) points: i64,
 }
@@ -153,85 +295,71 @@ pub(crate) struct Transfer {
 impl Slice for Transfer {
     const NAME: &'static str = "transfer";
     type Context = Customers;
-    type State = [Option<Customer>; 2];
-    type Writes = To<CustomerEvent>;
+    type State = Points;
+    type Writes = PointsAdded;
     type Rejection = Refusal;
 
     fn decide(
         &self,
-        [from, to]: &[Option<Customer>; 2],
-        context: &CommandContext,
-    ) -> Result<Vec<To<CustomerEvent>>, Refusal> {
-        if self.from == self.to {
+        Points(has): &Points,
+        _: &CommandContext,
+    ) -> Result<Vec<PointsAdded>, Refusal> {
+        let Self { from, to, points: sent } = self;
+        if from == to {
             return Err(Refusal::Same);
         }
-        let has = from.as_ref().ok_or(Refusal::Unknown)?.points;
-        to.as_ref().ok_or(Refusal::Unknown)?;
-        if has < self.points {
-            return Err(Refusal::TooFew { has });
+        let [has, _] =
+            [has.get(from).ok_or(Refusal::Unknown)?, has.get(to).ok_or(Refusal::Unknown)?];
+        if has < sent {
+            return Err(Refusal::TooFew { has: *has });
         }
-        if self.points == 0 {
+        if *sent == 0 {
             return Ok(vec![]);
         }
-        let added = |points| at(context.now_ms, points);
-        Ok(vec![added(-self.points).into(), To::other(&self.to, added(self.points))])
+        Ok(vec![points(from, -sent), points(to, *sent)])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let transfer =
-            |to: &str, points| Transfer { from: "ada".to_owned(), to: to.to_owned(), points };
-        let two =
-            || given([registered("Ada"), points(10)]).and_of("bob", [registered("Bob")]).wait(1);
-        let now = |points| at(BEGIN_MS + 1, points);
-        let both = |sent: i64| [now(-sent).into(), To::other("bob", now(sent))];
+        let two = || given(events![registered("ada"), points("ada", 10), registered("bob")]);
+        let few = |has| Refusal::TooFew { has };
         vec![
-            two().when(transfer("bob", 10)).then(both(10)),
-            two().when(transfer("bob", 11)).then_rejected(Refusal::TooFew { has: 10 }),
-            two()
-                .and_of("ada", [points(-6)])
-                .when(transfer("bob", 5))
-                .then_rejected(Refusal::TooFew { has: 4 }),
+            two().when(transfer("bob", 10)).then([points("ada", -10), points("bob", 10)]),
+            two().when(transfer("bob", 11)).then_rejected(few(10)),
+            two().and(events![points("ada", -6)]).when(transfer("bob", 5)).then_rejected(few(4)),
             two().when(transfer("bob", 0)).then_nothing(),
             two().when(transfer("eve", 1)).then_rejected(Refusal::Unknown),
             two().when(transfer("ada", 1)).then_rejected(Refusal::Same),
-            given([])
-                .and_of("bob", [registered("Bob")])
+            given(events![registered("bob")])
                 .when(transfer("bob", 1))
                 .then_rejected(Refusal::Unknown),
         ]
     }
 }
 
-impl AggregateSlice for Transfer {
-    fn aggregate_id(&self) -> String {
-        self.from.clone()
-    }
-
-    async fn load<L: GetEvents>(
-        &self,
-        from: Option<Customer>,
-        others: &Others<'_, L, Customers>,
-    ) -> Result<[Option<Customer>; 2], AggregateError> {
-        Ok([from, others.get(&self.to).await?])
-    }
+pub(crate) fn registered(customer: &str) -> CustomerRegistered {
+    CustomerRegistered { customer_id: customer.to_owned(), name: customer.to_owned() }
 }
 
-pub(crate) fn registered(name: &str) -> CustomerEvent {
-    CustomerEvent::Registered { name: name.to_owned() }
+pub(crate) fn points(customer: &str, points: i64) -> PointsAdded {
+    PointsAdded { customer_id: customer.to_owned(), points }
 }
 
-pub(crate) fn points(points: i64) -> CustomerEvent {
-    CustomerEvent::PointsAdded { points }
+pub(crate) fn register(customer: &str) -> Register {
+    Register { customer_id: customer.to_owned(), name: customer.to_owned() }
 }
 
-/// Points that are added at this time.
-fn at(now_ms: u64, added: i64) -> Draft<CustomerEvent> {
-    Draft { timestamp_ms: Some(now_ms), ..points(added).into() }
+pub(crate) fn add(customer: &str, points: &[i64]) -> AddPoints {
+    AddPoints { customer_id: customer.to_owned(), points: points.to_vec() }
 }
 
-/// The same event as a log takes it.
-pub(crate) fn added(points: i64) -> NewEvent {
-    event("POINTS_ADDED", json!({ "points": points }))
+/// Ada sends points.
+pub(crate) fn transfer(to: &str, points: i64) -> Transfer {
+    Transfer { from: "ada".to_owned(), to: to.to_owned(), points }
+}
+
+/// Added points as the table takes them.
+pub(crate) fn added(points: i64) -> ringfence_aggregate_log::NewEvent {
+    event("PointsAdded", json!({ "points": points }))
 }
 
 pub(crate) fn customer(id: &str) -> AggregateKey {

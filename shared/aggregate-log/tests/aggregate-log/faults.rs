@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use ringfence::StoreError;
+use ringfence::{Reads, SequencedEvent, StoreError};
 use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, Place, Push, PushEvent, PushEventGroup, Range, Recorded,
-    StoredEvent, Table, Version, event_of_image,
+    AggregateError, Place, Push, Range, StoredEvent, Table, Version, event_of_image,
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
-use crate::customers::{CustomerEvent, Customers, added, customer};
-use crate::stack::{Stack, TABLE, conflict, events, versions};
+use crate::customers::{Customer, CustomerEvent, added, customer, register};
+use crate::stack::{Stack, TABLE, conflict, events, run, versions};
 
 const NEW: Place = Place::After(Version::NONE);
 
@@ -117,7 +116,7 @@ async fn reads_are_tried_again_and_say_when_they_give_up() {
     assert_eq!(versions(&stack.table(), &customer("1"), Range::default()).await, [1]);
     let log = stack.table().retrying(Retry::default().attempts_max(1));
     stack.wire.inject("Query", 0, Fault::LostBefore);
-    let error = Customers::get_aggregate(&log, "1", None).await.err().expect("no answer");
+    let error = log.get_aggregate::<Customer>(&customer("1"), None).await.err().expect("no answer");
     assert_eq!(error.to_string(), "reading events: no answer after 1 attempts");
 }
 
@@ -175,16 +174,13 @@ async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
 async fn a_stream_image_is_the_event_that_was_pushed() {
     let stack = Stack::start().await;
     let mut stream = stack.stream();
-    let log = stack.table();
-    let empty = Customers::get_aggregate(&log, "a#1", None).await.expect("nothing yet");
-    let event = CustomerEvent::Registered { name: "Ada".to_owned() };
-    Customers::push_event(&log, empty, event.clone()).await.expect("pushed");
+    run(&stack.log(), &register("a#1"), None).await;
     let record = stream.read().expect("records").remove(0);
     let image = crate::interchange::item(&record["dynamodb"]["NewImage"]);
     let stored = event_of_image(image.clone()).expect("an event");
     assert_eq!(stored.key, customer("a#1"));
-    let typed = Recorded::of::<Customers>(stored).expect("a customer's");
-    assert_eq!(typed.event, event);
+    let typed = CustomerEvent::decode(&SequencedEvent::from(stored)).expect("a customer's");
+    assert_eq!(typed, CustomerEvent::CustomerRegistered { name: "a#1".to_owned() });
     for missing in ["aggregateId", "version", "type", "timestamp"] {
         let mut image = image.clone();
         image.remove(missing);
@@ -211,9 +207,9 @@ async fn no_decision_is_made_on_an_event_whose_predecessor_is_not_visible() {
         log.push_event_group(vec![push]).await.expect("pushed");
         stack.operations();
         stack.wire.inject("Query", 0, fault);
-        let customer = Customers::get_aggregate(&log, "1", None).await.expect("the customer");
+        let customer = log.get_aggregate::<Customer>(&customer("1"), None).await;
         let points = i64::try_from(versions).expect("a small number");
-        assert_eq!(customer.state.map(|customer| customer.points), Some(points));
+        assert_eq!(customer.expect("the customer").state.points, points);
         assert_eq!(stack.operations(), ["Query", "Query"]);
     }
 }
@@ -303,13 +299,14 @@ async fn each_gap_of_a_group_that_shows_item_by_item_is_looked_at_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn without_time_to_look_again_a_gap_is_not_believed() {
-    let log = crate::stack::in_process();
+    let (log, _) = crate::stack::in_process();
     for version in [1, 3] {
         push(&log, Place::Forced(version)).await.expect("pushed");
     }
     // No pause between two looks is as short as that.
     let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
-    let read = Customers::get_aggregate(&hasty, "1", None).await.err().expect("it is not known");
+    let read =
+        hasty.get_aggregate::<Customer>(&customer("1"), None).await.err().expect("it is not known");
     let AggregateError::Store(StoreError::Unavailable { source, .. }) = read else {
         panic!("{read:?}");
     };

@@ -2,15 +2,16 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, LegacyTable, List, ListAggregateIds, NewEvent, Place, Push,
-    PushEvent, PushEventGroup, Range, StoredEvent, Version, event_of_image,
+    AggregateError, LegacyTable, List, NewEvent, Place, Push, Range, StoredEvent, Version,
+    event_of_image,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::castore;
-use crate::customers::{CustomerEvent, Customers, added, customer};
-use crate::stack::{NOW, Stack, conflict, event, events, key, versions};
+use crate::customers::{Customer, Deactivate, add, added, customer};
+use crate::import::of_legacy;
+use crate::stack::{NOW, Stack, conflict, event, events, key, run, versions};
 
 /// Pushes that either writer may win.
 const RACES: u64 = 60;
@@ -75,11 +76,11 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     for id in ["ada", "b#c"] {
-        let mut first = pushed("CUSTOMERS", id, 1, "CUSTOMER_REGISTERED", payload());
+        let mut first = pushed("CUSTOMERS", id, 1, "CustomerRegistered", payload());
         first["event"]["metadata"] = json!({ "by": ["original"] });
         first["event"]["timestamp"] = json!("2023-01-01T00:00:00.000Z");
         castore.call("push", first).await;
-        let mut second = pushed("CUSTOMERS", id, 2, "POINTS_ADDED", json!({ "points": 3 }));
+        let mut second = pushed("CUSTOMERS", id, 2, "PointsAdded", json!({ "points": 3 }));
         second["event"]["timestamp"] = json!("2023-01-02T00:00:00.000Z");
         castore.call("push", second).await;
 
@@ -87,11 +88,11 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
         let theirs = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
         assert_eq!(theirs["events"], details(&events(&log, &customer(id), range).await));
 
-        let read = Customers::get_existing_aggregate(&log, id, None).await.expect("theirs");
-        assert_eq!((read.version.number(), read.state.as_ref().map(|c| c.points)), (2, Some(3)));
-        let points = CustomerEvent::PointsAdded { points: 4 };
-        let read = Customers::push_event(&log, read, points).await.expect("pushed");
-        Customers::push_event(&log, read, CustomerEvent::Deactivated).await.expect("pushed");
+        let read = log.get_aggregate::<Customer>(&customer(id), None).await.expect("theirs");
+        assert_eq!((read.version.number(), read.state.points), (2, 3));
+        let decisions = stack.log();
+        run(&decisions, &add(id, &[4]), None).await;
+        run(&decisions, &Deactivate { customer_id: id.to_owned() }, None).await;
 
         let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": id })).await;
         let expected = json!({ "points": 7, "name": "Ada", "active": false });
@@ -108,13 +109,13 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     let log = stack.table();
     let first = NewEvent {
         metadata: Some(json!({ "correlationId": "r-1", "deep": payload() })),
-        ..event("CUSTOMER_REGISTERED", payload())
+        ..event("CustomerRegistered", payload())
     };
     log.push_event(&customer("ada"), Place::After(Version::NONE), first).await.expect("pushed");
     for points in 1..=4 {
         log.push_event(&customer("ada"), Place::End, added(points)).await.expect("pushed");
     }
-    let more = pushed("CUSTOMERS", "ada", 6, "POINTS_ADDED", json!({ "points": 5 }));
+    let more = pushed("CUSTOMERS", "ada", 6, "PointsAdded", json!({ "points": 5 }));
     castore.call("push", more).await;
     let all = events(&log, &customer("ada"), Range::default()).await;
     assert_eq!(all.len(), 6);
@@ -132,13 +133,13 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     assert_eq!(theirs["aggregate"]["points"], 15);
     // An event that this crate forces over one of the original's, and the other way round.
     log.push_event(&customer("ada"), Place::Forced(6), added(50)).await.expect("forced");
-    let mut forced = pushed("CUSTOMERS", "ada", 5, "POINTS_ADDED", json!({ "points": 40 }));
+    let mut forced = pushed("CUSTOMERS", "ada", 5, "PointsAdded", json!({ "points": 40 }));
     forced["force"] = json!(true);
     castore.call("push", forced).await;
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], 96);
-    let ours = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
-    assert_eq!(ours.state.map(|customer| customer.points), Some(96));
+    let ours = log.get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    assert_eq!(ours.state.points, 96);
 }
 
 #[tokio::test]
@@ -152,7 +153,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
         if n % 2 == 0 {
             log.push_event(&customer(&id), Place::End, added(1)).await.expect("pushed");
         } else {
-            let mut first = pushed("CUSTOMERS", &id, 1, "POINTS_ADDED", json!({ "points": 1 }));
+            let mut first = pushed("CUSTOMERS", &id, 1, "PointsAdded", json!({ "points": 1 }));
             first["event"]["timestamp"] = json!(format!("2024-06-23T00:00:0{n}.000Z"));
             castore.call("push", first).await;
         }
@@ -199,8 +200,8 @@ async fn groups_of_either_are_read_by_the_other() {
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     let group = json!({ "events": [
-        pushed("CUSTOMERS", "ada", 1, "POINTS_ADDED", json!({ "points": 1 })),
-        pushed("CARDS", "ada", 1, "POINTS_ADDED", json!({ "points": 2 })),
+        pushed("CUSTOMERS", "ada", 1, "PointsAdded", json!({ "points": 1 })),
+        pushed("CARDS", "ada", 1, "PointsAdded", json!({ "points": 2 })),
     ] });
     castore.call("group", group.clone()).await;
     assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1]);
@@ -233,7 +234,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
         // Each may start later than the other, so that neither always comes first.
         let ada = customer("ada");
         let mine = log.push_event(&ada, Place::After(read), added(1));
-        let theirs = pushed("CUSTOMERS", "ada", version, "POINTS_ADDED", json!({ "points": 1000 }));
+        let theirs = pushed("CUSTOMERS", "ada", version, "PointsAdded", json!({ "points": 1000 }));
         let (mine, theirs) = match version % 3 {
             0 => (mine.await, castore.ask("push", theirs).await),
             1 => {
@@ -257,8 +258,8 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
         assert_eq!(read.number(), version);
     }
     assert!(wins.iter().all(|won| *won > 0), "{wins:?}");
-    let ada = Customers::get_existing_aggregate(&log, "ada", None).await.expect("Ada");
-    assert_eq!(ada.state.map(|ada| ada.points), Some(wins[0] + 1_000 * wins[1]));
+    let ada = log.get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    assert_eq!(ada.state.points, wins[0] + 1_000 * wins[1]);
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], wins[0] + 1_000 * wins[1]);
 }
@@ -268,7 +269,7 @@ async fn stream_images_mean_the_same_to_both() {
     let stack = Stack::start().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let mut stream = stack.stream();
-    let first = pushed("CUSTOMERS", "a#b", 1, "CUSTOMER_REGISTERED", payload());
+    let first = pushed("CUSTOMERS", "a#b", 1, "CustomerRegistered", payload());
     castore.call("push", first).await;
     let log = stack.table();
     log.push_event(&customer("a#b"), Place::End, added(2)).await.expect("pushed");
@@ -289,7 +290,7 @@ async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
     let Some(mut castore) = castore::start(&stack).await else { return };
     for id in ["ada", "b#c"] {
         for version in 1..=3 {
-            let event = pushed("LEGACY", id, version, "POINTS_ADDED", json!({ "points": version }));
+            let event = pushed("LEGACY", id, version, "PointsAdded", json!({ "points": version }));
             castore.call("push", event).await;
         }
     }
@@ -302,9 +303,9 @@ async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
         let before = castore.call("events", json!({ "store": "LEGACY", "id": id })).await;
         let after = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
         assert_eq!(before, after);
-        let ours = events(&legacy, &customer(id), Range::default()).await;
+        let ours = of_legacy(&legacy, &customer(id), Range::default()).await;
         assert_eq!(after["events"], details(&ours));
-        let more = pushed("CUSTOMERS", id, 4, "POINTS_ADDED", json!({ "points": 4 }));
+        let more = pushed("CUSTOMERS", id, 4, "PointsAdded", json!({ "points": 4 }));
         castore.call("push", more).await;
         assert_eq!(versions(&log, &customer(id), Range::NEWEST).await, [4]);
     }

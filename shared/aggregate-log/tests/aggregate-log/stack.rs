@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
+use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, Conflict, GetEvents, NewEvent, Range, StoredEvent, Table,
+    AggregateError, AggregateKey, AggregateLog, Conflict, NewEvent, Range, StoredEvent, Table,
     table_layout,
 };
 use ringfence_dynamo::wire::Wire;
@@ -13,6 +14,8 @@ use ringfence_dynamo::{Clock, Item, TableLayout, number_key};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
+
+use crate::customers::{catalog, envelope};
 
 pub(crate) const TABLE: &str = "aggregates";
 pub(crate) const LEGACY: &str = "legacy";
@@ -50,6 +53,11 @@ impl Stack {
         Table::new(self.client.clone(), TABLE, self.clock.clone())
     }
 
+    /// The log of the customers.
+    pub(crate) fn log(&self) -> AggregateLog {
+        AggregateLog::new(self.table(), catalog(), self.clock.clone())
+    }
+
     /// Every item of a table.
     pub(crate) async fn items(&self, table: &str) -> Vec<Item> {
         let pages = self.client.scan().table_name(table).into_paginator().items().send();
@@ -68,13 +76,43 @@ impl Stack {
     }
 }
 
-/// A table whose requests take no time, for tests that stop the clock.
-pub(crate) fn in_process() -> Table {
+/// A table whose requests take no time, and its clock.
+pub(crate) fn in_process() -> (Table, Clock) {
     let engine = Engine::memory().expect("an engine");
     engine.create_table(&table_layout().properties(), TABLE).expect("the table");
     let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
     let client = Wire::default().client_of(Arc::new(call));
-    Table::new(client, TABLE, Clock::fixed(NOW_MS))
+    let clock = Clock::fixed(NOW_MS);
+    (Table::new(client, TABLE, clock.clone()), clock)
+}
+
+/// Runs a command on a handler that is not warm.
+pub(crate) async fn run_with<S: Slice>(
+    log: &AggregateLog,
+    command: &S,
+    envelope: &Envelope,
+) -> Result<Handled, HandleError> {
+    handle(log, &catalog(), &Decisions::new(0), command, envelope).await
+}
+
+/// The same, under this key, if any.
+pub(crate) async fn run<S: Slice>(log: &AggregateLog, command: &S, key: Option<&str>) -> Handled {
+    let handled = run_with(log, command, &envelope(key)).await;
+    handled.unwrap_or_else(|error| panic!("{}: {error:?}", S::NAME))
+}
+
+/// The places of the events of an accepted command.
+#[track_caller]
+pub(crate) fn accepted(handled: &Handled) -> Vec<String> {
+    let Outcome::Accepted(events) = &handled.outcome else { panic!("{handled:?}") };
+    events.iter().map(|event| format!("{} {}", event.partition, event.slot)).collect()
+}
+
+/// The code of a rejection.
+#[track_caller]
+pub(crate) fn code(handled: &Handled) -> &str {
+    let Outcome::Rejected { refusal, .. } = &handled.outcome else { panic!("{handled:?}") };
+    refusal.rejection["code"].as_str().expect("a code")
 }
 
 /// Castore's older layout: each store has a table, and first events have a number as their key.
@@ -94,17 +132,13 @@ pub(crate) fn event(event_type: &str, payload: Value) -> NewEvent {
 }
 
 /// The events of an aggregate.
-pub(crate) async fn events(
-    log: &impl GetEvents,
-    key: &AggregateKey,
-    range: Range,
-) -> Vec<StoredEvent> {
-    log.get_events(key, range).try_collect().await.expect("events")
+pub(crate) async fn events(table: &Table, key: &AggregateKey, range: Range) -> Vec<StoredEvent> {
+    table.get_events(key, range).try_collect().await.expect("events")
 }
 
 /// The versions of an aggregate's events.
-pub(crate) async fn versions(log: &impl GetEvents, key: &AggregateKey, range: Range) -> Vec<u64> {
-    let events = events(log, key, range).await;
+pub(crate) async fn versions(table: &Table, key: &AggregateKey, range: Range) -> Vec<u64> {
+    let events = events(table, key, range).await;
     events.iter().map(|event| event.version.number()).collect()
 }
 
@@ -112,7 +146,7 @@ pub(crate) async fn versions(log: &impl GetEvents, key: &AggregateKey, range: Ra
 #[track_caller]
 pub(crate) fn conflict<T: std::fmt::Debug>(pushed: Result<T, AggregateError>) -> (String, u64) {
     match pushed {
-        Err(AggregateError::Conflict(Conflict { key, version })) => (key.to_string(), version),
+        Err(AggregateError::Conflict(Conflict { key, version, .. })) => (key.to_string(), version),
         other => panic!("no conflict: {other:?}"),
     }
 }

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use ringfence::{CommandRecord, Slice};
-use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, CommandError, Range, StoredEvent, Table, handle,
-};
+use ringfence::{CommandRecord, Decisions, Envelope, HandleError, LogError, Slice, handle};
+use ringfence_aggregate_log::{AggregateLog, Range, StoredEvent};
+use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Random, Retry};
 
-use crate::customers::{Customers, Transfer, customer, envelope, points, registered};
-use crate::stack::{Stack, events};
+use crate::customers::{Customer, Transfer, add, catalog, customer, envelope, register};
+use crate::stack::{NOW_MS, Stack, events, run};
 
 const CUSTOMERS: [&str; 4] = ["ada", "bob", "eve", "ida"];
 /// Transfers, each of which two clients ask for under one key.
@@ -21,34 +19,38 @@ const AT_ONCE: usize = 3;
 /// Points that each customer begins with.
 const POINTS: i64 = 100;
 
-async fn filled(stack: &Stack) -> Table {
-    let log = stack.table();
+async fn filled(stack: &Stack) -> AggregateLog {
+    let log = stack.log();
     for customer in CUSTOMERS {
-        let begin = |_: &_| Ok::<_, ()>(vec![registered(customer), points(POINTS)]);
-        assert!(Customers::decide(&log, customer, begin).await.is_ok());
+        run(&log, &register(customer), None).await;
+        run(&log, &add(customer, &[POINTS]), None).await;
     }
     log
 }
 
 /// Every event of every customer.
-async fn history(log: &Table) -> Vec<StoredEvent> {
+async fn history(log: &AggregateLog) -> Vec<StoredEvent> {
     let mut all = Vec::new();
     for id in CUSTOMERS {
-        all.extend(events(log, &customer(id), Range::default()).await);
+        all.extend(events(log.table(), &customer(id), Range::default()).await);
     }
     all
 }
 
-/// Asks until there is an answer: how many events there are, and whether they were there before.
-async fn ask(log: &Table, command: &Transfer, key: &str, seed: u64) -> (usize, bool) {
-    let retry = Retry::default().attempts_max(100);
+/// Asks until there is an answer, each time with more time for it.
+async fn ask(
+    log: &AggregateLog,
+    decisions: &Decisions<Transfer>,
+    (command, key): (&Transfer, &str),
+    mut within_ms: u64,
+) {
     loop {
-        let executed = handle(log, command, &envelope(Some(key)), retry).await;
-        match executed.outcome {
-            Ok(events) => return (events.len(), executed.repeated),
-            Err(CommandError::Rejected(_)) => return (0, false),
-            Err(CommandError::Log(AggregateError::Store(_))) => {}
-            Err(error) => panic!("seed {seed}: {error:?}"),
+        let deadline_ms = Some(NOW_MS + within_ms);
+        let envelope = Envelope { deadline_ms, ..envelope(Some(key)) };
+        match handle(log, &catalog(), decisions, command, &envelope).await {
+            Ok(_) => return,
+            Err(HandleError::Log(LogError::Store(_))) => within_ms *= 2,
+            Err(error) => panic!("{key}: {error:?}"),
         }
     }
 }
@@ -69,37 +71,38 @@ async fn transfers_of_many_writers_take_effect_once_and_keep_the_sum_of_points()
     };
     let commands: Vec<_> =
         (0..TRANSFERS).map(|points| Transfer { from: pick(), to: pick(), points }).collect();
-    // Without another send, a lost answer leaves the outcome unknown, and the client asks again.
-    let hasty = log.clone().retrying(Retry::default().attempts_max(1));
+    // With little time for another send, a lost answer leaves the outcome unknown, and the client asks again. Both
+    // handlers are warm.
+    let clients = [10_000, 20].map(|within_ms| (Decisions::new(100), within_ms));
     let numbered: Vec<_> = commands.iter().enumerate().collect();
     for round in numbered.chunks(AT_ONCE) {
         let asked = round.iter().flat_map(|(n, command)| {
-            [&log, &hasty].map(|log| {
-                let key = n.to_string();
-                async move { ask(log, command, &key, SEED).await }
+            let log = &log;
+            clients.iter().map(move |(decisions, within_ms)| async move {
+                ask(log, decisions, (command, &n.to_string()), *within_ms).await;
             })
         });
         join_all(asked).await;
     }
 
-    let history = history(&log).await;
     let mut effects: BTreeMap<usize, usize> = BTreeMap::new();
-    for event in &history {
+    for event in &history(&log).await {
         let Some(metadata) = &event.metadata else { continue };
         let wrote = |(n, command): &(usize, &Transfer)| {
             let record = CommandRecord::new(Transfer::NAME, &n.to_string(), command);
             record.wrote(|mark| metadata.get(mark)?.as_str()).unwrap_or(false).then_some(*n)
         };
-        let number = numbered.iter().find_map(wrote).expect("a command wrote it");
-        *effects.entry(number).or_default() += 1;
+        if let Some(number) = numbered.iter().find_map(wrote) {
+            *effects.entry(number).or_default() += 1;
+        }
     }
     assert!(effects.len() > 10, "seed {SEED}: {effects:?}");
     assert!(effects.values().all(|events| *events == 2), "seed {SEED}: {effects:?}");
     let mut sum = 0;
-    for customer in CUSTOMERS {
-        let customer = Customers::get_existing_aggregate(&log, customer, None).await;
-        sum += customer.expect("registered").state.map_or(0, |customer| customer.points);
+    for id in CUSTOMERS {
+        let customer = log.table().get_aggregate::<Customer>(&customer(id), None).await;
+        sum += customer.expect("registered").state.points;
     }
     assert_eq!(sum, POINTS * CUSTOMERS.len() as i64, "seed {SEED}");
-    assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
+    assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
 }

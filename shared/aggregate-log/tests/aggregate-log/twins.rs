@@ -1,21 +1,21 @@
-//! The log in memory and the log on DynamoDB, side by side: they give the same answers to all requests,
-//! whatever goes wrong on the way to DynamoDB.
+//! Two tables side by side: whatever goes wrong on the way to one of them, it gives the same answers to all requests as
+//! the other.
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateKey, AggregateLog, List, Memory, Place, Push, Range, Version, Wrong, event_of_image,
+    AggregateKey, List, Place, Push, Range, Table, Version, Wrong, event_of_image,
 };
+use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, Random};
 
 use crate::customers::added;
-use crate::stack::{NOW_MS, Stack, TABLE, events, key};
+use crate::stack::{NOW_MS, Stack, TABLE, events, in_process, key};
 
 const SEEDS: u64 = 6;
 /// Operations of one seed.
 const STEPS: u64 = 60;
 
-/// One operation, to be carried out on either log.
+/// One operation, to be carried out on either table.
 enum Step {
     Push(Vec<Push>),
     Get(AggregateKey, Range),
@@ -27,7 +27,7 @@ fn some_key(random: &mut Random) -> AggregateKey {
     key(store, &random.below(3).to_string())
 }
 
-async fn step(random: &mut Random, log: &Memory) -> Step {
+async fn step(random: &mut Random, table: &Table) -> Step {
     let below = |random: &mut Random| random.below(12);
     match random.below(10) {
         0..=6 => {
@@ -35,7 +35,7 @@ async fn step(random: &mut Random, log: &Memory) -> Step {
             for n in 0..=random.below(3) {
                 let key = some_key(random);
                 // The version that a decision has read, which is sometimes out of date.
-                let newest = events(log, &key, Range::NEWEST).await;
+                let newest = events(table, &key, Range::NEWEST).await;
                 let newest = newest.first().map_or(Version::NONE, |event| event.version);
                 let place = match random.below(5) {
                     0 => Place::End,
@@ -61,29 +61,28 @@ async fn step(random: &mut Random, log: &Memory) -> Step {
     }
 }
 
-async fn carry_out(log: &impl AggregateLog, step: &Step) -> String {
+async fn carry_out(table: &Table, step: &Step) -> String {
     match step {
-        Step::Push(group) => format!("{:?}", log.push_event_group(group.clone()).await),
+        Step::Push(group) => format!("{:?}", table.push_event_group(group.clone()).await),
         Step::Get(key, range) => {
-            let found: Result<Vec<_>, _> = log.get_events(key, *range).try_collect().await;
+            let found: Result<Vec<_>, _> = table.get_events(key, *range).try_collect().await;
             format!("{found:?}")
         }
-        Step::List(list) => format!("{:?}", log.list_aggregate_ids("CUSTOMERS", list).await),
+        Step::List(list) => format!("{:?}", table.list_aggregate_ids("CUSTOMERS", list).await),
     }
 }
 
 #[tokio::test]
-async fn the_logs_in_memory_and_on_dynamodb_answer_the_same() {
+async fn a_table_behind_faults_answers_as_one_without() {
     for seed in 0..SEEDS {
         let mut random = Random::new(&[seed]);
         let stack = Stack::start().await;
-        let clock = Clock::fixed(NOW_MS);
-        let (memory, table) = (Memory::new(clock.clone()), stack.table());
+        let ((twin, clock), table) = (in_process(), stack.table());
         for n in 0..STEPS {
             // Every first event has another time: the order of equal times in the index is undefined.
             clock.set(NOW_MS + n);
             stack.clock.set(NOW_MS + n);
-            let step = step(&mut random, &memory).await;
+            let step = step(&mut random, &twin).await;
             if random.chance(30) {
                 let fault = match random.below(3) {
                     0 => Fault::LostAfter,
@@ -94,12 +93,12 @@ async fn the_logs_in_memory_and_on_dynamodb_answer_the_same() {
                 let operation = operation[usize::try_from(random.below(3)).expect("below 3")];
                 stack.wire.inject(operation, 0, fault);
             }
-            let (ours, twins) = (carry_out(&table, &step).await, carry_out(&memory, &step).await);
-            assert_eq!(ours, twins, "seed {seed}, step {n}: table, memory");
+            let (ours, twins) = (carry_out(&table, &step).await, carry_out(&twin, &step).await);
+            assert_eq!(ours, twins, "seed {seed}, step {n}: table, twin");
         }
         for item in stack.items(TABLE).await {
             let event = event_of_image(item).expect("an event");
-            let twins = events(&memory, &event.key, Range::default()).await;
+            let twins = events(&twin, &event.key, Range::default()).await;
             assert!(twins.contains(&event), "seed {seed}: {event:?}");
         }
         assert!(

@@ -1,7 +1,7 @@
 //! What `verify` finds, and what it leaves alone.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_aggregate_log::{Place, PushEvent, Wrong};
+use ringfence_aggregate_log::{Place, Wrong};
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
 

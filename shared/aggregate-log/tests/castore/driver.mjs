@@ -16,15 +16,15 @@ const dynamoDBClient = new DynamoDBClient({
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 });
 
-const eventTypes = ['CUSTOMER_REGISTERED', 'POINTS_ADDED', 'CUSTOMER_DEACTIVATED'].map(
+const eventTypes = ['CustomerRegistered', 'PointsAdded', 'CustomerDeactivated'].map(
   type => new EventType({ type }),
 );
 
 const reducer = (customer = { points: 0 }, { type, payload }) => {
   switch (type) {
-    case 'CUSTOMER_REGISTERED':
+    case 'CustomerRegistered':
       return { ...customer, name: payload.name, active: true };
-    case 'POINTS_ADDED':
+    case 'PointsAdded':
       return { ...customer, points: customer.points + payload.points };
     default:
       return { ...customer, active: false };
