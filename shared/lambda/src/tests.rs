@@ -10,7 +10,7 @@ mod shop;
 
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ringfence::{Append, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
+use ringfence::{Append, Context as _, DcbSlice, Envelope, EventLog, MemoryLog, NewEvent, kit::id};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
