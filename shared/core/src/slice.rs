@@ -102,7 +102,7 @@ pub trait Context {
     /// `Documents` of the crate of that log. Nothing else names the log.
     type Log;
 
-    /// Declares its events.
+    /// Context its events.
     ///
     /// # Errors
     /// The schemas contradict each other.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
 use ringfence::{
-    Cause, Command, CommandContext, LimitExceeded, LimitKind, Never, Slice, StreamSlice, TopicEvent,
+    Cause, Command, CommandContext, Context as _, FilingError, HandleError,
+    LimitExceeded, LimitKind, LogError, Never, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateSlice, GetEvents, Range, StoredEvent, Table,
+    AggregateError, AggregateKey, AggregateLog, Range, StoredEvent, Table,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, CodecError};
@@ -18,11 +19,11 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use super::customers::{
-    ChangeEmail, Customer, CustomerEvent, CustomerId, Customers, RegisterCustomer, RenameCustomer,
+    ChangeEmail, CustomerId, CustomerRenamed, Customers, Points, RegisterCustomer, RenameCustomer,
     TransferPoints,
 };
 use super::{NOW_MS, parts, topic_event};
-use crate::aggregate::{OnAggregates, Unsettled, function};
+use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
 use crate::handler::Explain;
 
@@ -50,16 +51,20 @@ fn shop() -> Shop {
 }
 
 impl Shop {
-    fn function<C: AggregateSlice>(&self) -> Function<OnAggregates<C>> {
-        function(self.table.clone(), Clock::fixed(NOW_MS))
+    /// A function that keeps this many decisions.
+    fn function<C: Slice>(&self, decisions: usize) -> Function<OnEvents<C, AggregateLog>> {
+        let (catalog, clock) = (Customers::catalog().unwrap(), Clock::fixed(NOW_MS));
+        let log = AggregateLog::new(self.table.clone(), catalog.clone(), clock.clone());
+        let handler = OnEvents::new(log, catalog, decisions);
+        Function::new(handler, clock, self.table.meter().clone())
     }
 
-    async fn invoke<C: AggregateSlice>(&self, payload: Value) -> Invoked {
-        self.function::<C>().invoke(&payload.to_string(), &Context::default()).await
+    async fn invoke<C: Slice>(&self, payload: Value) -> Invoked {
+        self.function::<C>(0).invoke(&payload.to_string(), &Context::default()).await
     }
 
     /// Status and body of an HTTP answer to a command under a key.
-    async fn post<C: AggregateSlice>(&self, command: Value, key: &str) -> (u64, Value) {
+    async fn post<C: Slice>(&self, command: Value, key: &str) -> (u64, Value) {
         let invoked = self.invoke::<C>(request(&command, key)).await;
         let (status, _, body) = parts(&invoked);
         (status, body)
@@ -123,30 +128,36 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert!(metadata.get("slice").is_none());
 }
 
+#[tokio::test]
+async fn a_warm_function_appends_without_a_read() {
+    let shop = shop();
+    shop.register("ada").await;
+    let function = shop.function::<RenameCustomer>(1);
+    for (name, requests) in [("Eve", 2), ("Ida", 1), ("Eve", 1)] {
+        let payload = rename(name).to_string();
+        let line = function.invoke(&payload, &Context::default()).await.line;
+        assert_eq!((line.outcome, &line.json()["requests"]), ("accepted", &json!(requests)));
+    }
+}
+
 #[test]
 fn a_refusal_of_the_log_names_its_limit() {
-    let check = |error: AggregateError, status: u16, said: &str| {
-        let unsettled = Unsettled { error, attempts: 3, conflicts: vec![] };
-        assert_eq!(unsettled.attempts(), 3);
-        let document = unsettled.problem("r").document();
+    let check = |error: LogError, status: u16, said: &str| {
+        let document = HandleError::from(error).problem("r").document();
         assert_eq!(document["status"], status, "{document}");
         assert!(document.to_string().contains(said), "{document}");
     };
-    let key = || AggregateKey::new("customers", "ada").unwrap();
-    check(AggregateError::NotFound(key()), 422, "AggregateNotFound");
-    let long = AggregateKey::new("customers", "x".repeat(2_048)).unwrap_err();
-    check(long.into(), 400, "limit 2048");
+    let key = "customerId".to_owned();
+    check(FilingError::BoundaryTooLong { key, bytes: 2_049 }.into(), 400, "2049 bytes, limit");
+    let check = |error: AggregateError, status, said| check(error.into(), status, said);
     let (kind, subject) = (LimitKind::Event, "x".repeat(300_000));
     let (unit, advice) = ("bytes", "split it");
     let limit = LimitExceeded { kind, subject, found: 8, limit: 7, unit, advice };
     check(limit.into(), 413, "x…: 8 bytes, limit 7; split it");
     let path = "payload.points".to_owned();
     let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };
-    check(
-        AggregateError::Unstorable { key: key(), source },
-        400,
-        "payload.points: the number has 40",
-    );
+    let key = AggregateKey::new("customers", "ada").unwrap();
+    check(AggregateError::Unstorable { key, source }, 400, "payload.points: the number has 40");
     check(AggregateError::Invalid("its author's mistake".to_owned()), 500, "request r");
 }
 
@@ -272,6 +283,7 @@ async fn a_write_that_other_transactions_keep_blocking_is_answered_with_contenti
 /// Greets the customer of an order by name.
 #[derive(Command)]
 struct Greet {
+    #[tag(partition)]
     customer_id: CustomerId,
     name: String,
 }
@@ -280,28 +292,19 @@ impl Slice for Greet {
     const NAME: &'static str = "greet";
     const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Points;
+    type Writes = CustomerRenamed;
     type Rejection = Never;
 
-    fn decide(
-        &self,
-        _: &Option<Customer>,
-        _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Never> {
-        Ok(vec![CustomerEvent::CustomerRenamed { name: self.name.clone() }])
+    fn decide(&self, _: &Points, _: &CommandContext) -> Result<Vec<CustomerRenamed>, Never> {
+        let (customer_id, name) = (self.customer_id.clone(), self.name.clone());
+        Ok(vec![CustomerRenamed { customer_id, name }])
     }
 
     fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
         let customer_id = serde_json::from_value(event.data["customerId"].clone())?;
         let name = event.data["name"].as_str().unwrap_or("Dear").to_owned();
         Ok(vec![Self { customer_id, name }])
-    }
-}
-
-impl StreamSlice for Greet {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }
 

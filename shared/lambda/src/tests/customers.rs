@@ -1,26 +1,44 @@
-//! Customers with points, each a stream of the aggregate log.
+//! Customers with points, each an aggregate of the aggregate log.
+
+use std::collections::BTreeMap;
 
 use ringfence::{Text, id_type, prelude::*};
-use ringfence_aggregate_log::{
-    AggregateContext, AggregateError, AggregateSlice, Aggregates, GetEvents, Others, To,
-};
 use serde::{Deserialize, Serialize};
 
 id_type!(CustomerId, "names a customer");
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", content = "payload")]
-pub(crate) enum CustomerEvent {
-    CustomerRegistered { name: String },
-    CustomerRenamed { name: String },
-    EmailChanged { email: Email },
-    PointsSent { points: u64 },
-    PointsReceived { points: u64 },
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct CustomerRegistered {
+    #[tag(partition)]
+    customer_id: CustomerId,
+    name: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Customer {
-    name: String,
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct CustomerRenamed {
+    #[tag(partition)]
+    pub(crate) customer_id: CustomerId,
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct EmailChanged {
+    #[tag(partition)]
+    customer_id: CustomerId,
+    email: Email,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct PointsSent {
+    #[tag(partition)]
+    customer_id: CustomerId,
+    points: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct PointsReceived {
+    #[tag(partition)]
+    customer_id: CustomerId,
     points: u64,
 }
 
@@ -42,24 +60,53 @@ pub(crate) struct Customers;
 impl Context for Customers {
     const NAME: &'static str = "customers";
     type Log = Aggregates;
-    type Event = CustomerEvent;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        let types = [
+            CustomerRegistered::SCHEMA,
+            CustomerRenamed::SCHEMA,
+            EmailChanged::SCHEMA,
+            PointsSent::SCHEMA,
+            PointsReceived::SCHEMA,
+        ];
+        Catalog::of_streams(Self::NAME, types)
+    }
 }
 
-impl AggregateContext for Customers {}
+#[derive(Reads)]
+pub(crate) enum PointsEvent {
+    CustomerRegistered { customer_id: CustomerId },
+    PointsSent { customer_id: CustomerId, points: u64 },
+    PointsReceived { customer_id: CustomerId, points: u64 },
+}
 
-impl StreamContext for Customers {
-    type State = Option<Customer>;
+/// The points of the registered customers that a command names.
+#[derive(Default)]
+pub(crate) struct Points(BTreeMap<CustomerId, u64>);
 
-    fn evolve(customer: Option<Customer>, event: CustomerEvent) -> Option<Customer> {
-        let mut customer = customer.unwrap_or(Customer { name: String::new(), points: 100 });
+impl State for Points {
+    type Reads = PointsEvent;
+
+    fn evolve(mut self, event: PointsEvent) -> Self {
         match event {
-            CustomerEvent::CustomerRegistered { name }
-            | CustomerEvent::CustomerRenamed { name } => customer.name = name,
-            CustomerEvent::EmailChanged { .. } => {}
-            CustomerEvent::PointsSent { points } => customer.points -= points,
-            CustomerEvent::PointsReceived { points } => customer.points += points,
+            PointsEvent::CustomerRegistered { customer_id } => {
+                self.0.insert(customer_id, 100);
+            }
+            PointsEvent::PointsSent { customer_id, points } => {
+                self.0.entry(customer_id).and_modify(|has| *has -= points);
+            }
+            PointsEvent::PointsReceived { customer_id, points } => {
+                self.0.entry(customer_id).and_modify(|has| *has += points);
+            }
         }
-        Some(customer)
+        self
+    }
+}
+
+impl Points {
+    fn of(&self, customer_id: &CustomerId) -> Result<u64, Rejection> {
+        let missing = || Rejection::CustomerNotFound { customer_id: customer_id.clone() };
+        self.0.get(customer_id).copied().ok_or_else(missing)
     }
 }
 
@@ -74,13 +121,9 @@ pub(crate) enum Rejection {
     TooFewPoints,
 }
 
-fn check(customer_id: &CustomerId, customer: &Option<Customer>) -> Result<u64, Rejection> {
-    let missing = || Rejection::CustomerNotFound { customer_id: customer_id.clone() };
-    customer.as_ref().map(|customer| customer.points).ok_or_else(missing)
-}
-
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct RegisterCustomer {
+    #[tag(partition)]
     customer_id: CustomerId,
     name: Text<200>,
 }
@@ -88,31 +131,26 @@ pub(crate) struct RegisterCustomer {
 impl Slice for RegisterCustomer {
     const NAME: &'static str = "register-customer";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Points;
+    type Writes = CustomerRegistered;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        points: &Points,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Rejection> {
+    ) -> Result<Vec<CustomerRegistered>, Rejection> {
         let Self { customer_id, name } = self.clone();
-        match customer {
-            None => Ok(vec![CustomerEvent::CustomerRegistered { name: name.into() }]),
-            Some(_) => Err(Rejection::CustomerExists { customer_id }),
+        match points.of(&customer_id) {
+            Ok(_) => Err(Rejection::CustomerExists { customer_id }),
+            Err(_) => Ok(vec![CustomerRegistered { customer_id, name: name.into() }]),
         }
-    }
-}
-
-impl StreamSlice for RegisterCustomer {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct RenameCustomer {
+    #[tag(partition)]
     customer_id: CustomerId,
     name: Text<200>,
 }
@@ -120,28 +158,24 @@ pub(crate) struct RenameCustomer {
 impl Slice for RenameCustomer {
     const NAME: &'static str = "rename-customer";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Points;
+    type Writes = CustomerRenamed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        customer: &Option<Customer>,
+        points: &Points,
         _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Rejection> {
-        check(&self.customer_id, customer)?;
-        Ok(vec![CustomerEvent::CustomerRenamed { name: self.name.clone().into() }])
-    }
-}
-
-impl StreamSlice for RenameCustomer {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
+    ) -> Result<Vec<CustomerRenamed>, Rejection> {
+        let Self { customer_id, name } = self.clone();
+        points.of(&customer_id)?;
+        Ok(vec![CustomerRenamed { customer_id, name: name.into() }])
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct ChangeEmail {
+    #[tag(partition)]
     customer_id: CustomerId,
     email: Email,
 }
@@ -149,67 +183,48 @@ pub(crate) struct ChangeEmail {
 impl Slice for ChangeEmail {
     const NAME: &'static str = "change-email";
     type Context = Customers;
-    type State = Option<Customer>;
-    type Writes = CustomerEvent;
+    type State = Points;
+    type Writes = EmailChanged;
     type Rejection = Rejection;
 
-    fn decide(
-        &self,
-        customer: &Option<Customer>,
-        _: &CommandContext,
-    ) -> Result<Vec<CustomerEvent>, Rejection> {
-        check(&self.customer_id, customer)?;
-        Ok(vec![CustomerEvent::EmailChanged { email: self.email.clone() }])
-    }
-}
-
-impl StreamSlice for ChangeEmail {
-    fn stream_id(&self) -> String {
-        self.customer_id.to_string()
+    fn decide(&self, points: &Points, _: &CommandContext) -> Result<Vec<EmailChanged>, Rejection> {
+        let Self { customer_id, email } = self.clone();
+        points.of(&customer_id)?;
+        Ok(vec![EmailChanged { customer_id, email }])
     }
 }
 
 /// Writes events of two customers in one transaction.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct TransferPoints {
+    #[tag(key = "customerId", partition)]
     from: CustomerId,
+    #[tag(key = "customerId", partition)]
     to: CustomerId,
     points: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Writes)]
+pub(crate) enum Moved {
+    Sent(PointsSent),
+    Received(PointsReceived),
 }
 
 impl Slice for TransferPoints {
     const NAME: &'static str = "transfer-points";
     type Context = Customers;
-    type State = [Option<Customer>; 2];
-    type Writes = To<CustomerEvent>;
+    type State = Points;
+    type Writes = Moved;
     type Rejection = Rejection;
 
-    fn decide(
-        &self,
-        [from, to]: &[Option<Customer>; 2],
-        _: &CommandContext,
-    ) -> Result<Vec<To<CustomerEvent>>, Rejection> {
-        let points = self.points;
-        let has = check(&self.from, from)?;
-        check(&self.to, to)?;
-        if has < points {
+    fn decide(&self, has: &Points, _: &CommandContext) -> Result<Vec<Moved>, Rejection> {
+        let Self { from, to, points } = self.clone();
+        has.of(&to)?;
+        if has.of(&from)? < points {
             return Err(Rejection::TooFewPoints);
         }
-        let received = To::other(&self.to, CustomerEvent::PointsReceived { points });
-        Ok(vec![CustomerEvent::PointsSent { points }.into(), received])
-    }
-}
-
-impl AggregateSlice for TransferPoints {
-    fn aggregate_id(&self) -> String {
-        self.from.to_string()
-    }
-
-    async fn load<L: GetEvents>(
-        &self,
-        from: Option<Customer>,
-        others: &Others<'_, L, Customers>,
-    ) -> Result<[Option<Customer>; 2], AggregateError> {
-        Ok([from, others.get(&self.to.to_string()).await?])
+        let sent = PointsSent { customer_id: from, points };
+        let received = PointsReceived { customer_id: to, points };
+        Ok(vec![Moved::Sent(sent), Moved::Received(received)])
     }
 }
