@@ -10,9 +10,9 @@ use ringfence_dynamo::{Clock, Retry};
 use ringfence_function::{Problem, VariableNames, Variables};
 use serde_json::json;
 
-use crate::Serve;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
+use crate::serve::{Serve, start};
 
 /// A slice on the aggregates of a table.
 pub(crate) struct OnAggregates<S> {
@@ -23,7 +23,7 @@ pub(crate) struct OnAggregates<S> {
 
 impl<S: AggregateSlice> Serve<S> for Aggregates {
     fn serve() -> ExitCode {
-        crate::start(open::<S>())
+        start(open::<S>())
     }
 
     fn variables() -> VariableNames {

@@ -10,9 +10,9 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_function::{Problem, VariableNames, Variables};
 
-use crate::Serve;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
+use crate::serve::{Serve, start};
 
 /// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -26,7 +26,7 @@ pub(crate) struct OnEvents<S: DcbSlice, L> {
 
 impl<S: DcbSlice> Serve<S> for Dcb {
     fn serve() -> ExitCode {
-        crate::start(open::<S>())
+        start(open::<S>())
     }
 
     fn variables() -> VariableNames {

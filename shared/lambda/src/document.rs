@@ -10,10 +10,10 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
 
-use crate::Serve;
 use crate::dcb::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
+use crate::serve::{Serve, start};
 
 /// A slice on the streams of its category.
 pub(crate) struct OnDocuments<S: DocumentSlice, T> {
@@ -22,7 +22,7 @@ pub(crate) struct OnDocuments<S: DocumentSlice, T> {
 
 impl<S: DocumentSlice> Serve<S> for Documents {
     fn serve() -> ExitCode {
-        crate::start(open::<S>())
+        start(open::<S>())
     }
 
     fn variables() -> VariableNames {

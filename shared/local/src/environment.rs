@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::template::Function;
-use crate::workspace_root;
+use crate::workspace::workspace_root;
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";

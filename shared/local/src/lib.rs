@@ -6,9 +6,6 @@
 //! resource and the property; nothing is guessed.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-use std::env;
-use std::path::{Path, PathBuf};
-
 pub mod api;
 pub mod bridge;
 pub mod buckets;
@@ -25,6 +22,7 @@ pub mod functions;
 mod guard;
 pub mod invoke;
 mod kept;
+mod message;
 pub mod node;
 pub mod notices;
 pub mod pattern;
@@ -40,15 +38,8 @@ pub mod services;
 pub mod stack;
 pub mod stream;
 pub mod template;
+mod workspace;
 
-pub use run::{Console, run};
-
-/// The folder of the stack: the nearest folder with a `template.yaml`, from the current package or the
-/// working directory upwards. If there is none, the working directory.
-#[must_use]
-pub fn workspace_root() -> PathBuf {
-    let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    let here = here.or_else(|| env::current_dir().ok()).unwrap_or_default();
-    let is_it = |folder: &&Path| folder.join("template.yaml").exists();
-    here.ancestors().find(is_it).unwrap_or(&here).to_owned()
-}
+pub use run::run;
+pub use stack::Console;
+pub use workspace::workspace_root;
