@@ -9,12 +9,15 @@ use ringfence_local::workspace_root;
 use crate::{entries, files, name, production};
 
 /// Crates that still have a circle. One that has none any more is taken off the list.
-const WITH_CIRCLES: [&str; 5] = [
+const WITH_CIRCLES: [&str; 8] = [
     "functions/projects",
     "functions/tools",
     "shared/aggregate-log",
     "shared/core",
     "shared/document-log",
+    "tests/bench",
+    "tests/model",
+    "tests/oracle",
 ];
 
 /// The root of a crate, as a module.
@@ -208,7 +211,7 @@ fn circle(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
 #[test]
 fn no_module_uses_one_that_uses_it() {
     let mut circles = BTreeMap::new();
-    for (room, with_root) in [("shared", true), ("functions", false)] {
+    for (room, with_root) in [("shared", true), ("functions", false), ("tests", false)] {
         for package in entries(&workspace_root().join(room)) {
             let circle = circle(Crate::read(&package.join("src")).uses(with_root));
             if !circle.is_empty() {
@@ -239,7 +242,7 @@ fn a_circle_of_modules_is_found() {
     // By the name of a module, by a name that the root has from there, from the module above, and of the root itself.
     assert_eq!(circle_of(&with("fn f() { crate::a::f() }"), true), ["a", "a::b", "ground"]);
     assert_eq!(circle_of(&with("use crate::{Y};"), true), ["a::b", "ground"]);
-    assert_eq!(circle_of(&with("use super::top;"), true), ["a", "ground", "top"]);
+    assert_eq!(circle_of(&with("use super::top;"), true), ["a", "a::b", "ground", "top"]);
     assert_eq!(circle_of(&with("use crate::Own;"), true), ["", "a", "a::b", "ground", "top"]);
     assert!(circle_of(&with("use crate::Own;"), false).is_empty());
 }
