@@ -55,7 +55,7 @@ impl Answer {
         match self.status {
             200..300 if self.is_of_stack() => ExitCode::SUCCESS,
             REFUSED if self.is_of_stack() => ExitCode::FAILURE,
-            _ => ExitCode::from(crate::FAILED),
+            _ => ExitCode::from(crate::out::FAILED),
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
     fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
         let code = |status, document| format!("{:?}", Answer { status, document }.code());
         let [accepted, refused, failed] =
-            [0, 1, crate::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));
+            [0, 1, crate::out::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));
         assert_eq!(code(200, json!({ "accepted": true, "events": [] })), accepted);
         assert_eq!(code(422, json!({ "type": "urn:ringfence:problem:rejected" })), refused);
         assert_eq!(code(400, json!({ "type": "urn:ringfence:problem:malformed" })), failed);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use ringfence::{Envelope, Metadata, NewEvent, Tag};
-use ringfence_dcb_log::{DcbLog, Imported};
+use ringfence::{Envelope, Tag};
+use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use serde_json::{Value, json};
 
@@ -15,12 +15,10 @@ use crate::Lists;
 use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
+use crate::recorded::{Imports, Recorded};
 use crate::reventless;
 use crate::stack::name;
 use crate::tables::{Dynamo, EventTable};
-
-/// Progress is shown each time this many events are done.
-const PROGRESS_EVENTS: u64 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -70,37 +68,6 @@ struct Found {
     left_out: BTreeMap<(String, String), u64>,
     /// The items that can't be imported, by the cause.
     broken: BTreeMap<String, Vec<String>>,
-}
-
-/// An event that another log recorded.
-pub struct Recorded {
-    /// Its id there, by which it is imported once.
-    pub id: String,
-    /// When it was recorded, in milliseconds since 1970.
-    pub ms: u64,
-    /// The event.
-    pub event: NewEvent,
-    /// Its metadata.
-    pub metadata: Metadata,
-}
-
-impl Recorded {
-    /// Checks that the event is not later than now. What follows it in one of its boundaries gets a later time, so
-    /// it would lie in the future as well.
-    fn check_time(&self, now_ms: u64) -> Result<()> {
-        let late = "its time lies in the future: import it then, or set the clock of this machine if it is slow";
-        ensure!(self.ms <= now_ms, late);
-        Ok(())
-    }
-}
-
-/// How many events an import has brought.
-#[derive(Default)]
-pub struct Imports {
-    /// How many are there by it.
-    pub imported: u64,
-    /// How many an earlier import had brought.
-    pub before: u64,
 }
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
@@ -241,47 +208,4 @@ fn check(recorded: &Recorded, lists: &Lists, log: &DcbLog, clock: &Clock) -> Res
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
     lists.readers.check(&event)
-}
-
-impl Imports {
-    /// Imports events in their order, each once and at its time. The log puts further events of one millisecond one
-    /// millisecond apart.
-    ///
-    /// # Errors
-    /// An event lies in the future: then nothing is imported. Or an event can't be imported: then those before it are.
-    pub async fn import(
-        &mut self,
-        events: Vec<Recorded>,
-        log: &DcbLog,
-        clock: &Clock,
-    ) -> Result<()> {
-        let (all, now_ms) = (events.len(), Clock::system().now_ms());
-        for event in &events {
-            event
-                .check_time(now_ms)
-                .with_context(|| format!("nothing is imported: {}", event.id))?;
-        }
-        for Recorded { id, ms, event, metadata } in events {
-            clock.set(ms);
-            let envelope = Envelope { metadata, ..Envelope::default() };
-            let imported = log.import(&id, event, &envelope).await;
-            let broken_off = || format!("broken off at {id}, after {self}");
-            match imported.with_context(broken_off)? {
-                Imported::Now(_) => self.imported += 1,
-                Imported::Before => self.before += 1,
-            }
-            let done = self.imported + self.before;
-            if done.is_multiple_of(PROGRESS_EVENTS) {
-                progress::show(format_args!("{done} of {all} events imported"));
-            }
-        }
-        progress::clear();
-        Ok(())
-    }
-}
-
-impl Display for Imports {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} imported, {} were there before", self.imported, self.before)
-    }
 }

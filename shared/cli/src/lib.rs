@@ -14,7 +14,7 @@ pub mod explain;
 mod fences;
 pub mod fields;
 mod http;
-pub mod import;
+mod import;
 mod index;
 pub mod kept;
 mod layout;
@@ -27,6 +27,7 @@ mod parked;
 pub mod place;
 mod progress;
 mod readers;
+pub mod recorded;
 mod redrive;
 mod replay;
 mod reventless;
@@ -48,9 +49,6 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use ringfence_stack::Members;
 
 pub use lists::Lists;
-
-/// The status of a command that could not do its work.
-const FAILED: u8 = 2;
 
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
@@ -260,5 +258,5 @@ fn written(command: &ringfence_new::Command) -> anyhow::Result<ExitCode> {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     remark!("error: {error:#}");
-    ExitCode::from(FAILED)
+    ExitCode::from(out::FAILED)
 }

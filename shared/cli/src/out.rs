@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::progress;
 
+/// The status of a command that could not do its work.
+pub(crate) const FAILED: u8 = 2;
+
 /// How a command shows what it has found.
 #[derive(Args, Clone, Copy)]
 pub struct Output {

@@ -8,7 +8,7 @@ use ringfence::{Metadata, NewEvent};
 use ringfence_dynamo::{CodecError, Item, from_attribute};
 use serde_json::{Map, Value};
 
-use crate::import::Recorded;
+use crate::recorded::Recorded;
 
 const ID: &str = "id";
 const POSITION: &str = "position";

@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
 use ringfence::{BoundaryId, SequencedEvent, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index};
-use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
-use crate::flow::{self, Flow};
-use crate::frame::{self, Path, Problem, boundary_url, slice_url, tag_url};
+use crate::flow::{self, Flow, link, writers};
+use crate::frame::{self, Path, Problem, boundary_url, tag_url};
 use crate::site::Site;
 
 /// The most bytes of a payload on the page.
@@ -138,25 +138,4 @@ fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
             several => { "one of " (several.join(", ")) " of " (event.context) }
         }
     }
-}
-
-/// A slice, which leads to its page if this build has it.
-pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
-    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
-    let name = format!("{context}/{slice}");
-    match stack.slices().any(is_it) {
-        true => html! { a href=(slice_url(&name)) { (name) } },
-        false => html! { (name) },
-    }
-}
-
-/// The slices that write the type of an event.
-pub(crate) fn writers<'a>(
-    stack: &'a Stack,
-    event: &'a SequencedEvent,
-) -> impl Iterator<Item = &'static str> + 'a {
-    let of_context = stack.slices().filter(|(context, _)| context.name == event.context);
-    let writes =
-        of_context.filter(|(_, slice)| slice.writes.iter().any(|it| *it == event.event_type));
-    writes.map(|(_, slice)| slice.name)
 }

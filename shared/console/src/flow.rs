@@ -10,11 +10,10 @@ use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
 use ringfence::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
-use ringfence_stack::Stack;
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
-use crate::event::{link, writers};
 use crate::events::{cut, event_url, time};
-use crate::frame::{Problem, url};
+use crate::frame::{Problem, slice_url, url};
 
 /// How many events before and after an event are looked at, if the URL does not say.
 const AROUND: usize = 500;
@@ -231,6 +230,27 @@ impl Tree<'_> {
             }
         }
     }
+}
+
+/// A slice, which leads to its page if this build has it.
+pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
+    let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
+    let name = format!("{context}/{slice}");
+    match stack.slices().any(is_it) {
+        true => html! { a href=(slice_url(&name)) { (name) } },
+        false => html! { (name) },
+    }
+}
+
+/// The slices that write the type of an event.
+pub(crate) fn writers<'a>(
+    stack: &'a Stack,
+    event: &'a SequencedEvent,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let of_context = stack.slices().filter(|(context, _)| context.name == event.context);
+    let writes =
+        of_context.filter(|(_, slice)| slice.writes.iter().any(|it| *it == event.event_type));
+    writes.map(|(_, slice)| slice.name)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use ringfence_feed::Reader;
 
 use crate::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
 use crate::letters;
+use crate::part::{Part, Standing};
 use crate::site::Site;
 use crate::views::{Reached, UNNAMED};
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
@@ -23,43 +24,6 @@ const TIMES: [&str; 3] = ["15m", "1h", "24h"];
 const TIME: &str = "1h";
 /// The hottest class of the heat map's cells; the coldest is 0.
 const HOTTEST: u64 = 9;
-
-/// A part of the page.
-pub(crate) struct Part {
-    pub(crate) markup: Markup,
-    pub(crate) standing: Standing,
-}
-
-/// What a part says on top of the page.
-pub(crate) enum Standing {
-    /// All that it knows is well: in words.
-    Well(&'static str),
-    /// What is not well, in words.
-    Wrong(String),
-    /// It knows nothing.
-    Unknown,
-}
-
-impl Part {
-    pub(crate) fn unknown(markup: Markup) -> Self {
-        Self { markup, standing: Standing::Unknown }
-    }
-
-    pub(crate) fn failed(what: &str, error: &anyhow::Error) -> Self {
-        let markup = html! { p role="alert" { (format!("{error:#}")) } };
-        Self { markup, standing: Standing::Wrong(format!("{what} can't be read")) }
-    }
-
-    /// A part that counts what is not well.
-    pub(crate) fn of(markup: Markup, well: &'static str, wrong: usize, what: [&str; 2]) -> Self {
-        let standing = match wrong {
-            0 => Standing::Well(well),
-            1 => Standing::Wrong(format!("1 {}", what[0])),
-            count => Standing::Wrong(format!("{count} {}", what[1])),
-        };
-        Self { markup, standing }
-    }
-}
 
 /// One line that says whether all is well, or what is not.
 fn line(parts: &[&Part]) -> Markup {

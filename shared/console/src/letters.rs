@@ -13,7 +13,7 @@ use ringfence::visible_lines;
 
 use crate::events::cut;
 use crate::frame::{Path, Problem, encoded, given, url};
-use crate::health::{Part, Standing};
+use crate::part::{Part, Standing};
 use crate::site::Site;
 use ringfence_cli::kept::{Receive, Store};
 use ringfence_cli::letter::To;

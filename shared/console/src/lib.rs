@@ -15,9 +15,11 @@ mod flow;
 mod frame;
 mod guard;
 mod health;
+mod job;
 mod jobs;
 mod letters;
 mod own;
+mod part;
 mod site;
 mod slices;
 mod trouble;
@@ -30,6 +32,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use axum::Router;
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::{get, post};
@@ -40,12 +43,13 @@ use ringfence_dynamo::{Clock, sdk_config_of};
 use ringfence_stack::Members;
 use tokio::net::TcpListener;
 
+use crate::frame::{Cost, Path, Problem};
 use crate::guard::Guard;
-use crate::site::{Flags, Site};
-use crate::trouble::Trouble;
+use crate::site::{Flags, Site, Trouble};
+use crate::views::UNNAMED;
 
 pub use own::{Asked, Page};
-pub use trouble::Troubles;
+pub use site::Troubles;
 
 /// The command of a stack whose application has no pages of its own.
 #[derive(Subcommand)]
@@ -153,7 +157,7 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/health/{kind}/{store}/letter", get(letters::whole))
         .route("/health/{kind}/{store}/redrive", post(letters::redrive))
         .route("/jobs/{number}", get(jobs::page))
-        .merge(own::router(site.own));
+        .merge(own_pages(site.own));
     if site.trouble.is_some() {
         pages = pages.route(frame::TROUBLE.0, get(trouble::page));
         pages = pages.route("/trouble/notices", get(trouble::notices));
@@ -164,4 +168,21 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/script.js", file("text/javascript; charset=utf-8", include_str!("script.js")));
     let pages = pages.with_state(Arc::new(site));
     guard.over(pages.merge(files).fallback(frame::nothing))
+}
+
+/// The pages, in the frame of the console.
+fn own_pages(pages: &'static [Page]) -> Router<Arc<Site>> {
+    pages.iter().fold(Router::new(), |router, page| {
+        let show = async move |site: Arc<Site>, below: String| {
+            let view_table = site.view_table.clone().ok_or_else(|| Problem::nothing(UNNAMED))?;
+            let (client, index) = (site.logs.client.clone(), site.index());
+            let asked = Asked { below, client, index, view_table };
+            let main = (page.show)(asked).await;
+            let main = main.map_err(|error| Problem::bad(format!("{error:#}.")))?;
+            Ok::<_, Problem>(frame::page(&site, page.path, page.title, Cost::default(), &main))
+        };
+        let whole = get(move |State(site)| show(site, String::new()));
+        let below = get(move |State(site), Path(below): Path<String>| show(site, below));
+        router.route(page.path, whole).route(&format!("{}/{{*below}}", page.path), below)
+    })
 }

@@ -9,18 +9,28 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
+use futures::stream::BoxStream;
 use ringfence_dynamo::Clock;
 use ringfence_feed::{Checkpoints, Index};
 use ringfence_views::{Projector, ViewReader};
 
-use crate::jobs::Jobs;
+use crate::job::Jobs;
 use crate::own::Page;
-use crate::trouble::Trouble;
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{Dynamo, IndexTable, LogTables, StackLogs};
 use ringfence_cli::work::Does;
 use ringfence_cli::{Lists, api};
+
+/// The latest troubles of a stack, the oldest first, and all later ones; for each watcher.
+pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
+
+/// What the page shows.
+pub(crate) struct Trouble {
+    /// The routes of the HTTP API.
+    pub(crate) routes: Vec<String>,
+    pub(crate) troubles: Troubles,
+}
 
 /// Where the stack is.
 #[derive(Args)]

@@ -6,24 +6,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
 use ringfence::visible_lines;
 use serde_json::json;
 
 use crate::frame::{self, Problem};
-use crate::site::Site;
-
-/// The latest troubles of a stack, the oldest first, and all later ones; for each watcher.
-pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
-
-/// What the page shows.
-pub(crate) struct Trouble {
-    /// The routes of the HTTP API.
-    pub(crate) routes: Vec<String>,
-    pub(crate) troubles: Troubles,
-}
+use crate::site::{Site, Trouble};
 
 fn of(site: &Site) -> Result<&Trouble, Problem> {
     let nothing = || Problem::nothing("Only a stack on one machine has this page.");

@@ -7,6 +7,7 @@ mod clock;
 mod codec;
 mod error;
 mod intent;
+mod item;
 mod layout;
 mod meter;
 #[cfg(feature = "test-util")]
@@ -26,6 +27,7 @@ pub use clock::{Clock, ms_of_rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, item_of_image, to_attribute};
 pub use error::{Failure, Reason};
 pub use intent::{Action, Intent};
+pub use item::Item;
 pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};
 #[cfg(feature = "test-util")]
@@ -36,6 +38,3 @@ pub use size::{
 };
 pub use table::{BATCH_KEYS_MAX, Table};
 pub use trust::{BundleError, CA_BUNDLE, Trust};
-
-/// One item as the SDK has it: attribute names and values.
-pub type Item = std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>;

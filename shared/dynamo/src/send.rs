@@ -25,7 +25,7 @@ mod operation;
 mod resolved;
 mod signature;
 
-pub(crate) use operation::Operation;
+pub(crate) use operation::{Answer, Operation};
 use resolved::Resolved;
 
 /// A refusal is put down to the clock only if the service's clock is more than this away from the time that was
@@ -42,10 +42,6 @@ const SKEW_CODES: [&str; 5] = [
     "RequestTimeTooSkewed",
     "AccessDeniedException",
 ];
-
-/// What the SDK's own call of an operation returns.
-pub(crate) type Answer<I> =
-    Result<<I as Operation>::Output, SdkError<<I as Operation>::Error, HttpResponse>>;
 
 /// Sends the requests for one table. Clones share what is known.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
 
-use crate::Serve;
 use crate::events::DECISION_CACHE_ENTRIES_DEFAULT;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
+use crate::serve::{Serve, start};
 
 /// A slice on the streams of its category.
 pub(crate) struct OnDocuments<S: OfDocument, T> {
@@ -22,7 +22,7 @@ pub(crate) struct OnDocuments<S: OfDocument, T> {
 
 impl<S: OfDocument> Serve<S> for Documents<S::State> {
     fn serve() -> ExitCode {
-        crate::start(open::<S>())
+        start(open::<S>())
     }
 
     fn variables() -> VariableNames {

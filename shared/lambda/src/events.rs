@@ -12,9 +12,9 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
 
-use crate::Serve;
 use crate::function::{BoxError, Function};
 use crate::handler::{Explain, Handler};
+use crate::serve::{Serve, start};
 
 /// How many decisions a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 pub(crate) const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -74,7 +74,7 @@ macro_rules! serve {
     ($($log:ident),*) => {$(
         impl<S: Slice> Serve<S> for $log {
             fn serve() -> ExitCode {
-                crate::start(open::<S, $log>())
+                start(open::<S, $log>())
             }
 
             fn variables() -> VariableNames {

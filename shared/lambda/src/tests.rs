@@ -10,9 +10,7 @@ mod shop;
 
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ringfence::{
-    Append, Context as _, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id,
-};
+use ringfence::{Append, Context as _, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 

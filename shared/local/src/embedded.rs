@@ -3,7 +3,7 @@
 use std::{io, net::Ipv4Addr, path::Path};
 
 use dynoxide::{
-    Database, DynoxideError,
+    Database,
     actions::{
         TableDescription, describe_stream::DescribeStreamRequest,
         describe_table::DescribeTableRequest, get_records::GetRecordsRequest,
@@ -17,7 +17,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::{clock, engine::Engine};
+use crate::{
+    clock,
+    engine::{Engine, message},
+};
+
+pub use crate::engine::EmbeddedError;
 
 /// The folder whose files are in memory on Linux. Elsewhere the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
@@ -35,47 +40,6 @@ const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
 
 /// The most records in one answer of GetRecords, as for DynamoDB Streams.
 const RECORDS_MAX: usize = 1_000;
-
-/// An operation on the embedded DynamoDB that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum EmbeddedError {
-    /// No folder, file or port for the database.
-    #[error("the embedded database has no folder or port")]
-    Io(#[from] std::io::Error),
-    /// The database refused an operation.
-    #[error("the embedded database refused to {action}")]
-    Database {
-        /// The operation, as a verb.
-        action: &'static str,
-        /// The engine's answer.
-        #[source]
-        source: DynoxideError,
-    },
-    /// The database's file could not be given its index.
-    #[error("the embedded database cannot be given its stream index")]
-    Index(#[from] rusqlite::Error),
-    /// The engine no longer uses the index: its pinned version has changed.
-    #[error("the embedded database does not use its stream index: {plan}")]
-    IndexUnused {
-        /// What `EXPLAIN QUERY PLAN` says.
-        plan: String,
-    },
-    /// The definition is not one of DynamoDB's, or the engine's answer can't be decoded.
-    #[error("the embedded database does not understand the {what}")]
-    Shape {
-        /// The message.
-        what: &'static str,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The table has no stream to read.
-    #[error("table {table} has no stream")]
-    NoStream {
-        /// The table's name.
-        table: String,
-    },
-}
 
 /// A free loopback port. The engine itself answers any website, so on Linux the port is at an address that no website
 /// can guess. Other systems have a single address.
@@ -345,13 +309,6 @@ impl StreamReader {
         }
         Ok(records)
     }
-}
-
-pub(crate) fn message<T: serde::de::DeserializeOwned>(
-    what: &'static str,
-    value: Value,
-) -> Result<T, EmbeddedError> {
-    serde_json::from_value(value).map_err(|source| EmbeddedError::Shape { what, source })
 }
 
 fn add_sequence_index(file: &Path) -> Result<(), EmbeddedError> {

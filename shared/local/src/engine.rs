@@ -8,7 +8,46 @@ use dynoxide::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::embedded::{EmbeddedError, message};
+/// An operation on the embedded DynamoDB that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// No folder, file or port for the database.
+    #[error("the embedded database has no folder or port")]
+    Io(#[from] std::io::Error),
+    /// The database refused an operation.
+    #[error("the embedded database refused to {action}")]
+    Database {
+        /// The operation, as a verb.
+        action: &'static str,
+        /// The engine's answer.
+        #[source]
+        source: DynoxideError,
+    },
+    /// The database's file could not be given its index.
+    #[error("the embedded database cannot be given its stream index")]
+    Index(#[from] rusqlite::Error),
+    /// The engine no longer uses the index: its pinned version has changed.
+    #[error("the embedded database does not use its stream index: {plan}")]
+    IndexUnused {
+        /// What `EXPLAIN QUERY PLAN` says.
+        plan: String,
+    },
+    /// The definition is not one of DynamoDB's, or the engine's answer can't be decoded.
+    #[error("the embedded database does not understand the {what}")]
+    Shape {
+        /// The message.
+        what: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The table has no stream to read.
+    #[error("table {table} has no stream")]
+    NoStream {
+        /// The table's name.
+        table: String,
+    },
+}
 
 /// A DynamoDB that lives as long as its clones.
 #[derive(Clone)]
@@ -89,4 +128,11 @@ fn answer<Q: DeserializeOwned, A: Serialize>(
 
 fn refusal(error: &DynoxideError) -> (u16, Vec<u8>) {
     (error.status_code(), error.to_json().into_bytes())
+}
+
+pub(crate) fn message<T: serde::de::DeserializeOwned>(
+    what: &'static str,
+    value: Value,
+) -> Result<T, EmbeddedError> {
+    serde_json::from_value(value).map_err(|source| EmbeddedError::Shape { what, source })
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     process::Command,
@@ -20,9 +20,9 @@ use tokio::{
 };
 
 use crate::{
-    invoke::{Invoke, InvokeError, PAYLOAD_BYTES_MAX},
+    invoke::{Invoke, InvokeError},
     port,
-    runtime::{self, ByName, Invocations, Outcome},
+    runtime::{self, ByName, Invocations, Running},
     template::Function,
 };
 
@@ -41,18 +41,6 @@ pub struct Functions {
     functions: Arc<ByName>,
     _tasks: JoinSet<()>,
     _kept: TempDir,
-}
-
-/// A function with its processes.
-pub(crate) struct Running {
-    pub(crate) timeout: Duration,
-    pub(crate) invocations: Arc<Invocations>,
-    binary: PathBuf,
-    /// The most invocations at once; further ones wait, where AWS refuses them.
-    most: usize,
-    free: Semaphore,
-    /// How many processes it has.
-    processes: watch::Sender<usize>,
 }
 
 struct Program {
@@ -127,36 +115,6 @@ impl Invoke for Functions {
         match self.functions.get(name) {
             Some(running) => running.invoke(name, payload.to_string()).await,
             None => Err(InvokeError::Unknown { function: name.to_owned() }),
-        }
-    }
-}
-
-impl Running {
-    /// Runs the function of this name with a payload.
-    pub(crate) async fn invoke(&self, name: &str, payload: String) -> Result<Value, InvokeError> {
-        let function = || name.to_owned();
-        if payload.len() > PAYLOAD_BYTES_MAX {
-            return Err(InvokeError::TooLarge { bytes: payload.len() });
-        }
-        // The semaphore is never closed. If it were, there would be no limit.
-        let _place = self.free.acquire().await.ok();
-        let busy = self.most - self.free.available_permits();
-        self.processes.send_if_modified(|processes| {
-            let more = busy > *processes;
-            *processes = busy.max(*processes);
-            more
-        });
-        match self.invocations.invoke(payload, self.timeout).await {
-            Outcome::Answered(Ok(answer)) => serde_json::from_slice(&answer).map_err(|_| {
-                let error = json!(String::from_utf8_lossy(&answer));
-                InvokeError::Function { function: function(), error }
-            }),
-            Outcome::Answered(Err(error)) => {
-                Err(InvokeError::Function { function: function(), error })
-            }
-            Outcome::TimedOut => {
-                Err(InvokeError::TimedOut { function: function(), timeout: self.timeout })
-            }
         }
     }
 }

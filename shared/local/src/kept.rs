@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::{
     embedded::{Embedded, Position},
+    message::Message,
     notices::Notices,
-    queues::Message,
     template::{Mapping, Model, Table},
 };
 

@@ -1,9 +1,8 @@
 //! The command: `demo` walks through the stack and ends, `up` stays.
 
-use std::{collections::BTreeMap, env, fs, net::SocketAddr, path::Path, process::ExitCode};
+use std::{env, fs, path::Path, process::ExitCode};
 
 use anyhow::{Result, ensure};
-use axum::Router;
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 use ringfence::{visible, visible_lines};
@@ -11,12 +10,11 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     bridge,
-    environment::{Files, Variables},
-    notices::{Notice, Troubles},
-    stack::{Options, Stack},
-    stack_root,
+    environment::Files,
+    notices::Notice,
+    stack::{Console, Options, Stack},
     template::{Function, Template},
-    workspace_root,
+    workspace::{stack_root, workspace_root},
 };
 
 /// Ringfence on one machine.
@@ -48,17 +46,6 @@ enum Command {
 
 /// Uses a stack. A type of its own for each would have the whole stack compiled in every program that runs one.
 type Walk = fn(&Stack) -> LocalBoxFuture<'_, Result<()>>;
-
-/// Makes the console of a stack, as [`Stack::serve_console`] has it.
-pub type Console = Box<
-    dyn FnOnce(
-        Variables,
-        BTreeMap<String, String>,
-        SocketAddr,
-        Vec<String>,
-        Troubles,
-    ) -> Result<Router>,
->;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     convert::Infallible,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -18,19 +19,30 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::{Notify, Semaphore, oneshot, watch},
     time::timeout,
 };
 
 use crate::{
     clock,
-    functions::Running,
     invoke::{InvokeError, PAYLOAD_BYTES_MAX},
     template::{ACCOUNT, REGION},
 };
 
 /// Longest wait for a process that takes an invocation. It is not part of the function's timeout.
 const START_MAX: Duration = Duration::from_secs(60);
+
+/// A function with its processes.
+pub(crate) struct Running {
+    pub(crate) timeout: Duration,
+    pub(crate) invocations: Arc<Invocations>,
+    pub(crate) binary: PathBuf,
+    /// The most invocations at once; further ones wait, where AWS refuses them.
+    pub(crate) most: usize,
+    pub(crate) free: Semaphore,
+    /// How many processes it has.
+    pub(crate) processes: watch::Sender<usize>,
+}
 
 /// The functions by their names.
 pub(crate) type ByName = BTreeMap<String, Running>;
@@ -175,6 +187,36 @@ impl Invocations {
     fn fail_start(&self, error: Value) {
         if let Some(first) = self.queue().waiting.pop_front() {
             let _ = first.answer.send(Err(error));
+        }
+    }
+}
+
+impl Running {
+    /// Runs the function of this name with a payload.
+    pub(crate) async fn invoke(&self, name: &str, payload: String) -> Result<Value, InvokeError> {
+        let function = || name.to_owned();
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return Err(InvokeError::TooLarge { bytes: payload.len() });
+        }
+        // The semaphore is never closed. If it were, there would be no limit.
+        let _place = self.free.acquire().await.ok();
+        let busy = self.most - self.free.available_permits();
+        self.processes.send_if_modified(|processes| {
+            let more = busy > *processes;
+            *processes = busy.max(*processes);
+            more
+        });
+        match self.invocations.invoke(payload, self.timeout).await {
+            Outcome::Answered(Ok(answer)) => serde_json::from_slice(&answer).map_err(|_| {
+                let error = json!(String::from_utf8_lossy(&answer));
+                InvokeError::Function { function: function(), error }
+            }),
+            Outcome::Answered(Err(error)) => {
+                Err(InvokeError::Function { function: function(), error })
+            }
+            Outcome::TimedOut => {
+                Err(InvokeError::TimedOut { function: function(), timeout: self.timeout })
+            }
         }
     }
 }

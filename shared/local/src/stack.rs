@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -29,10 +29,9 @@ use crate::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     kept::Kept,
-    notices::{Notice, Notices},
+    notices::{Notice, Notices, Troubles},
     port, programs,
     queues::{Message, Queues},
-    run::Console,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
@@ -53,6 +52,17 @@ pub struct Options {
     /// The folder in which the data outlive the stack; without one they are gone with it.
     pub keep: Option<PathBuf>,
 }
+
+/// Makes the console of a stack, as [`Stack::serve_console`] has it.
+pub type Console = Box<
+    dyn FnOnce(
+        Variables,
+        BTreeMap<String, String>,
+        SocketAddr,
+        Vec<String>,
+        Troubles,
+    ) -> Result<Router>,
+>;
 
 /// A running stack; it ends when it is dropped.
 pub struct Stack {

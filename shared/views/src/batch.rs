@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Entry, Reached};
-use serde_json::Value;
 
+use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
-use crate::row::{Stored, Write};
-use crate::{Definition, ViewError};
+use crate::row::{Stored, Write, held};
+use crate::view::Definition;
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
@@ -79,20 +79,6 @@ impl Touched {
             None => row.after(view, id, &self.event),
         }
     }
-}
-
-/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that
-/// DynamoDB counts.
-pub(crate) fn held(value: &Value) -> usize {
-    let parts = match value {
-        Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(held).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| size_of::<String>() + name.len() + held(value)).sum()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + parts
 }
 
 /// Entries that are read and not yet written.
@@ -291,6 +277,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use ringfence::{BoundaryId, Metadata};
+    use serde_json::Value;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use ringfence_dynamo::GaveUp;
 use ringfence_feed::FeedError;
 
-use crate::Generation;
+use crate::generation::Generation;
 
 /// Why a view does not go on. Nothing of the event or the batch in question is written.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ use ringfence::{LimitExceeded, LimitKind, SequencedEvent};
 use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
 use serde_json::Value;
 
-use crate::Definition;
-use crate::row::{Becomes, Content, ID_BYTES_MAX, ROW_BYTES_MAX, Stored};
+use crate::row::{Becomes, Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX, Stored};
+use crate::view::Definition;
 
 /// The longest cause that is kept with a parked row, in bytes.
 const CAUSE_BYTES_MAX: usize = 1_000;
@@ -23,15 +23,6 @@ pub(crate) enum RowError {
     /// The row or its id is too large.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-}
-
-/// What stands in the place of a row that could not be written, until the row is folded anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parked {
-    /// The id of the event that it was parked for.
-    pub event: String,
-    /// Why, for the people who run the stack.
-    pub cause: String,
 }
 
 /// A row while events are folded into it.

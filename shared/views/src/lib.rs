@@ -20,6 +20,7 @@
 mod batch;
 mod error;
 mod fold;
+mod generation;
 pub mod kit;
 mod list;
 mod parked;
@@ -35,13 +36,13 @@ mod view;
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
 pub use error::ViewError;
-pub use fold::Parked;
+pub use generation::Generation;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
 pub use parked::Retried;
 pub use project::{Projector, Ran};
 pub use read::{LOOKS_MAX, Listed, Read, Shown, ViewReader, WAIT_SLOTS_MAX, Wait};
 pub use rebuild::Step;
-pub use registry::{Generation, Registered};
-pub use row::{Content, ID_BYTES_MAX, ROW_BYTES_MAX};
+pub use registry::Registered;
+pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};
 pub use standing::Standing;
 pub use view::{Definition, View, fold};

@@ -9,10 +9,10 @@ use ringfence_dynamo::Retry;
 use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;
-use crate::fold::{Folding, Parked};
+use crate::fold::Folding;
 use crate::project::{Projector, retired};
 use crate::row::{
-    Becomes, Content, PARKED, VIEW, ViewTable, Write, decode, failed, key, partition,
+    Becomes, Content, PARKED, Parked, VIEW, ViewTable, Write, decode, failed, key, partition,
 };
 use crate::{Definition, Generation, ViewError};
 

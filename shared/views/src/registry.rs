@@ -1,24 +1,13 @@
 //! Which generation of a view is served, which is being built, and which has rows to delete.
 
-use std::fmt;
-
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem, Update};
 use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
 use ringfence_feed::Checkpoint;
 
-use crate::ViewError;
+use crate::error::ViewError;
+use crate::generation::Generation;
 use crate::row::{ViewTable, failed, key};
-
-/// Counts the times a view was built from the first event; the first is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Generation(pub u64);
-
-impl fmt::Display for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// The generations of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

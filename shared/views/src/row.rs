@@ -10,9 +10,8 @@ use ringfence_dynamo::{
 use ringfence_feed::Checkpoint;
 use serde_json::Value;
 
-use crate::batch::held;
-use crate::fold::Parked;
-use crate::{Generation, ViewError};
+use crate::error::ViewError;
+use crate::generation::Generation;
 
 /// Longest id of a row, in bytes: DynamoDB's sort key.
 pub const ID_BYTES_MAX: usize = 1_024;
@@ -44,6 +43,29 @@ pub enum Content {
     Row(Value),
     /// The row could not be written.
     Parked(Parked),
+}
+
+/// What stands in the place of a row that could not be written, until the row is folded anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The id of the event that it was parked for.
+    pub event: String,
+    /// Why, for the people who run the stack.
+    pub cause: String,
+}
+
+/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that
+/// DynamoDB counts.
+pub(crate) fn held(value: &Value) -> usize {
+    let parts = match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(held).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| size_of::<String>() + name.len() + held(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + parts
 }
 
 /// A row, or what is in its place, as it is stored.

@@ -6,7 +6,7 @@ use ringfence::{Reads, SequencedEvent};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::ViewError;
+use crate::error::ViewError;
 
 /// A read model, as pure functions. Its rows follow from the events alone. They come in the order of the
 /// index: events of one partition in their order, events of different partitions in any order.

@@ -15,7 +15,9 @@ use aws_smithy_runtime_api::client::ser_de::{
 };
 use aws_smithy_types::config_bag::{ConfigBag, FrozenLayer};
 
-use super::Answer;
+/// What the SDK's own call of an operation returns.
+pub(crate) type Answer<I> =
+    Result<<I as Operation>::Output, SdkError<<I as Operation>::Error, HttpResponse>>;
 
 /// An operation, named by its input.
 pub(crate) trait Operation: Debug + Send + Sync + Sized + 'static {

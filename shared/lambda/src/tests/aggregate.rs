@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::{TryStreamExt, future::join};
 use lambda_runtime::Context;
 use ringfence::{
-    Cause, Command, CommandContext, Context as _, FilingError, HandleError,
-    LimitExceeded, LimitKind, LogError, Never, Slice, TopicEvent,
+    Cause, Command, CommandContext, Context as _, FilingError, HandleError, LimitExceeded,
+    LimitKind, LogError, Never, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
     AggregateError, AggregateKey, AggregateLog, Range, StoredEvent, Table,

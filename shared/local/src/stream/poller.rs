@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::{Batches, GivenUp, Next, Outcome, Reason};
+use super::batches::{Batches, GivenUp, Next, Outcome, Reason};
 use crate::{
     clock,
     destinations::Destinations,

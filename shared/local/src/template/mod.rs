@@ -99,7 +99,7 @@ impl Template {
     /// # Errors
     /// As [`Template::load`].
     pub fn of_stack() -> Result<Self, TemplateError> {
-        Self::load(&crate::stack_root().join("template.yaml"))
+        Self::load(&crate::workspace::stack_root().join("template.yaml"))
     }
 
     /// Parses a template's text.

@@ -218,9 +218,7 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let line = async |payload: &Value| {
         let [request_id, function] = ["request-1", "QueryViews-1"].map(str::to_owned);
         let call = Call { payload: payload.clone(), request_id, function, time: LONG };
-        let answered = answer(&world.reader(), &call.payload, &call.request_id, LONG).await;
-        let now_ms = world.clock.now_ms();
-        answered.line(&call, now_ms - 7, now_ms)
+        answer(&world.reader(), payload, "request-1", LONG).await.line(&call, 0, 7)
     };
     let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");
@@ -233,7 +231,6 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let directive = &building["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Dimensions"], json!([["function"]]));
     assert_eq!(directive["Metrics"][0]["Name"], "views_not_ready");
-
     // API Gateway does not count the answer to a direct invoke.
     let direct = line(&json!({ "view": "notes", "id": "a" })).await;
     assert_eq!(direct["outcome"], "view-building");

@@ -12,7 +12,7 @@ use projects::{Fact, ProjectId};
 use ringfence::{
     Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
 };
-use ringfence_cli::import::{Imports, Recorded};
+use ringfence_cli::recorded::{Imports, Recorded};
 use ringfence_cli::tables::{Dynamo, EventTable, IndexTable};
 use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;

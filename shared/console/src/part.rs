@@ -1,0 +1,40 @@
+//! A part of the page of health.
+
+use maud::{Markup, html};
+
+/// A part of the page.
+pub(crate) struct Part {
+    pub(crate) markup: Markup,
+    pub(crate) standing: Standing,
+}
+
+/// What a part says on top of the page.
+pub(crate) enum Standing {
+    /// All that it knows is well: in words.
+    Well(&'static str),
+    /// What is not well, in words.
+    Wrong(String),
+    /// It knows nothing.
+    Unknown,
+}
+
+impl Part {
+    pub(crate) fn unknown(markup: Markup) -> Self {
+        Self { markup, standing: Standing::Unknown }
+    }
+
+    pub(crate) fn failed(what: &str, error: &anyhow::Error) -> Self {
+        let markup = html! { p role="alert" { (format!("{error:#}")) } };
+        Self { markup, standing: Standing::Wrong(format!("{what} can't be read")) }
+    }
+
+    /// A part that counts what is not well.
+    pub(crate) fn of(markup: Markup, well: &'static str, wrong: usize, what: [&str; 2]) -> Self {
+        let standing = match wrong {
+            0 => Standing::Well(well),
+            1 => Standing::Wrong(format!("1 {}", what[0])),
+            count => Standing::Wrong(format!("{count} {}", what[1])),
+        };
+        Self { markup, standing }
+    }
+}
