@@ -111,12 +111,13 @@ pub struct SequencedEvent {
     /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
     /// log count from 1, the document log from 0.
     pub slot: u64,
-    /// When it was recorded, in milliseconds since 1970. In the DCB log it is later than everything before it in its
-    /// boundaries, and than what its writer had read elsewhere, unless that lies more than a minute ahead of the
-    /// writer's clock. In the other two it is the time of the writer's clock. 0 where another writer's time can't be
-    /// read.
+    /// When it was recorded, in milliseconds since 1970. In the DCB log, and for what decisions append to the aggregate
+    /// log, it is later than everything before it in its boundaries, and than what its writer had read elsewhere, unless
+    /// that lies more than a minute ahead of the writer's clock. Otherwise it is the time of the writer's clock. 0 where
+    /// another writer's time can't be read.
     pub at: u64,
-    /// How many events of the same append follow in the partition; 0 in a log of single streams.
+    /// How many events of the same append follow in the partition; 0 in the document log, and where another writer does
+    /// not say it.
     pub rest: u64,
     /// Type name.
     pub event_type: String,
