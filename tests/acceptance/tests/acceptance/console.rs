@@ -5,13 +5,17 @@ mod pages;
 mod site;
 mod slices;
 
+use std::env;
+
+use tokio::process::Command;
+
 use self::browser::Browser;
 use self::site::Site;
 use crate::{PROJECTS, SHOP};
 
 /// One test, because a stack and a browser take long to start. Each part says in its name what holds.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_console_works_in_a_browser() {
+async fn the_console_of_the_shop_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };
     let site = Site::start(SHOP, tools::console()).await;
     pages::a_new_event_appears_by_itself(&browser, &site).await;
@@ -30,8 +34,11 @@ async fn the_console_works_in_a_browser() {
     pages::the_keyboard_reaches_the_content_and_the_first_event(&browser, &site).await;
     pages::print_leaves_out_what_is_for_the_screen(&browser, &site).await;
     pages::ten_thousand_events_are_on_one_page_and_no_more_stay(&browser, &site).await;
-    drop(site);
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_of_projects_works_in_a_browser() {
+    let Some(browser) = Browser::start().await else { return };
     let site = Site::start(PROJECTS, projects_tools::console()).await;
     let (own, slices) = (["/projects"], projects_stack::stack().slices().count());
     pages::a_project_shows_its_features_its_claims_and_what_is_ready(&browser, &site).await;
