@@ -26,9 +26,10 @@ impl Context for Carts {
 
 impl Declares for Carts {
     fn catalog() -> Result<Catalog, CatalogError> {
-        let schemas =
-            [ItemAdded::SCHEMA, QuantityChanged::SCHEMA, ItemRemoved::SCHEMA, CheckedOut::SCHEMA];
-        Catalog::new(Self::NAME, schemas)
+        Catalog::new(
+            Self::NAME,
+            [ItemAdded::SCHEMA, QuantityChanged::SCHEMA, ItemRemoved::SCHEMA, CheckedOut::SCHEMA],
+        )
     }
 }
 

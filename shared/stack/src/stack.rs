@@ -39,7 +39,7 @@ pub struct ContextInfo {
     pub name: &'static str,
     /// The log that it is on.
     pub log: Log,
-    /// The names of its event types.
+    /// The names of its event types, and of the snapshots of its documents.
     pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
@@ -185,7 +185,9 @@ impl Visitor for Found {
     }
 
     fn document_context<D: Document, C: Declares + Context<Log = Documents<D>>>(&mut self) {
-        self.context::<C>(Log::Document, own::<C>(&C::catalog()));
+        let snapshots = D::ACCESS.snapshots().into_iter().map(Name::Borrowed);
+        let own = own::<C>(&C::catalog()).into_iter().chain(snapshots);
+        self.context::<C>(Log::Document, own.collect());
     }
 
     fn dcb_slice<S: DcbSlice>(&mut self) {

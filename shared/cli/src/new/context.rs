@@ -38,6 +38,8 @@ pub(super) struct Found {
     pub(super) log: Log,
     /// The type of its events.
     pub(super) event: String,
+    /// The type of its documents.
+    pub(super) state: Option<String>,
 }
 
 /// What stands between two texts, within one line.
@@ -60,11 +62,12 @@ pub(super) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     let log = match between(&text, "type Log = ", ";") {
         Some("Dcb") => Log::Dcb,
         Some("Aggregates") => Log::Aggregate,
-        Some("Documents") => Log::Document,
-        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents"),
+        Some(log) if log.starts_with("Documents<") => Log::Document,
+        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents<…>"),
     };
     let event = between(&text, "type Event = ", ";").unwrap_or_default().to_owned();
-    Ok(Some(Found { folder, name: name.to_owned(), log, event }))
+    let state = between(&text, "type Log = Documents<", ">;").map(str::to_owned);
+    Ok(Some(Found { folder, name: name.to_owned(), log, event, state }))
 }
 
 /// Plans a context.
@@ -126,12 +129,12 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
     let events = format!("{name}Event");
     let values = [("name", context), ("Context", &name), ("Events", &events)];
     let (lib, events) = match log {
-        Log::Dcb => (include_str!("files/dcb_context.rs"), include_str!("files/dcb_events.rs")),
+        Log::Dcb => (include_str!("files/dcb_context.rs"), include_str!("files/events.rs")),
         Log::Aggregate => {
             (include_str!("files/aggregate_context.rs"), include_str!("files/aggregate_events.rs"))
         }
         Log::Document => {
-            (include_str!("files/document_context.rs"), include_str!("files/document_events.rs"))
+            (include_str!("files/document_context.rs"), include_str!("files/events.rs"))
         }
     };
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));

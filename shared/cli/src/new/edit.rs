@@ -117,7 +117,8 @@ pub(super) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
 pub(super) fn add_arm(text: &str, pattern: &str, field: Option<&str>) -> Result<String> {
     let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
     let evolve = text.find("fn evolve(").with_context(missing)?;
-    let parameter = text[evolve + "fn evolve(".len()..].split(':').next().unwrap_or_default();
+    let parameter = text[evolve + "fn evolve(".len()..].split([':', ',']).next();
+    let parameter = parameter.unwrap_or_default();
     let is_mut = parameter.trim().starts_with("mut ");
     let parameter = parameter.trim().trim_start_matches("mut ");
     let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;

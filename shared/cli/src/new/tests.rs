@@ -100,15 +100,16 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
             assert!(source.contains(".then_nothing(),"), "{source}");
             // The second slice of a stream is also decided after the first one's event.
             let follows = slice == "close" && context != "rooms";
-            assert_eq!(source.contains("given([other()])"), follows, "{source}");
+            let other = source.contains("given([other()])") || source.contains("![other()]");
+            assert_eq!(other, follows, "{source}");
             let manifest = written(format!("functions/{context}/Cargo.toml"));
             let program = format!("[[bin]]\nname = \"{slice}-{context}\"\ntest = false\n");
             assert!(manifest.contains(&program), "{manifest}");
         }
     }
-    for context in ["parcels", "wishes"] {
+    for (context, state) in [("parcels", "state"), ("wishes", "self")] {
         let fold = written(format!("functions/{context}/src/lib.rs"));
-        assert!(fold.contains(&format!("state.{context}_opened = true;")), "{fold}");
+        assert!(fold.contains(&format!("{state}.{context}_opened = true;")), "{fold}");
     }
     add_all();
     assert_eq!(files(folder.path()), after, "a second run changes nothing");
