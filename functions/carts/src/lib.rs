@@ -23,9 +23,10 @@ impl Context for Carts {
     type Log = Documents<Cart>;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        let schemas =
-            [ItemAdded::SCHEMA, QuantityChanged::SCHEMA, ItemRemoved::SCHEMA, CheckedOut::SCHEMA];
-        Catalog::new(Self::NAME, schemas)
+        Catalog::new(
+            Self::NAME,
+            [ItemAdded::SCHEMA, QuantityChanged::SCHEMA, ItemRemoved::SCHEMA, CheckedOut::SCHEMA],
+        )
     }
 }
 

@@ -1,8 +1,8 @@
 //! Names of boundaries: what an event is filed under, and what a fence counts.
 
-use std::{fmt, fmt::Write as _, sync::Arc};
+use std::{fmt, fmt::Write as _, str::FromStr, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::Error as _};
 
 use crate::{Tag, limits::KEY_BYTES_MAX, tag::is_key};
 
@@ -98,6 +98,32 @@ impl BoundaryId {
     #[must_use]
     pub fn is_of_dcb_log(&self) -> bool {
         *self.0 == *TAGLESS || (self.0.contains(':') && !self.0.contains('#'))
+    }
+
+    /// The id of the stream that it is a partition of, without the store or the category before it; `None` for a
+    /// partition of the DCB log.
+    #[must_use]
+    pub fn stream_id(&self) -> Option<String> {
+        if let Some((_, id)) = self.0.split_once('#') {
+            return Some(id.to_owned());
+        }
+        if self.is_of_dcb_log() {
+            return None;
+        }
+        unescape(self.0.split_once('-')?.1)
+    }
+
+    /// The id of the stream, as a value of this type.
+    ///
+    /// # Errors
+    /// It is no partition of a stream, or the id is none of the type.
+    pub(crate) fn id_of_stream<T: FromStr<Err: fmt::Display>>(
+        &self,
+    ) -> Result<T, serde_json::Error> {
+        let id = self
+            .stream_id()
+            .ok_or_else(|| serde_json::Error::custom("the event is not in a stream"))?;
+        id.parse().map_err(serde_json::Error::custom)
     }
 
     /// The boundary whose escaped id a log stored.

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{
-    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, rfc3339, tag::distinct, unescape,
-};
+use crate::{BoundaryId, CommandRecord, Metadata, Name, Place, Tag, rfc3339, tag::distinct};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -189,14 +187,7 @@ impl SequencedEvent {
     /// of the DCB log.
     #[must_use]
     pub fn stream_id(&self) -> Option<String> {
-        let partition = self.partition.as_str();
-        if let Some((_, id)) = partition.split_once('#') {
-            return Some(id.to_owned());
-        }
-        if self.partition.is_of_dcb_log() {
-            return None;
-        }
-        unescape(partition.split_once('-')?.1)
+        self.partition.stream_id()
     }
 }
 

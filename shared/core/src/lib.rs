@@ -193,8 +193,7 @@ pub mod __private {
     pub fn stream<T: std::str::FromStr<Err: std::fmt::Display>>(
         event: &crate::SequencedEvent,
     ) -> Result<T, serde_json::Error> {
-        let id = event.stream_id().ok_or_else(|| Error::custom("the event is not in a stream"))?;
-        id.parse().map_err(Error::custom)
+        event.partition.id_of_stream()
     }
 
     /// The name of a command's variant, under `type`, and its other fields.

@@ -1,5 +1,7 @@
 //! One use case, on any log: command, decision, reaction, cases.
 
+use std::{fmt::Display, str::FromStr};
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -89,6 +91,14 @@ impl TopicEvent {
             meta: event.metadata,
             replay: None,
         }
+    }
+
+    /// The id of the event's stream, which the payload of an event of a stream need not have.
+    ///
+    /// # Errors
+    /// The event is of the DCB log, or the id is none of this type.
+    pub fn stream_id<T: FromStr<Err: Display>>(&self) -> Result<T, serde_json::Error> {
+        BoundaryId::stored(&*self.partition).id_of_stream()
     }
 }
 

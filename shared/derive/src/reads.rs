@@ -8,7 +8,7 @@ use crate::field::refuse_serde;
 
 fn variants(data: Data, name: &Ident, what: &str) -> Result<Vec<Variant>> {
     match data {
-        Data::Enum(data) if !data.variants.is_empty() => Ok(data.variants.into_iter().collect()),
+        Data::Enum(data) => Ok(data.variants.into_iter().collect()),
         _ => Err(syn::Error::new(name.span(), format!("{what} is an enum of event types"))),
     }
 }

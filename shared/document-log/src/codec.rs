@@ -1,5 +1,5 @@
 //! The payloads of events. A document does not repeat in each event what the stream's name says: the field that is
-//! marked `#[tag(partition)]` is left out, and whoever reads the event for a decision gets it back.
+//! marked `#[tag(partition)]` is left out, and a decision that reads the event gets it back.
 
 use ringfence::{EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Error, Map, Value};
@@ -35,7 +35,7 @@ pub(crate) fn whole(mut event: SequencedEvent, key: &str, id: &str) -> Sequenced
     event
 }
 
-/// The JSON as a reader gets it, who refuses what nests too deep.
+/// The JSON as a reader gets it. A reader refuses what nests too deep.
 pub(crate) fn readable(data: &Value) -> Result<Value, Error> {
     serde_json::from_str(&data.to_string())
 }

@@ -62,7 +62,7 @@ pub struct Snapshot<D> {
 }
 
 impl<D: Serialize + DeserializeOwned> Snapshot<D> {
-    /// The JSON of the state, under this type name. No event of the context may have the name.
+    /// The JSON of the state, under this type name.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Self::of(name, |state| serde_json::to_value(state), |json| serde_json::from_value(json))
@@ -97,6 +97,15 @@ impl<D> Snapshot<D> {
 pub(crate) type Stored = (String, Option<Value>);
 
 impl<D: Document> Access<D> {
+    /// The type names of the snapshots that are written.
+    pub fn snapshots(&self) -> Vec<&'static str> {
+        match self {
+            Self::Unoptimized | Self::LatestKnownEvent => Vec::new(),
+            Self::Snapshot(snapshot) | Self::RollingState(snapshot) => vec![snapshot.name],
+            Self::Snapshots(all) => all.iter().map(|snapshot| snapshot.name).collect(),
+        }
+    }
+
     /// Whether a cold read begins with the Tip alone, because an unfold may be enough.
     pub(crate) fn reads_unfolds(&self) -> bool {
         !matches!(self, Self::Unoptimized)

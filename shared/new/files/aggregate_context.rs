@@ -3,7 +3,6 @@
 mod events;
 
 use ringfence::prelude::*;
-use ringfence_aggregate_log::{AggregateContext, Aggregates};
 use ringfence_stack::{List, Members, Visitor};
 
 pub use events::*;
@@ -14,16 +13,9 @@ pub struct __Context__;
 impl Context for __Context__ {
     const NAME: &'static str = "__name__";
     type Log = Aggregates;
-    type Event = __Events__;
-}
 
-impl AggregateContext for __Context__ {}
-
-impl StreamContext for __Context__ {
-    type State = __Context__State;
-
-    fn evolve(state: __Context__State, event: __Events__) -> __Context__State {
-        match event {}
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::of_streams(Self::NAME, [])
     }
 }
 

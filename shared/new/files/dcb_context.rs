@@ -19,7 +19,6 @@ impl Context for __Context__ {
     }
 }
 
-
 impl Members for __Context__ {
     fn list(_list: &mut List<impl Visitor>) {}
 }

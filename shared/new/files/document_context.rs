@@ -3,8 +3,9 @@
 mod events;
 
 use ringfence::prelude::*;
-use ringfence_document_log::{Access, DocumentContext, Documents};
+use ringfence_document_log::{Access, Document, Documents, Snapshot};
 use ringfence_stack::{List, Members, Visitor};
+use serde::{Deserialize, Serialize};
 
 pub use events::*;
 
@@ -13,28 +14,32 @@ pub struct __Context__;
 
 impl Context for __Context__ {
     const NAME: &'static str = "__name__";
-    type Log = Documents;
-    type Event = __Events__;
-}
+    type Log = Documents<__Context__State>;
 
-impl DocumentContext for __Context__ {
-    /// From its newest snapshot.
-    fn access() -> Access<Self> {
-        Access::Snapshot {
-            is_origin: |event| matches!(event, __Events__::__Context__Snapshot(_)),
-            to_snapshot: |state| __Events__::__Context__Snapshot(state.clone()),
-        }
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [])
     }
 }
 
-impl StreamContext for __Context__ {
-    type State = __Context__State;
+/// What the events of a document amount to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct __Context__State {}
 
-    fn evolve(state: __Context__State, event: __Events__) -> __Context__State {
-        match event {
-            __Events__::__Context__Snapshot(snapshot) => snapshot,
-        }
+/// What it is folded from.
+#[derive(Reads)]
+pub enum __Events__ {}
+
+impl State for __Context__State {
+    type Reads = __Events__;
+
+    fn evolve(self, event: __Events__) -> Self {
+        match event {}
     }
+}
+
+impl Document for __Context__State {
+    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("__Context__Snapshot"));
 }
 
 impl Members for __Context__ {

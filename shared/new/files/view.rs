@@ -11,7 +11,7 @@ pub struct __View__;
 /// What the view reads.
 #[derive(Reads)]
 pub enum Consumed {
-    __Event__ { __id__: String },
+    __Event__ { __mark____id__: String },
 }
 
 /// A row.
@@ -47,11 +47,6 @@ fn a_row_counts_its_events() {
     use ringfence_views::kit::given;
     use serde_json::json;
 
-    let event = |of: &str| NewEvent {
-        event_type: "__Event__".into(),
-        tags: vec![],
-        data: json!({ "__idJson__": of }),
-    };
-    given([event("a"), event("b"), event("a")])
+__test__
         .then::<__View__>([("a", Row { count: 2 }), ("b", Row { count: 1 })]);
 }

@@ -36,8 +36,8 @@ pub(crate) struct Found {
     /// Its type.
     pub(crate) name: String,
     pub(crate) log: Log,
-    /// The type of its events.
-    pub(crate) event: String,
+    /// The type of its documents.
+    pub(crate) state: Option<String>,
 }
 
 /// What stands between two texts, within one line.
@@ -60,11 +60,11 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     let log = match between(&text, "type Log = ", ";") {
         Some("Dcb") => Log::Dcb,
         Some("Aggregates") => Log::Aggregate,
-        Some("Documents") => Log::Document,
-        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents"),
+        Some(log) if log.starts_with("Documents<") => Log::Document,
+        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents<…>"),
     };
-    let event = between(&text, "type Event = ", ";").unwrap_or_default().to_owned();
-    Ok(Some(Found { folder, name: name.to_owned(), log, event }))
+    let state = between(&text, "type Log = Documents<", ">;").map(str::to_owned);
+    Ok(Some(Found { folder, name: name.to_owned(), log, state }))
 }
 
 /// Plans a context.
@@ -96,8 +96,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     }
     let manifest = fill(include_str!("../files/context.toml"), &[("name", context)]);
     plan.create(&format!("functions/{context}/Cargo.toml"), &manifest);
-    if log != Log::Dcb {
-        depend(plan, context, &format!("ringfence-{}-log", log.name()))?;
+    if log == Log::Document {
+        depend(plan, context, "ringfence-document-log")?;
     }
     let name = match find(plan, context)? {
         Some(found) => found.name,
@@ -132,23 +132,15 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
     let name = pascal(context);
     let events = format!("{name}Event");
     let values = [("name", context), ("Context", &name), ("Events", &events)];
-    let (lib, events) = match log {
-        Log::Dcb => {
-            (include_str!("../files/dcb_context.rs"), include_str!("../files/dcb_events.rs"))
-        }
-        Log::Aggregate => (
-            include_str!("../files/aggregate_context.rs"),
-            include_str!("../files/aggregate_events.rs"),
-        ),
-        Log::Document => (
-            include_str!("../files/document_context.rs"),
-            include_str!("../files/document_events.rs"),
-        ),
+    let lib = match log {
+        Log::Dcb => include_str!("../files/dcb_context.rs"),
+        Log::Aggregate => include_str!("../files/aggregate_context.rs"),
+        Log::Document => include_str!("../files/document_context.rs"),
     };
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
     let snapshot = (log == Log::Document).then(|| format!("{name}Snapshot"));
     plan.create(&Lock::path(context), &to_text(&Lock::of(snapshot)));
-    let events = fill(events, &values) + &id_type(singular(context));
+    let events = include_str!("../files/events.rs").to_owned() + &id_type(singular(context));
     plan.create(&format!("functions/{context}/src/events.rs"), &events);
 }
 

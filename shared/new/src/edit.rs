@@ -114,30 +114,26 @@ pub(crate) fn add_entry(text: &str, of: &str, entry: &str) -> Result<String> {
 }
 
 /// Adds an arm to the `match event` in `fn evolve`. Its event sets `field` of the state, or changes nothing.
-pub(crate) fn add_arm(text: &str, pattern: &str, field: Option<&str>) -> Result<String> {
+pub(crate) fn add_arm(text: &str, pattern: &str, field: &str) -> Result<String> {
     let missing = || format!("finds no `match event` in `fn evolve`: write an arm for `{pattern}`");
     let evolve = text.find("fn evolve(").with_context(missing)?;
-    let parameter = text[evolve + "fn evolve(".len()..].split(':').next().unwrap_or_default();
+    let parameter = text[evolve + "fn evolve(".len()..].split([':', ',']).next();
+    let parameter = parameter.unwrap_or_default();
     let is_mut = parameter.trim().starts_with("mut ");
     let parameter = parameter.trim().trim_start_matches("mut ");
     let begin = evolve + text[evolve..].find("match event {").with_context(missing)?;
     let end = begin + end_of_block(&text[begin..]).with_context(missing)?;
     // Where the parameter is given back after the match, arms change it and have no value.
     let rest = text[end + 1..].trim_start();
-    let value = match (rest.starts_with(parameter), field) {
-        (true, None) => "{}".to_owned(),
-        (true, Some(field)) => format!("{parameter}.{field} = true,"),
-        (false, None) => format!("{parameter},"),
-        (false, Some(field)) => format!(
+    let value = match rest.starts_with(parameter) {
+        true => format!("{parameter}.{field} = true,"),
+        false => format!(
             "{{\n                {parameter}.{field} = true;\n                {parameter}\n            }}"
         ),
     };
     let before = text[..end].trim_end();
     let text = format!("{before}\n            {pattern} => {value}\n        {}", &text[end..]);
-    Ok(match field {
-        Some(_) if !is_mut => text.replacen("fn evolve(", "fn evolve(mut ", 1),
-        _ => text,
-    })
+    Ok(if is_mut { text } else { text.replacen("fn evolve(", "fn evolve(mut ", 1) })
 }
 
 /// Where the first block of the text ends, at its closing brace.

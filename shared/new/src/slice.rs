@@ -25,6 +25,8 @@ struct Cause {
     event_type: String,
     /// The field of the event that names what the command is about.
     field: String,
+    /// Whether the payload has the field; otherwise the event's stream says it.
+    in_payload: bool,
     /// The partition of the event in the sample.
     partition: String,
 }
@@ -51,7 +53,6 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
         ("module", &*module),
         ("context", &*snake(context)),
         ("Context", &*found.name),
-        ("Events", &*found.event),
         ("Event", &*deed.event),
         ("id", &*id),
         ("Id", &*id_name),
@@ -109,6 +110,8 @@ pub(crate) struct Declared {
     pub(crate) event_type: String,
     /// Its first field that ends in `_id`.
     pub(crate) id: Option<String>,
+    /// Whether the payload has that field. A log of single streams leaves out the one that names the stream.
+    pub(crate) in_payload: bool,
 }
 
 /// The event `<context>/<Type>`, as its context declares it.
@@ -137,20 +140,23 @@ pub(crate) fn declared(plan: &Plan, on: &str) -> Result<Declared> {
     let is_id =
         |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
     let id = fields.find(is_id).map(str::to_owned);
+    let words = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    let names_stream = |id: &String| words.contains(&format!("#[tag(partition)] pub {id}:"));
+    let in_payload = found.log == Log::Dcb || !id.as_ref().is_some_and(names_stream);
     let (context, event_type) = (context.to_owned(), event_type.to_owned());
-    Ok(Declared { context, log: found.log, event_type, id })
+    Ok(Declared { context, log: found.log, event_type, id, in_payload })
 }
 
 /// The event that a slice reacts to. Where it has no id, the command's is meant.
 fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
-    let Declared { context, log, event_type, id: found } = declared(plan, on)?;
+    let Declared { context, log, event_type, id: found, in_payload } = declared(plan, on)?;
     let field = camel(found.as_deref().unwrap_or(id));
     let partition = match log {
         Log::Dcb => format!("{field}:one"),
         Log::Aggregate => format!("{context}#one"),
         Log::Document => format!("{context}-one"),
     };
-    Ok(Cause { context, event_type, field, partition })
+    Ok(Cause { context, event_type, field, in_payload, partition })
 }
 
 /// Whether the text has this name, and not only as a part of others.
@@ -169,12 +175,13 @@ fn other_event(
     let fields = fill("{__id__:__Id__", values);
     let event = |body: &str| {
         let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.contains("#[");
-        let body: String = body.lines().filter(is_code).flat_map(str::split_whitespace).collect();
+        let words = body.lines().filter(is_code).flat_map(str::split_whitespace);
+        let body: String = words.filter(|word| !["pub", "struct"].contains(word)).collect();
         let event = body.trim_end_matches(',').strip_suffix(&fields)?;
-        event.rsplit([',', '{']).next().map(str::to_owned)
+        event.rsplit([',', '{', ';']).next().map(str::to_owned)
     };
     let mut events = text.split('}').filter_map(event);
-    Ok(events.find(|event| *event != deed.event))
+    Ok(events.find(|event| found.log == Log::Document && *event != deed.event))
 }
 
 /// Plans the slice's own file and its event.
@@ -200,70 +207,84 @@ fn write_source(
     }
     context::release(plan, value(values, "name"), &deed.event)?;
     let lib = format!("{}/src/lib.rs", found.folder);
-    let (mut done, mut repeated) = (String::new(), "");
-    let (mut before, mut after_other) = (String::new(), "");
-    let source = if found.log == Log::Dcb {
-        let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
-                     #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
-        plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
-        let schema = format!("{}::SCHEMA", deed.event);
-        plan.edit(&lib, |text| add_to_list(text, "Catalog::new(", &schema, false))?;
-        include_str!("../files/dcb_slice.rs")
-    } else {
-        let variant = fill("__Event__ { __id__: __Id__ },", values);
-        plan.edit(&events, |text| add_entry(text, &format!("enum {}", found.event), &variant))?;
-        // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
-        let state = format!("struct {}State", found.name);
-        let field = text.contains(&format!("pub {state} {{")).then(|| deed.field());
-        if let Some(field) = &field {
-            let entry = format!("pub {field}: bool,");
-            plan.edit(&events, |text| add_entry(text, &state, &entry))?;
-            done =
-                format!("        if state.{field} {{\n            return Ok(vec![]);\n        }}");
-            repeated = "            given([event()]).when(command()).then_nothing(),";
+    // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
+    let state = format!("struct {}State", found.name);
+    let field = deed.field();
+    let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
+                 #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
+    plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
+    let schema = format!("{}::SCHEMA", deed.event);
+    let list = if found.log == Log::Aggregate { "Catalog::of_streams(" } else { "Catalog::new(" };
+    plan.edit(&lib, |text| add_to_list(text, list, &schema, false))?;
+    let has_own_state = found.log != Log::Document;
+    let is_folded = has_own_state || plan.read(&lib)?.contains(&format!("pub {state} {{"));
+    if !has_own_state && is_folded {
+        let (reads, entry) = (format!("{}Event", found.name), format!("pub {field}: bool,"));
+        plan.edit(&lib, |text| add_entry(text, &state, &entry))?;
+        let variant = format!("{},", deed.event);
+        plan.edit(&lib, |text| add_entry(text, &format!("enum {reads}"), &variant))?;
+        let pattern = format!("{reads}::{}", deed.event);
+        plan.edit(&lib, |text| add_arm(text, &pattern, &field))?;
+    }
+    let own = if has_own_state { include_str!("../files/own_state.rs") } else { "" };
+    let (state, uses) = match &found.state {
+        Some(path) => {
+            let name = path.rsplit("::").next().unwrap_or_default();
+            (name.to_owned(), format!("__Event__, __Id__, __Context__, {path}"))
         }
-        if let Some(other) = other {
-            let event =
-                format!("        let other = || __Events__::{other} {{ __id__: id(\"one\") }};");
-            let case = "            given([other()]).when(command()).then([event()]),";
-            (before, after_other) = (event, case);
-        }
-        let pattern = fill("__Events__::__Event__ { .. }", values);
-        plan.edit(&lib, |text| add_arm(text, &pattern, field.as_deref()))?;
-        include_str!("../files/stream_slice.rs")
+        None => ("__Slice__State".to_owned(), "__Event__, __Id__, __Context__".to_owned()),
     };
+    let (mut done, mut repeated) = (String::new(), "");
+    if is_folded {
+        let field = if has_own_state { "done" } else { &field };
+        done = format!("        if state.{field} {{\n            return Ok(vec![]);\n        }}");
+        repeated = "            given(events![event(\"one\")]).when(command()).then_nothing(),";
+    }
+    let (mut before, mut after_other) = (String::new(), "");
+    if let Some(other) = other {
+        before = format!("        let other = || crate::{other} {{ __id__: id(\"one\") }};");
+        after_other = "            given(events![other()]).when(command()).then([event(\"one\")]),";
+    }
     let (mut reacts, mut react, mut declared) = (String::new(), String::new(), String::new());
-    if let Some(Cause { context, event_type, field, .. }) = cause {
+    if let Some(Cause { context, event_type, field, in_payload, .. }) = cause {
         reacts = format!(
             "    const REACTS_TO: &'static [Cause] =\n        \
              &[Cause {{ context: \"{context}\", event_type: \"{event_type}\" }}];"
         );
-        react = "\n    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {\n        \
-                 let Heard { __id__ } = Heard::deserialize(&event.data)?;\n        \
-                 Ok(vec![Self { __id__ }])\n    }"
-            .to_owned();
-        declared = format!(
-            "\n/// What this context reads of {event_type}.\n#[derive(Deserialize)]\nstruct Heard {{\n    \
-             #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
+        let command = if *in_payload {
+            declared = format!(
+                "\n/// What this context reads of {event_type}.\n#[derive(Deserialize)]\nstruct Heard {{\n    \
+                 #[serde(rename = \"{field}\")]\n    __id__: __Id__,\n}}"
+            );
+            context::depend(plan, value(values, "name"), "serde")?;
+            "let Heard { __id__ } = Heard::deserialize(&event.data)?;\n        Ok(vec![Self { __id__ }])"
+        } else {
+            "Ok(vec![Self { __id__: event.stream_id()? }])"
+        };
+        react = format!(
+            "\n    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {{\n        \
+             {command}\n    }}"
         );
-        for library in ["serde", "serde_json"] {
-            context::depend(plan, value(values, "name"), library)?;
-        }
+        context::depend(plan, value(values, "name"), "serde_json")?;
     }
-    let uses = if cause.is_some() { "use serde::Deserialize;" } else { "" };
-    let state = if done.is_empty() { "_state" } else { "state" };
+    let serde = if declared.is_empty() { "" } else { "use serde::Deserialize;" };
+    let given = if done.is_empty() { "_state" } else { "state" };
     let pieces = [
-        ("use_serde", uses),
+        ("use_serde", serde),
+        ("uses", &*uses),
+        ("own_state", own),
+        ("State", &*state),
         ("reacts_to", &*reacts),
         ("react", &*react),
         ("cause", &*declared),
-        ("state", state),
+        ("state", given),
         ("done", &*done),
         ("repeated", repeated),
         ("other", &*before),
         ("after_other", after_other),
     ];
-    plan.create(file, &fill(&fill(source, &pieces), values));
+    let source = fill(include_str!("../files/slice.rs"), &pieces);
+    plan.create(file, &fill(&source, values));
     Ok(())
 }
 
@@ -332,11 +353,13 @@ fn write_samples(
     let body = json!(command.to_string()).to_string();
     let http = fill(include_str!("../files/http.json"), &[("body", &*body)]);
     plan.create(&format!("{folder}/http.json"), &fill(&http, values));
-    if let Some(Cause { context, event_type, field, partition }) = cause {
+    if let Some(Cause { context, event_type, field, in_payload, partition }) = cause {
+        let field =
+            if *in_payload { format!("\n      \"{field}\": \"one\"\n    ") } else { String::new() };
         let values = [
             ("Cause", &**event_type),
             ("source", &**context),
-            ("field", &**field),
+            ("data", &*field),
             ("partition", &**partition),
         ];
         let sample = fill(include_str!("../files/eventbridge.json"), &values);

@@ -101,15 +101,16 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
             assert!(source.contains(".then_nothing(),"), "{source}");
             // The second slice of a stream is also decided after the first one's event.
             let follows = slice == "close" && context != "rooms";
-            assert_eq!(source.contains("given([other()])"), follows, "{source}");
+            let other = source.contains("given([other()])") || source.contains("![other()]");
+            assert_eq!(other, follows, "{source}");
             let manifest = written(format!("functions/{context}/Cargo.toml"));
             let program = format!("[[bin]]\nname = \"{slice}-{context}\"\ntest = false\n");
             assert!(manifest.contains(&program), "{manifest}");
         }
     }
-    for context in ["parcels", "wishes"] {
+    for (context, state) in [("parcels", "state"), ("wishes", "self")] {
         let fold = written(format!("functions/{context}/src/lib.rs"));
-        assert!(fold.contains(&format!("state.{context}_opened = true;")), "{fold}");
+        assert!(fold.contains(&format!("{state}.{context}_opened = true;")), "{fold}");
     }
     add_all();
     assert_eq!(files(folder.path()), after, "a second run changes nothing");
@@ -284,7 +285,7 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
 #[tokio::test]
 async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added_to_it() {
     let folder = tempfile::tempdir().unwrap();
-    let source = crate::stack::Source::of_checkout(&workspace_root());
+    let source = crate::stack::Source::of_checkout(&ringfence_local::workspace_root());
     run(&folder, |plan| crate::stack::add(plan, "my-shop", &source)).unwrap();
     super::settle_lock(folder.path());
     let mut cargo = std::process::Command::new(env!("CARGO"));

@@ -11,6 +11,24 @@ use crate::slice::declared;
 /// The types that each view's file uses beside its own.
 const OWN_NAMES: [&str; 3] = ["Row", "View", "Consumed"];
 
+/// The facts of the view's test, if the payload of the event says which row it is about.
+const OF_PAYLOAD: &str = "    let event = |of: &str| NewEvent {
+        event_type: \"__Event__\".into(),
+        tags: vec![],
+        data: json!({ \"__idJson__\": of }),
+    };
+    given([event(\"a\"), event(\"b\"), event(\"a\")])";
+/// The same, if the event's stream says it.
+const OF_STREAM: &str = "    let event = || NewEvent {
+        event_type: \"__Event__\".into(),
+        tags: vec![],
+        data: json!({}),
+    };
+    given([])
+        .of_document(\"__context__\", \"a\", [event()])
+        .of_document(\"__context__\", \"b\", [event()])
+        .of_document(\"__context__\", \"a\", [event()])";
+
 /// Plans a view of the event `on`.
 pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Result<()> {
     check("the context", context)?;
@@ -37,8 +55,15 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
         Log::Dcb => String::new(),
         _ => format!("    const STREAMS: &'static [&'static str] = &[\"{}\"];", event.context),
     };
+    let (mark, test) = match event.in_payload {
+        true => ("", OF_PAYLOAD),
+        false => ("#[stream] ", OF_STREAM),
+    };
     let values = [
         ("streams", &*streams),
+        ("mark", mark),
+        ("test", test),
+        ("context", &*event.context),
         ("view", view),
         ("View", &*name),
         ("Event", &*event.event_type),

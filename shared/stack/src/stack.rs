@@ -38,7 +38,7 @@ pub struct ContextInfo {
     pub name: &'static str,
     /// The log that it is on.
     pub log: Log,
-    /// The names of its event types.
+    /// The names of its event types, and of the snapshots of its documents.
     pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
@@ -174,7 +174,9 @@ impl Visitor for Found {
     }
 
     fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {
-        self.context::<C>(Log::Document, own_types::<C>(&C::catalog()));
+        let snapshots = D::ACCESS.snapshots().into_iter().map(Name::Borrowed);
+        let own = own_types::<C>(&C::catalog()).into_iter().chain(snapshots);
+        self.context::<C>(Log::Document, own.collect());
     }
 
     fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {

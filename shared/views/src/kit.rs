@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use ringfence::kit::{BEGIN_MS, assert_same, fail};
-use ringfence::{BoundaryId, Context, Metadata, NewEvent, SequencedEvent};
+use ringfence::{BoundaryId, Context, Metadata, NewEvent, SequencedEvent, escape};
 use ringfence_aggregate_log::AggregateKey;
 
 use serde_json::Value;
@@ -60,6 +60,24 @@ impl Given {
                 data,
                 metadata: Metadata::default(),
             });
+        }
+        self
+    }
+
+    /// Further events of a document of this context, now, with the payloads that the log stores.
+    #[must_use]
+    pub fn of_document(
+        mut self,
+        context: &str,
+        id: &str,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Self {
+        let partition = BoundaryId::stored(escape(&format!("{context}-{id}")));
+        for event in events {
+            let slot = self.events.iter().filter(|event| event.partition == partition).count();
+            let (partition, context) = (partition.clone(), context.to_owned());
+            let event = sequenced(slot, self.now_ms, event);
+            self.events.push(SequencedEvent { partition, slot: slot as u64, context, ..event });
         }
         self
     }

@@ -145,6 +145,10 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
     impl Context for Others {
         const NAME: &'static str = "others";
         type Log = Aggregates;
+
+        fn catalog() -> Result<Catalog, CatalogError> {
+            Catalog::of_streams(Self::NAME, [])
+        }
     }
 
     let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };

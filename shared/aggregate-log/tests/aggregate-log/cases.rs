@@ -78,6 +78,6 @@ fn events_and_commands_that_do_not_name_their_aggregates_are_refused_at_the_star
     let declared = Catalog::of_streams("CUSTOMERS", [CardGiven::SCHEMA]).map(drop);
     let event_type = "CardGiven".into();
     assert_eq!(declared, Err(CatalogError::NotOfOneStream { event_type }));
-    let slice = GiveAll::check(&catalog());
+    let slice = ringfence::check::<GiveAll>(&catalog());
     assert_eq!(slice, Err(SliceError::NoRecord { slice: "give-all" }));
 }

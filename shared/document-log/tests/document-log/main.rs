@@ -3,6 +3,7 @@
 
 mod accesses;
 mod basket;
+mod checks;
 mod commands;
 mod contract;
 mod costs;

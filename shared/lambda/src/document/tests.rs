@@ -198,6 +198,7 @@ async fn a_repeat_is_answered_with_the_events_of_the_first() {
         (&json!("CheckedOut"), None)
     );
     let events = events(&far).await;
+    assert_eq!(events[0].data, json!({ "productId": "lamp", "quantity": 1 }));
     assert_eq!(
         events[2].data,
         json!({ "cartId": "cart-1", "customerId": "ada", "items": { "lamp": 3 } })

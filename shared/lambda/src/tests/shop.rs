@@ -229,11 +229,11 @@ pub(crate) struct KeepNote {
 impl Slice for KeepNote {
     const NAME: &'static str = "keep-note";
     type Context = Shop;
-    type State = ();
+    type State = Placing;
     type Writes = OrderPlaced;
     type Rejection = Never;
 
-    fn decide(&self, (): &(), _: &CommandContext) -> Result<Vec<OrderPlaced>, Never> {
+    fn decide(&self, _: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Never> {
         Ok(vec![])
     }
 }

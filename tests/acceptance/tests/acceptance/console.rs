@@ -5,10 +5,6 @@ mod pages;
 mod site;
 mod slices;
 
-use std::env;
-
-use tokio::process::Command;
-
 use self::browser::Browser;
 use self::site::Site;
 use crate::{PROJECTS, SHOP};

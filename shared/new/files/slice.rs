@@ -1,6 +1,6 @@
 //! __Slice__: __summary__.
 
-use crate::{__Event__, __Id__, __Context__};
+use crate::{__uses__};
 use ringfence::prelude::*;
 __use_serde__
 
@@ -10,40 +10,18 @@ pub struct __Slice__ {
     #[tag(partition)]
     pub __id__: __Id__,
 }
-
-/// What the decision reads.
-#[derive(Reads)]
-pub enum Consumed {
-    __Event__,
-}
-
-#[derive(Default)]
-pub struct __Slice__State {
-    done: bool,
-}
-
-impl State for __Slice__State {
-    type Reads = Consumed;
-
-    fn evolve(self, event: Consumed) -> Self {
-        match event {
-            Consumed::__Event__ => __Slice__State { done: true },
-        }
-    }
-}
+__own_state__
 
 impl Slice for __Slice__ {
     const NAME: &'static str = "__slice__";
 __reacts_to__
     type Context = __Context__;
-    type State = __Slice__State;
+    type State = __State__;
     type Writes = __Event__;
     type Rejection = Never;
 
-    fn decide(&self, state: &__Slice__State, _: &CommandContext) -> Result<Vec<__Event__>, Never> {
-        if state.done {
-            return Ok(vec![]);
-        }
+    fn decide(&self, __state__: &__State__, _: &CommandContext) -> Result<Vec<__Event__>, Never> {
+__done__
         Ok(vec![__Event__ { __id__: self.__id__.clone() }])
     }
 __react__
@@ -51,10 +29,12 @@ __react__
     fn cases() -> Vec<Case<Self>> {
         let command = || __Slice__ { __id__: id("one") };
         let event = |of| __Event__ { __id__: id(of) };
+__other__
         vec![
             given([]).when(command()).then([event("one")]),
             given(events![event("two")]).when(command()).then([event("one")]),
-            given(events![event("one")]).when(command()).then_nothing(),
+__after_other__
+__repeated__
         ]
     }
 }

@@ -1,0 +1,288 @@
+//! What a function refuses when it starts: contexts and slices in which an event or a command does not name one
+//! document. And what a slice may do with its document.
+
+use ringfence::prelude::*;
+use ringfence::{Envelope, Handled, Outcome, Refusal};
+use ringfence_document_log::{
+    Access, Cache, Category, CategoryError, Document, DocumentError, DocumentLog, Documents,
+    MemoryStore, Store, handle,
+};
+use ringfence_dynamo::Clock;
+
+use crate::basket::{
+    Added, Basket, Event as Stored, State as Items, add, baskets, some_cache, state,
+};
+use crate::on_both;
+use crate::slices::Rejection;
+use crate::stack::{NOW_MS, log};
+
+#[derive(Event)]
+struct Filled {
+    #[tag(partition)]
+    shelf_id: String,
+}
+
+#[derive(Event)]
+struct Labelled {
+    #[tag(partition)]
+    shelf_id: String,
+    label_id: String,
+}
+
+#[derive(Event)]
+struct Swapped {
+    #[tag(partition, key = "shelfId")]
+    from: String,
+    #[tag(partition, key = "otherId")]
+    to: String,
+}
+
+#[derive(Event)]
+struct Opened {
+    #[tag(partition)]
+    room_id: String,
+}
+
+#[derive(Event)]
+struct Dusted {}
+
+#[derive(Reads)]
+enum Consumed {
+    Filled,
+}
+
+#[derive(Clone, Default)]
+struct Shelf;
+
+impl State for Shelf {
+    type Reads = Consumed;
+
+    fn evolve(self, Consumed::Filled: Consumed) -> Self {
+        self
+    }
+}
+
+impl Document for Shelf {}
+
+/// A context with these events.
+macro_rules! context {
+    ($context:ident, $($event:ident),*) => {
+        struct $context;
+
+        impl Context for $context {
+            const NAME: &'static str = "shelves";
+            type Log = Documents<Shelf>;
+
+            fn catalog() -> Result<Catalog, CatalogError> {
+                Catalog::new(Self::NAME, [$($event::SCHEMA),*])
+            }
+        }
+    };
+}
+
+context!(Shelves, Filled);
+context!(Labels, Filled, Labelled);
+context!(Swaps, Filled, Swapped);
+context!(Rooms, Filled, Opened);
+context!(Dust, Filled, Dusted);
+context!(Empty, Opened);
+
+/// A slice of this command.
+macro_rules! slice {
+    ($command:ident, $writes:ident) => {
+        impl Slice for $command {
+            const NAME: &'static str = "fill";
+            type Context = Shelves;
+            type State = Shelf;
+            type Writes = $writes;
+            type Rejection = Never;
+
+            fn decide(&self, _: &Shelf, _: &CommandContext) -> Result<Vec<$writes>, Never> {
+                Ok(vec![])
+            }
+        }
+    };
+}
+
+#[derive(Command)]
+struct Fill {
+    #[tag(partition)]
+    shelf_id: String,
+    #[tag(skip)]
+    label_id: String,
+}
+
+#[derive(Command)]
+struct FillLabelled {
+    #[tag(partition)]
+    shelf_id: String,
+    label_id: String,
+}
+
+#[derive(Command)]
+struct FillBoth {
+    #[tag(partition, key = "shelfId")]
+    from: String,
+    #[tag(partition, key = "shelfId")]
+    to: String,
+}
+
+#[derive(Command)]
+struct FillRoom {
+    #[tag(partition)]
+    room_id: String,
+}
+
+#[derive(Command)]
+struct FillAny {}
+
+#[derive(Command)]
+struct FillUnknown {
+    #[tag(partition)]
+    shelf_id: String,
+}
+
+slice!(Fill, Filled);
+slice!(FillLabelled, Filled);
+slice!(FillBoth, Filled);
+slice!(FillRoom, Filled);
+slice!(FillAny, Filled);
+slice!(FillUnknown, Labelled);
+
+fn memory() -> DocumentLog<MemoryStore> {
+    log(MemoryStore::default())
+}
+
+/// Why a function of a slice of the context does not start.
+fn of_context<C: Context<Log = Documents<Shelf>>>() -> String {
+    let category = Category::new::<C>(memory(), Access::Unoptimized, Cache::none());
+    category.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+fn of_slice<S: ringfence_document_log::OfDocument>() -> String {
+    let category: Result<_, CategoryError> = Category::of::<S>(memory(), Cache::none());
+    category.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn an_event_or_a_command_that_does_not_name_one_document_is_an_error_with_the_way_out() {
+    assert_eq!((of_context::<Shelves>(), of_slice::<Fill>()), (String::new(), String::new()));
+    for (error, said) in [
+        (of_context::<Labels>(), ["Labelled has the tag labelId", "mark the field #[tag(skip)]"]),
+        (of_slice::<FillLabelled>(), ["fill has the tag labelId", "mark the field #[tag(skip)]"]),
+        (of_context::<Swaps>(), ["Swapped names its document by several tags", "mark one field"]),
+        (of_slice::<FillBoth>(), ["fill names its document by several tags", "mark one field"]),
+        (of_context::<Rooms>(), ["by the tag roomId", "other events of its context by shelfId"]),
+        (of_slice::<FillRoom>(), ["by the tag roomId", "other events of its context by shelfId"]),
+        (of_context::<Dust>(), ["Dusted does not name its document", "#[tag(partition)]"]),
+        (of_slice::<FillAny>(), ["fill does not name its document", "#[tag(partition)]"]),
+        (of_context::<Empty>(), ["shelves has to do with Filled", "add Filled::SCHEMA"]),
+        (of_slice::<FillUnknown>(), ["fill has to do with Labelled", "add Labelled::SCHEMA"]),
+    ] {
+        assert!(said.iter().all(|said| error.contains(said)), "{error}: {said:?}");
+    }
+}
+
+/// What is unusual for a slice.
+#[derive(Command)]
+enum Act {
+    /// Writes to another basket.
+    Stray {
+        #[tag(partition)]
+        basket_id: String,
+    },
+    /// Puts in as many things as milliseconds have passed since [`NOW_MS`].
+    Count {
+        #[tag(partition)]
+        basket_id: String,
+    },
+    /// Is refused, and leaves one thing the first time.
+    Leave {
+        #[tag(partition)]
+        basket_id: String,
+    },
+}
+
+impl Slice for Act {
+    const NAME: &'static str = "act";
+    type Context = Basket;
+    type State = Items;
+    type Writes = Added;
+    type Rejection = Rejection;
+
+    fn decide(&self, _: &Items, context: &CommandContext) -> Result<Vec<Added>, Rejection> {
+        let (basket_id, quantity) = match self {
+            Self::Stray { .. } => ("another".to_owned(), 1),
+            Self::Count { basket_id } => (basket_id.clone(), context.now_ms - NOW_MS),
+            Self::Leave { .. } => return Err(Rejection::BasketClosed),
+        };
+        let quantity = quantity.try_into().expect("a few milliseconds");
+        Ok(vec![Added { basket_id, sku: 1, quantity }])
+    }
+
+    fn leaves(&self, _: &Rejection, items: &Items, _: &CommandContext) -> Vec<Added> {
+        let Self::Leave { basket_id } = self else { return vec![] };
+        let left = || Added { basket_id: basket_id.clone(), sku: 7, quantity: 1 };
+        if items.items.contains_key(&7) { vec![] } else { vec![left()] }
+    }
+}
+
+on_both![
+    an_event_of_another_document_is_not_written,
+    a_refusal_leaves_events_once_and_a_repeat_is_refused_alike,
+    a_decision_is_not_made_before_the_events_that_it_read,
+];
+
+async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
+    let category = baskets(log(store), Access::Unoptimized, Cache::none());
+    let stray = Act::Stray { basket_id: "a".to_owned() };
+    let error = handle(&category, &stray, &Envelope::default()).await.expect_err("it strays");
+    assert!(matches!(error, DocumentError::OtherStream { .. }), "{error:?}");
+    let said = "a decision on Basket-a has made an event of type Added of the document \"another\"";
+    assert_eq!(error.to_string(), said);
+    for basket in ["a", "another"] {
+        assert_eq!(state(&category, basket).await, Items::default());
+    }
+    let decide = |_: &Items| {
+        Ok::<_, ()>(vec![NewEvent { event_type: "Wrapped".into(), ..Stored::Closed.of("a") }])
+    };
+    let load = ringfence_document_log::Load::Eventual;
+    let error = category.transact("a", load, &Envelope::default(), decide).await;
+    let error = error.expect_err("its catalog lacks it").to_string();
+    assert!(error.contains("add Wrapped::SCHEMA"), "{error}");
+}
+
+async fn a_refusal_leaves_events_once_and_a_repeat_is_refused_alike<S: Store + Clone>(store: S) {
+    let warm = baskets(log(store.clone()), Access::Unoptimized, some_cache());
+    let cold = baskets(log(store), Access::Unoptimized, Cache::none());
+    let leave = Act::Leave { basket_id: "a".to_owned() };
+    let sent = async |category, key: Option<&str>| {
+        let idempotency_key = key.map(str::to_owned);
+        let envelope = Envelope { idempotency_key, ..Envelope::default() };
+        let Handled { outcome, repeated, .. } =
+            handle(category, &leave, &envelope).await.expect("it is settled");
+        let Outcome::Rejected { refusal, events } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(refusal, Refusal::of(&Rejection::BasketClosed));
+        (repeated, events.into_iter().map(|event| event.slot).collect::<Vec<_>>())
+    };
+    assert_eq!(sent(&warm, Some("k")).await, (false, vec![0]));
+    for category in [&warm, &cold] {
+        assert_eq!(sent(category, Some("k")).await, (true, vec![0]));
+        assert_eq!(sent(category, Some("other")).await, (false, vec![]));
+        assert_eq!(sent(category, None).await, (false, vec![]));
+    }
+    assert_eq!(state(&cold, "a").await.total(), 1);
+}
+
+async fn a_decision_is_not_made_before_the_events_that_it_read<S: Store + Clone>(store: S) {
+    for (basket, ahead_ms, counted) in [("a", 5, 5), ("b", 60_001, 0)] {
+        let ahead = DocumentLog::new(store.clone(), Clock::fixed(NOW_MS + ahead_ms));
+        add(&baskets(ahead, Access::Unoptimized, Cache::none()), basket, 2).await;
+        let category = baskets(log(store.clone()), Access::Unoptimized, Cache::none());
+        let context = CommandContext { now_ms: NOW_MS, ..CommandContext::default() };
+        let envelope = Envelope { context, ..Envelope::default() };
+        let count = Act::Count { basket_id: basket.to_owned() };
+        handle(&category, &count, &envelope).await.expect("it is settled");
+        assert_eq!(state(&category, basket).await.items[&1], counted, "{basket}");
+    }
+}
