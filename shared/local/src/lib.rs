@@ -52,3 +52,12 @@ pub fn workspace_root() -> PathBuf {
     let is_it = |folder: &&Path| folder.join("template.yaml").exists();
     here.ancestors().find(is_it).unwrap_or(&here).to_owned()
 }
+
+/// The variable with which `cargo proof` makes tests run to their full bound.
+pub const PROOF: &str = "RINGFENCE_PROOF";
+
+/// How far a test goes that grows with its bound: `quick` in `cargo test`, `full` in `cargo proof`.
+#[must_use]
+pub fn bound<T>(quick: T, full: T) -> T {
+    if env::var_os(PROOF).is_some() { full } else { quick }
+}
