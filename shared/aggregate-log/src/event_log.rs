@@ -7,8 +7,8 @@ use futures::future::{BoxFuture, join_all, ready};
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
-    Envelope, EventLog, EventRef, LogError, NewEvent, Plan, Read, Seen, SequencedEvent, StoreError,
-    Tag, Target, earliest_ms, own_ms,
+    Envelope, EventLog, EventRef, EventSchema, LogError, NewEvent, Plan, Read, Seen,
+    SequencedEvent, StoreError, Tag, Target, earliest_ms, own_ms,
 };
 use ringfence_dcb_log::Rehearse;
 use ringfence_dynamo::{Action, Clock, Intent, Item, Meter, Retry};
@@ -141,7 +141,8 @@ impl AggregateLog {
             let put = slots.entry(partition).or_default();
             *put += 1;
             let at = ms.max(ends.raise) + n;
-            let stored = stored(event, envelope, at);
+            let schema = self.catalog.schema(&event.event_type);
+            let stored = stored(event, schema, envelope, at);
             let (key, rest) = (key(partition)?, target.events - *put);
             prepared.add(key, last + *put, false, rest, &stored, at)?;
             let NewEvent { event_type, tags, data } = event.clone();
@@ -247,10 +248,18 @@ struct Ends {
     raise: u64,
 }
 
-/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat it.
-fn stored(event: &NewEvent, envelope: &Envelope, at: u64) -> crate::NewEvent {
+/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat the field that it
+/// comes from. A computed tag comes from no field.
+fn stored(
+    event: &NewEvent,
+    schema: Option<&EventSchema>,
+    envelope: &Envelope,
+    at: u64,
+) -> crate::NewEvent {
     let mut payload = event.data.clone();
+    let is_field = schema.is_some_and(|schema| schema.tags.iter().all(|tag| !tag.computed));
     if let (Value::Object(fields), [tag]) = (&mut payload, &event.tags[..])
+        && is_field
         && fields.get(&*tag.key).is_some_and(|value| *value == *tag.value)
     {
         fields.remove(&*tag.key);
