@@ -181,7 +181,7 @@ fn other_event(
         event.rsplit([',', '{', ';']).next().map(str::to_owned)
     };
     let mut events = text.split('}').filter_map(event);
-    Ok(events.find(|event| found.log == Log::Document && *event != deed.event))
+    Ok(events.find(|event| found.log != Log::Dcb && *event != deed.event))
 }
 
 /// Plans the slice's own file and its event.
