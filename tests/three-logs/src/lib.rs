@@ -4,8 +4,9 @@
 //! a context each, and the files of `slices` are the slices of all. docs/which-log.md shows the code, and the lines in
 //! which it differs.
 
+#![expect(clippy::duplicate_mod, reason = "the slices are the same on each log")]
+
 pub mod account;
-#[expect(clippy::duplicate_mod, reason = "the slices are the same on each log")]
 pub mod aggregate;
 pub mod dcb;
 pub mod document;
