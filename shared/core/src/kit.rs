@@ -3,8 +3,8 @@
 //! A case is data, so the same case runs in memory in the slice's own tests and on DynamoDB in the
 //! checks of a stack.
 //!
-//! In memory, a case of the DCB log also has to be decided alike in other orders of its facts: those that
-//! keep the order within every boundary, up to 100 of them. No log promises the order of events of
+//! In memory, a case on the DCB log or the aggregate log also has to be decided alike in other orders of its facts:
+//! those that keep the order within every boundary, up to 100 of them. No log promises the order of events of
 //! different boundaries ([`State::evolve`](crate::State::evolve) says what a fold can rest on). A
 //! case that waits between two facts keeps their order. And its command is run twice under an idempotency
 //! key: what it appends the first time is the answer to the second.

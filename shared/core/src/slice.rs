@@ -112,7 +112,7 @@ pub trait Context {
     /// `Documents` of the crate of that log. Nothing else names the log.
     type Log;
 
-    /// Context its events.
+    /// Declares its events.
     ///
     /// # Errors
     /// The schemas contradict each other.
