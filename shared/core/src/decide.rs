@@ -56,8 +56,8 @@ pub enum HandleError {
         /// The partition.
         partition: BoundaryId,
     },
-    /// With an idempotency key, a refusal leaves events, and the record of the key is an item, which does not
-    /// say that the command was refused; nothing is written.
+    /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
+    /// say that the command was rejected; nothing is written.
     #[error(
         "{slice} leaves events when it refuses, so a repeat under an idempotency key has to find them: give the \
          command the tags of every partition that it writes, and read there what it writes"
@@ -340,7 +340,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         Ok(Ok(Decided { outcome, model: Some(model), repeated }))
     }
 
-    /// Why the command is refused, if it is, and the events that follow.
+    /// Why the command is rejected, if it is, and the events that follow.
     fn decision(&self, model: &Model<S>) -> (Option<Refusal>, Vec<S::Writes>) {
         let context = self.context(&model.seen);
         match self.command.decide(&model.state, &context) {

@@ -79,20 +79,20 @@ enum Then<S: Slice> {
 /// What came of a command, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Came {
-    /// Why it was refused, if it was.
+    /// Why it was rejected, if it was.
     pub rejection: Option<Value>,
     /// The events that are now in the log.
     pub events: Vec<Value>,
 }
 
 impl Came {
-    /// Events, and no refusal.
+    /// Events, and no rejection.
     #[must_use]
     pub fn accepted(events: Vec<Value>) -> Self {
         Self { rejection: None, events }
     }
 
-    /// A refusal and the events that it left.
+    /// A rejection and the events that it left.
     #[must_use]
     pub fn refused(rejection: &impl Rejection, events: Vec<Value>) -> Self {
         Self { rejection: Some(Refusal::of(rejection).rejection), events }
@@ -179,13 +179,13 @@ impl<S: Slice> When<S> {
         self.case(Then::Events(Vec::new()))
     }
 
-    /// The command is refused for exactly this reason, and nothing is left of it.
+    /// The command is rejected for exactly this reason, and leaves nothing.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
         self.then_rejected_leaving(rejection, [])
     }
 
-    /// The command is refused for exactly this reason, and leaves exactly these events.
+    /// The command is rejected for exactly this reason, and leaves exactly these events.
     #[track_caller]
     pub fn then_rejected_leaving(
         self,

@@ -13,7 +13,7 @@ pub(crate) trait Handler {
     /// Why a command was not carried out.
     type Error: Explain;
 
-    /// Carries out one command. A refusal is an outcome too.
+    /// Carries out one command. A rejection is an outcome too.
     fn handle(
         &self,
         command: &Self::Slice,
