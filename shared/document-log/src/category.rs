@@ -109,7 +109,7 @@ impl<R> From<Settled<R>> for Transacted<R> {
 enum Synced {
     /// The stream's version after it.
     Written(u64),
-    /// The Tip that refused it, if the refusal brought it.
+    /// Another writer was first. This is its Tip, if the refused write returned it.
     Conflict(Option<Batch>),
 }
 
