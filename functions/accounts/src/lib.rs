@@ -19,10 +19,7 @@ impl Context for Accounts {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [AccountRegistered::SCHEMA, AccountClosed::SCHEMA, UsernameChanged::SCHEMA],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

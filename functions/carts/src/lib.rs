@@ -23,10 +23,7 @@ impl Context for Carts {
     type Log = Documents<Cart>;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [ItemAdded::SCHEMA, QuantityChanged::SCHEMA, ItemRemoved::SCHEMA, CheckedOut::SCHEMA],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -24,16 +24,7 @@ impl Context for ProductCatalog {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [
-                ProductAdded::SCHEMA,
-                ProductNameChanged::SCHEMA,
-                ProductPriceChanged::SCHEMA,
-                ProductDemandRecorded::SCHEMA,
-                ProductDemandRevoked::SCHEMA,
-            ],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

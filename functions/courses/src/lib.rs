@@ -23,15 +23,7 @@ impl Context for Courses {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [
-                CourseDefined::SCHEMA,
-                CourseCapacityChanged::SCHEMA,
-                StudentSubscribed::SCHEMA,
-                StudentUnsubscribed::SCHEMA,
-            ],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -30,17 +30,7 @@ impl Context for Customers {
     type Log = Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::of_streams(
-            Self::NAME,
-            [
-                CustomerRegistered::SCHEMA,
-                CustomerRenamed::SCHEMA,
-                EmailChanged::SCHEMA,
-                PointsSent::SCHEMA,
-                PointsReceived::SCHEMA,
-                CustomerDeactivated::SCHEMA,
-            ],
-        )
+        ringfence_stack::catalog_of_streams::<Self>()
     }
 }
 

@@ -15,7 +15,7 @@ impl Context for Invoices {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [InvoiceCreated::SCHEMA])
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -25,16 +25,7 @@ impl Context for Ordering {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [
-                CatalogProductSynced::SCHEMA,
-                OrderPlaced::SCHEMA,
-                OrderCancelled::SCHEMA,
-                ProductOrdered::SCHEMA,
-                OrderSubmitted::SCHEMA,
-            ],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -16,15 +16,12 @@ impl Context for Pricing {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::compose([
-            Catalog::new(Self::NAME, [ProductsOrdered::SCHEMA])?,
-            ProductCatalog::catalog()?,
-        ])
+        ringfence_stack::catalog::<Self>()
     }
 }
 
 impl Members for Pricing {
     fn list(list: &mut List<impl Visitor>) {
-        list.slice::<order_products::OrderProducts>();
+        list.reads::<ProductCatalog>().slice::<order_products::OrderProducts>();
     }
 }

@@ -16,7 +16,7 @@ impl Context for Signups {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [SignUpInitiated::SCHEMA, SignUpConfirmed::SCHEMA])
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -21,15 +21,17 @@ use ringfence::kit::id;
 use ringfence::{List, NewEvent, Outcome, Slice, events};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Random;
+use ringfence_local::bound;
 use serde::Deserialize;
 
 use super::stack::{Came, Stack, came};
 
-/// Rounds of a race on one table.
-const ROUNDS: usize = 100;
-/// Tables for the race to a circle.
-const TABLES: u64 = 10;
 const AGENTS: usize = 20;
+
+/// Rounds of a race on one table.
+fn rounds() -> usize {
+    bound(15, 100)
+}
 
 fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
     ClaimEdge {
@@ -43,7 +45,7 @@ fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
 #[tokio::test(start_paused = true)]
 async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
     let stack = Stack::of_races(1);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let feature: FeatureRef = id(&format!("shop/REQ-F-RACE-{round:03}"));
         let edge = feature.edge(&id("requirements_design"));
         stack.seed(events![FeatureCreated { feature, ..created("shop/REQ-F-RACE-000") }]).await;
@@ -64,8 +66,8 @@ async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
             assert!(handled.attempts <= 3, "{agent} decided {} times", handled.attempts);
         }
     }
-    assert_eq!(stack.of_type("EdgeStarted").await.len(), ROUNDS);
-    assert_eq!(stack.of_type("ClaimRejected").await.len(), ROUNDS * (AGENTS - 1));
+    assert_eq!(stack.of_type("EdgeStarted").await.len(), rounds());
+    assert_eq!(stack.of_type("ClaimRejected").await.len(), rounds() * (AGENTS - 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,12 +127,12 @@ async fn claims_of_two_edges_of_a_feature_are_decided_once_each() {
 
 #[tokio::test(start_paused = true)]
 async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
-    join_all((0..TABLES).map(race_to_a_circle)).await;
+    join_all((0..bound(2, 10)).map(race_to_a_circle)).await;
 }
 
 async fn race_to_a_circle(seed: u64) {
     let stack = Stack::of_races(seed);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let feature = |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-RING{round}-{:03}", n % 3));
         for n in 0..3 {
             let feature = feature(n);
@@ -160,11 +162,15 @@ async fn race_to_a_circle(seed: u64) {
         assert_eq!(refused.next().map(String::as_str), Some("DependencyCycle"), "{ended:?}");
         assert_eq!(refused.next(), None, "{ended:?}");
     }
-    assert_eq!(stack.of_type("DependencyAdded").await.len(), 2 * ROUNDS);
+    assert_eq!(stack.of_type("DependencyAdded").await.len(), 2 * rounds());
 }
 
-/// Features of the race of workers, and the edges of each.
-const FEATURES: usize = 60;
+/// Features of the race of workers.
+fn features() -> usize {
+    bound(20, 60)
+}
+
+/// The edges of each.
 const EDGES: [&str; 3] = ["requirements_design", "design_code", "code_tests"];
 const WORKERS: usize = 16;
 
@@ -192,7 +198,7 @@ impl Work {
         };
         let mut random = Random::new(&[7]);
         let names: Vec<FeatureRef> =
-            (0..FEATURES).map(|n| id(&format!("shop/REQ-F-WORK-{n:03}"))).collect();
+            (0..features()).map(|n| id(&format!("shop/REQ-F-WORK-{n:03}"))).collect();
         let mut events = events![initialized(config.clone())];
         let mut work = Self { dependencies: BTreeMap::new(), edges: Vec::new() };
         for (n, feature) in names.iter().enumerate() {
@@ -275,7 +281,7 @@ async fn many_workers_finish_all_features_and_none_before_what_it_waits_for() {
     let stack = Stack::of_races(1);
     stack.seed(given).await;
     let converged = join_all((0..WORKERS).map(|agent| work.worker(&stack, agent))).await;
-    let edges = FEATURES * EDGES.len();
+    let edges = features() * EDGES.len();
     assert_eq!(converged.iter().sum::<usize>(), edges);
     let (mut started, mut done) = (0, BTreeSet::new());
     for event in stack.events().await {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ringfence::{LimitExceeded, StoreError};
+use ringfence::{BoundaryId, Change, LimitExceeded, LogError, StoreError};
 use ringfence_dynamo::{CodecError, Item};
 
 use crate::item::event_type;
@@ -81,5 +81,36 @@ impl AggregateError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self::Undecodable { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<Conflict> for Change {
+    fn from(Conflict { key, version, event_type }: Conflict) -> Self {
+        Self::Slot {
+            partition: BoundaryId::stored(key.to_string()),
+            slot: version,
+            event_type: event_type.into(),
+        }
+    }
+}
+
+impl From<AggregateError> for LogError {
+    fn from(error: AggregateError) -> Self {
+        match error {
+            AggregateError::Conflict(conflict) => {
+                Self::Conflict(ringfence::Conflict(vec![Change::from(conflict)]))
+            }
+            AggregateError::Limit(limit) => Self::Limit(limit),
+            AggregateError::Store(error) => Self::Store(error),
+            AggregateError::Unstorable { source, .. } => {
+                Self::Unstorable { field: source.path, reason: source.problem.to_string() }
+            }
+            AggregateError::Undecodable { what, source } => {
+                Self::Undecodable { event: what, source }
+            }
+            AggregateError::Key(_) | AggregateError::Invalid(_) | AggregateError::Gap { .. } => {
+                Self::Undecodable { event: "the aggregate".to_owned(), source: error.into() }
+            }
+        }
     }
 }

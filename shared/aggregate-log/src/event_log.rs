@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::future::{BoxFuture, join_all, ready};
-use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
+use futures::future::{BoxFuture, ready};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter};
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
-    Envelope, EventLog, EventRef, LogError, NewEvent, Plan, Read, Seen, SequencedEvent, StoreError,
-    Tag, Target, earliest_ms, own_ms,
+    Envelope, EventLog, EventRef, EventSchema, LogError, NewEvent, Plan, Read, Seen,
+    SequencedEvent, StoreError, Tag, Target, earliest_ms, own_ms,
 };
 use ringfence_dcb_log::Rehearse;
 use ringfence_dynamo::{Action, Clock, Intent, Item, Meter, Retry};
 use serde_json::Value;
 
 use crate::item::{self, key_of};
+use crate::merge::merged;
 use crate::push::{Entry, Prepared, Verdict};
 use crate::{AggregateError, AggregateKey, Range, Table, read, table_layout};
 
@@ -141,7 +142,8 @@ impl AggregateLog {
             let put = slots.entry(partition).or_default();
             *put += 1;
             let at = ms.max(ends.raise) + n;
-            let stored = stored(event, envelope, at);
+            let schema = self.catalog.schema(&event.event_type);
+            let stored = stored(event, schema, envelope, at);
             let (key, rest) = (key(partition)?, target.events - *put);
             prepared.add(key, last + *put, false, rest, &stored, at)?;
             let NewEvent { event_type, tags, data } = event.clone();
@@ -247,10 +249,18 @@ struct Ends {
     raise: u64,
 }
 
-/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat it.
-fn stored(event: &NewEvent, envelope: &Envelope, at: u64) -> crate::NewEvent {
+/// The event as the table has it. The aggregate's key has its id, so the payload does not repeat the field that it
+/// comes from. A computed tag comes from no field.
+fn stored(
+    event: &NewEvent,
+    schema: Option<&EventSchema>,
+    envelope: &Envelope,
+    at: u64,
+) -> crate::NewEvent {
     let mut payload = event.data.clone();
+    let is_field = schema.is_some_and(|schema| schema.tags.iter().all(|tag| !tag.computed));
     if let (Value::Object(fields), [tag]) = (&mut payload, &event.tags[..])
+        && is_field
         && fields.get(&*tag.key).is_some_and(|value| *value == *tag.value)
     {
         fields.remove(&*tag.key);
@@ -273,32 +283,6 @@ fn key(partition: &BoundaryId) -> Result<AggregateKey, LogError> {
 
 fn partition(key: &AggregateKey) -> BoundaryId {
     BoundaryId::stored(key.to_string())
-}
-
-/// The events of all sources, merged in fold order. Each source keeps its own order.
-fn merged<'a>(
-    sources: Vec<BoxStream<'a, Result<SequencedEvent, LogError>>>,
-) -> impl Stream<Item = Result<SequencedEvent, LogError>> + 'a {
-    let sources: Vec<_> = sources.into_iter().map(StreamExt::peekable).map(Box::pin).collect();
-    try_unfold(sources, |mut sources| async move {
-        // All of them read at the same time.
-        join_all(sources.iter_mut().map(|source| source.as_mut().peek())).await;
-        let mut first = None;
-        for (n, source) in sources.iter_mut().enumerate() {
-            let place = match source.as_mut().peek().await {
-                None => continue,
-                // The error comes first.
-                Some(Err(_)) => None,
-                Some(Ok(event)) => Some(event.place()),
-            };
-            if first.as_ref().is_none_or(|(of_first, _)| place < *of_first) {
-                first = Some((place, n));
-            }
-        }
-        let Some((_, n)) = first else { return Ok(None) };
-        let event = sources[n].next().await.transpose()?;
-        Ok(event.map(|event| (event, sources)))
-    })
 }
 
 impl EventLog for AggregateLog {
@@ -376,32 +360,5 @@ impl Rehearse for AggregateLog {
             }
             Ok((intent, events))
         })
-    }
-}
-
-impl From<crate::Conflict> for Change {
-    fn from(crate::Conflict { key, version, event_type }: crate::Conflict) -> Self {
-        Self::Slot { partition: partition(&key), slot: version, event_type: event_type.into() }
-    }
-}
-
-impl From<AggregateError> for LogError {
-    fn from(error: AggregateError) -> Self {
-        match error {
-            AggregateError::Conflict(conflict) => {
-                Self::Conflict(Conflict(vec![Change::from(conflict)]))
-            }
-            AggregateError::Limit(limit) => Self::Limit(limit),
-            AggregateError::Store(error) => Self::Store(error),
-            AggregateError::Unstorable { source, .. } => {
-                Self::Unstorable { field: source.path, reason: source.problem.to_string() }
-            }
-            AggregateError::Undecodable { what, source } => {
-                Self::Undecodable { event: what, source }
-            }
-            AggregateError::Key(_) | AggregateError::Invalid(_) | AggregateError::Gap { .. } => {
-                Self::Undecodable { event: "the aggregate".to_owned(), source: error.into() }
-            }
-        }
     }
 }

@@ -21,6 +21,7 @@ mod layout;
 mod legacy;
 mod limits;
 mod list;
+mod merge;
 mod push;
 mod read;
 mod scan;

@@ -29,9 +29,6 @@ use crate::{
 /// The most processes of one function; further invocations wait.
 const CONCURRENCY_MAX: usize = 8;
 
-/// Processes of one function from the start, so that two invocations can run at the same time.
-const CONCURRENCY_MIN: usize = 2;
-
 /// Pause before a process that ended is started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
@@ -52,8 +49,8 @@ struct Program {
 }
 
 impl Functions {
-    /// Starts the runtime API and two processes of each function; more come as invocations overlap. `programs` has
-    /// the file of each function's binary, by its name.
+    /// Starts the runtime API. A function's first process starts with its first invocation, as on AWS; more come as
+    /// invocations overlap. `programs` has the file of each function's binary, by its name.
     ///
     /// # Errors
     /// The runtime API can't listen or a log file can't be made.
@@ -87,7 +84,7 @@ impl Functions {
                 binary: program.binary.clone(),
                 most,
                 free: Semaphore::new(most),
-                processes: watch::Sender::new(CONCURRENCY_MIN),
+                processes: watch::Sender::new(0),
             };
             let wanted = running.processes.subscribe();
             tasks.spawn(keep_processes(program.into(), running.invocations.clone(), wanted));

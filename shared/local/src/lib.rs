@@ -44,3 +44,12 @@ mod workspace;
 pub use run::run;
 pub use stack::Console;
 pub use workspace::{stack_root, workspace_root};
+
+/// The variable with which `cargo proof` makes tests run to their full bound.
+pub const PROOF: &str = "RINGFENCE_PROOF";
+
+/// How far a test goes that grows with its bound: `quick` in `cargo test`, `full` in `cargo proof`.
+#[must_use]
+pub fn bound<T>(quick: T, full: T) -> T {
+    if std::env::var_os(PROOF).is_some() { full } else { quick }
+}

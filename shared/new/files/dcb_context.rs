@@ -15,7 +15,7 @@ impl Context for __Context__ {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [])
+        ringfence_stack::catalog::<Self>()
     }
 }
 

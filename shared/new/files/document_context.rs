@@ -17,7 +17,7 @@ impl Context for __Context__ {
     type Log = Documents<__Context__State>;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [])
+        ringfence_stack::catalog::<Self>()
     }
 }
 

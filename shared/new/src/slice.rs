@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::context::{self, Found, Log};
-use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, add_to_list};
+use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module};
 use crate::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
 use crate::template;
@@ -181,7 +181,7 @@ fn other_event(
         event.rsplit([',', '{', ';']).next().map(str::to_owned)
     };
     let mut events = text.split('}').filter_map(event);
-    Ok(events.find(|event| found.log == Log::Document && *event != deed.event))
+    Ok(events.find(|event| found.log != Log::Dcb && *event != deed.event))
 }
 
 /// Plans the slice's own file and its event.
@@ -213,9 +213,6 @@ fn write_source(
     let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
                  #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
     plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
-    let schema = format!("{}::SCHEMA", deed.event);
-    let list = if found.log == Log::Aggregate { "Catalog::of_streams(" } else { "Catalog::new(" };
-    plan.edit(&lib, |text| add_to_list(text, list, &schema, false))?;
     let has_own_state = found.log != Log::Document;
     let is_folded = has_own_state || plan.read(&lib)?.contains(&format!("pub {state} {{"));
     if !has_own_state && is_folded {

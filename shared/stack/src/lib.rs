@@ -5,8 +5,10 @@
 //! whatever a slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod catalog;
 mod stack;
 mod visit;
 
+pub use catalog::{catalog, catalog_of_streams};
 pub use stack::{ContextInfo, FunctionInfo, Log, SliceInfo, Stack};
 pub use visit::{Function, List, ListedContext, ListedSlice, Members, Visitor};

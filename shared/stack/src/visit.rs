@@ -1,6 +1,6 @@
 //! The walk over a stack.
 
-use ringfence::{Aggregates, Context, Dcb, LogOf, Slice};
+use ringfence::{Aggregates, Context, Dcb, Event, LogOf, Slice};
 use ringfence_document_log::{Document, Documents, OfDocument};
 use ringfence_function::Service;
 use ringfence_views::View;
@@ -31,6 +31,10 @@ pub trait Visitor {
     fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {}
     /// A slice on the document log.
     fn document_slice<S: OfDocument>(&mut self) {}
+    /// A type of events that no slice of the context writes.
+    fn event<E: Event>(&mut self) {}
+    /// A context whose events slices of the context read.
+    fn reads<C: Context>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
     /// A function that is not a slice.
@@ -56,6 +60,18 @@ impl<'v, V: Visitor> List<'v, V> {
     /// Lists a slice.
     pub fn slice<S: Slice<Context: Context<Log: ListedSlice<S>>>>(&mut self) -> &mut Self {
         LogOf::<S>::visit(self.0);
+        self
+    }
+
+    /// Lists a type of events that no slice of the context writes, such as one that was written before.
+    pub fn event<E: Event>(&mut self) -> &mut Self {
+        self.0.event::<E>();
+        self
+    }
+
+    /// Lists a context whose events slices of this context read.
+    pub fn reads<C: Context>(&mut self) -> &mut Self {
+        self.0.reads::<C>();
         self
     }
 

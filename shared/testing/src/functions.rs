@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::mend;
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
-use crate::template::{check_none, differences, template};
+use crate::template::{binary, check_none, differences, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 
 /// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
@@ -29,14 +29,6 @@ const SERVING: [(&str, &[&str]); 4] = [
 pub(crate) fn model() -> Model {
     let model = Template::of_stack().and_then(|template| template.model("http://127.0.0.1:1"));
     model.unwrap_or_else(|error| fail("the template", error))
-}
-
-/// The binary of the function of this logical id. The functions that serve all contexts have binaries of other names
-/// in each stack of a workspace, because cargo builds all of them into one folder.
-pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> &'m str {
-    let function = model.functions.iter().find(|function| function.id == id);
-    let function = function.unwrap_or_else(|| panic!("template.yaml lacks the function {id}"));
-    &function.binary
 }
 
 /// The binaries of the functions that serve all contexts, each with its samples.

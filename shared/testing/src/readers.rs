@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Dynamo;
-use crate::functions::{binary, model};
+use crate::functions::model;
 use crate::requests::check_requests;
+use crate::template::binary;
 
 /// The logical ids of the tables, which are their names too.
 const EVENTS: &str = "EventTable";

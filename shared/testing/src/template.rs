@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use ringfence_local::template::Model;
 use serde_json::{Value, json};
 
 /// The template of the stack in this folder as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
@@ -55,4 +56,12 @@ pub fn differences<T: Ord>(
 #[track_caller]
 pub fn check_none(lines: &[String]) {
     assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+}
+
+/// The binary of the function of this logical id. The functions that serve all contexts have binaries of other names
+/// in each stack of a workspace, because cargo builds all of them into one folder.
+pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> &'m str {
+    let function = model.functions.iter().find(|function| function.id == id);
+    let function = function.unwrap_or_else(|| panic!("template.yaml lacks the function {id}"));
+    &function.binary
 }

@@ -11,8 +11,7 @@ use ringfence_stack::{Function, List, Members, Visitor};
 use ringfence_topic::PublishEvents;
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
-use crate::functions::binary;
-use crate::template::check_none;
+use crate::template::{binary, check_none};
 
 /// What each function reads, by its name.
 struct Read(BTreeMap<&'static str, VariableNames>);

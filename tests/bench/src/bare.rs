@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::types::{
     ReturnValuesOnConditionCheckFailure::AllOld, TransactWriteItem,
 };
 use catalog::add_product::AddProduct;
+use catalog::change_product_name::ChangeProductName;
 use futures::future::try_join_all;
 use ordering::place_order::PlaceOrder;
 use ringfence_dynamo::{Clock, Table};
@@ -104,9 +105,10 @@ impl Bare {
         Ok(page.items.unwrap_or_default())
     }
 
-    /// Puts the first event of its partition; its id.
+    /// Puts an event into this slot of its partition; its id.
     async fn put(
         &self,
+        position: u64,
         event: &str,
         context: &str,
         tags: Vec<Tag>,
@@ -120,7 +122,7 @@ impl Bare {
         let (event, context) = (event.to_owned(), context.to_owned());
         let item = Stored {
             id: id.clone(),
-            position: 1,
+            position,
             at: self.clock.now_ms(),
             append_id: append_id.clone(),
             event,
@@ -173,7 +175,7 @@ impl Bare {
                 }
             }
         }
-        format!("{id}/1")
+        format!("{id}/{position}")
     }
 }
 
@@ -185,7 +187,13 @@ pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
         return String::new();
     }
     let tags = vec![tag("productId", product)];
-    bare.put("ProductAdded", "catalog", tags, command, Vec::new()).await
+    bare.put(1, "ProductAdded", "catalog", tags, command, Vec::new()).await
+}
+
+/// `ChangeProductName` by hand, by someone who knows that the product has two events; the id of the third.
+pub(crate) async fn change_product_name(bare: &Bare, command: &ChangeProductName) -> String {
+    let tags = vec![tag("productId", &command.product_id)];
+    bare.put(3, "ProductNameChanged", "catalog", tags, command, Vec::new()).await
 }
 
 /// `PlaceOrder` by hand: its id, none if the order is there or a product is not.
@@ -222,5 +230,5 @@ pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     }
     let products = command.product_ids.iter().map(|product| tag("productId", product));
     let tags = std::iter::once(tag("orderId", &command.order_id)).chain(products).collect();
-    bare.put("OrderPlaced", "ordering", tags, command, checks).await
+    bare.put(1, "OrderPlaced", "ordering", tags, command, checks).await
 }

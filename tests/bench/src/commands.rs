@@ -1,8 +1,9 @@
 //! A command through the decide loop and the log, beside the same requests written by hand.
 
 use aws_sdk_dynamodb::Client;
-use catalog::Money;
 use catalog::add_product::AddProduct;
+use catalog::change_product_name::ChangeProductName;
+use catalog::{Money, ProductAdded, ProductCatalog, ProductId};
 use futures::future::BoxFuture;
 use ordering::CatalogProductSynced;
 use ordering::place_order::PlaceOrder;
@@ -61,6 +62,53 @@ fn adding(connect: Connect) -> Case {
     let (name, description) = (id("Lamp"), id("Gives light"));
     let command = AddProduct { product_id: id("product-0001"), name, description, price };
     case(connect, command, &[], |bare, command| Box::pin(bare::add_product(bare, command)))
+}
+
+/// `ChangeProductName` on a warm handler: it knows the product, so it puts without a read. It always puts at the slot
+/// after that of the change before, which the store answers alike.
+pub(crate) fn change_product_name_warm() -> Case {
+    let product_id: ProductId = id("product-0001");
+    let changes = ["Lamp", "Torch"]
+        .map(|name| ChangeProductName { product_id: product_id.clone(), name: id(name) });
+    let runtime = runtime();
+    let catalog = ProductCatalog::catalog().expect("free of contradictions");
+    let world = || {
+        let (store, name) = (Store::new(), "Bulb".to_owned());
+        let log =
+            DcbLog::new(store.client(), EVENTS, catalog.clone(), Clock::fixed(NOW_MS - 1_000));
+        let (product_id, price) = (product_id.clone(), Money::new(1_250, "EUR"));
+        let added = ProductAdded { product_id, name, description: String::new(), price };
+        runtime.block_on(append(&log, vec![added.into()]));
+        store
+    };
+
+    let store = world();
+    let log = DcbLog::new(store.client(), EVENTS, catalog.clone(), Clock::fixed(NOW_MS));
+    let (envelope, decisions, run) = (envelope(), Decisions::new(1), runtime.clone());
+    let (known, mut turns) = (catalog.clone(), changes.clone().into_iter().cycle());
+    let mut work = move || {
+        let change = turns.next().expect("it never ends");
+        let handled = run.block_on(handle(&log, &known, &decisions, &change, &envelope));
+        let handled = handled.expect("it is settled");
+        assert!(matches!(handled.outcome, Outcome::Accepted(events) if !events.is_empty()));
+    };
+    work();
+    let ours = Side::on(&store, work);
+
+    let by_hand = |way: fn(Client) -> Way| {
+        let store = world();
+        // The change before was in the same millisecond.
+        let bare = Bare { way: way(store.client()), clock: Clock::fixed(NOW_MS + 1) };
+        let (run, change) = (runtime.clone(), changes[1].clone());
+        let side = Side::on(&store, move || {
+            run.block_on(bare::change_product_name(&bare, &change));
+        });
+        assert_eq!(ours.usage.requests, side.usage.requests, "the sides ask for different things");
+        side
+    };
+    let bare = by_hand(Way::Sdk);
+    let floor = by_hand(|client| Way::Floor(Table::new(client, EVENTS)));
+    Case { sides: vec![(OURS, ours), (BARE, bare), (FLOOR, floor)], unit: "command", units: 1 }
 }
 
 /// `PlaceOrder` with two products: three reads at once, one event, two checks.

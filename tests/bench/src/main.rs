@@ -18,9 +18,10 @@ use measure::{Case, Cost, Side, Spread};
 /// A case's name and what prepares it.
 type Named = (&'static str, fn() -> Case);
 
-const CASES: [Named; 7] = [
+const CASES: [Named; 8] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
+    ("change-product-name, warm", commands::change_product_name_warm),
     ("add-product over TLS", commands::add_product_over_tls),
     ("publish-events, record to entry", reactions::publish),
     ("index-events, 100 partitions", reactions::index_events),

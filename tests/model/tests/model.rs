@@ -32,7 +32,8 @@ fn nothing_breaks_within_small_bounds() {
 
 #[test]
 fn the_feed_brings_each_event_once_and_in_order() {
-    let (states, broken) = feed::explore_all(&feed::Scenario::FEW, feed::Rules::FEED);
+    // `cargo proof feed` explores the others.
+    let (states, broken) = feed::explore_all(&feed::Scenario::FEW[..1], feed::Rules::FEED);
     println!("{states} states");
     assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());
 }

@@ -244,6 +244,41 @@ async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u3
     (end, took)
 }
 
+/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products.
+///
+/// # Errors
+/// More gave up, or nothing was in the way of any.
+pub fn check(products: u64) -> Result<String, String> {
+    let simulated = |load| move || simulate(load, products, 1);
+    let orders = |fenced| Load { orders: 10, appends: 40, fenced };
+    let ([_, appends], [by_slot, _], [fenced, _]) = thread::scope(|scope| {
+        let alone = scope.spawn(simulated(Load { orders: 0, appends: 20, fenced: false }));
+        let fenced = scope.spawn(simulated(orders(true)));
+        let by_slot = simulated(orders(false))();
+        let of = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
+        (of(alone), by_slot, of(fenced))
+    });
+    // If all committed at once, there was nothing to contend for.
+    let is_right = [
+        (appends.gave_up() * 1_000 < appends.commands(), "20 commands a second on a boundary"),
+        (appends.at_once() * 20 < appends.commands() * 19, "20 commands a second, all at once"),
+        (by_slot.gave_up() * 100 < by_slot.commands(), "10 orders beside 40 events"),
+        (
+            by_slot.at_once() * 10 < by_slot.commands() * 9,
+            "10 orders beside 40 events, all at once",
+        ),
+        ((fenced.gave_up(), fenced.at_once()) == (0, fenced.commands()), "10 fenced orders"),
+    ];
+    let counts = [appends, by_slot, fenced].map(|ends| {
+        format!("{} of {} gave up, {} at once", ends.gave_up(), ends.commands(), ends.at_once())
+    });
+    let counts = counts.join("; ");
+    match is_right.into_iter().find(|(is_right, _)| !is_right) {
+        None => Ok(counts),
+        Some((_, load)) => Err(format!("{load}: {counts}")),
+    }
+}
+
 /// Orders a second, in the rows of the table.
 pub const ORDERS: [u64; 3] = [5, 10, 20];
 /// Appends a second to the product that the orders check, or to one boundary.

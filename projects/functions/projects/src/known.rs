@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use ringfence::{EventSchema, SequencedEvent, prelude::*};
+use ringfence::{SequencedEvent, prelude::*};
 use serde::{Deserialize, de::Error as _};
 
 use crate::*; // every event type is in the list below
@@ -24,8 +24,6 @@ macro_rules! facts {
         impl Fact {
             /// All types.
             pub const TYPES: &'static [&'static str] = &[$($(stringify!($event),)*)*];
-            /// Their schemas.
-            pub const SCHEMAS: &'static [EventSchema] = &[$($($event::SCHEMA,)*)*];
 
             /// Decodes an event of one of the types.
             ///

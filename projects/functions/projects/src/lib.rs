@@ -78,7 +78,7 @@ impl Context for Projects {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, Fact::SCHEMAS.iter().cloned())
+        ringfence_stack::catalog::<Self>()
     }
 }
 
@@ -105,6 +105,7 @@ impl Members for Projects {
             .slice::<request_review::RequestReview>()
             .slice::<spawn_feature::SpawnFeature>()
             .slice::<validate_gaps::ValidateGaps>()
+            .event::<ForeignRecorded>()
             .view::<views::project_claims::ProjectClaims>()
             .view::<views::project_events::ProjectEvents>()
             .view::<views::project_features::ProjectFeatures>()

@@ -162,14 +162,14 @@ pub(crate) fn is_of_r1(event: &SequencedEvent) -> bool {
 #[test]
 fn a_stale_read_costs_a_retry_and_no_wrong_write() {
     let log = Faulty::new(events![booked("r1", "g2")]).lagging([ALL]);
-    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1) verify");
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1)");
 }
 
 #[test]
 fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
     let given = || events![cleaned("r1", 1), booked("r2", "g1")];
     let log = Faulty::new(given()).meeting(events![booked("r1", "g2")]);
-    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1) verify");
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1)");
     // What does not concern the decision is passed over: it decides the same.
     let log = Faulty::new(given()).meeting(events![cleaned("r1", 2), cleaned("r1", 3)]);
     let calls = "read append pause read!(roomId:r1 after 1) append pause \
@@ -338,12 +338,12 @@ fn a_partition_read_by_fenced_types_alone_changes_with_them_alone() {
     let log = Faulty::new(events![cleaned("r1", 1)]).meeting(events![cleaned("r1", 2)]);
     invite(&log, ("accepted", 1), "read append");
     let log = Faulty::new(events![cleaned("r1", 1)]).meeting(events![closed("r1")]);
-    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1 after 1) verify");
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1 after 1)");
     // It is not decided on what lags.
     let log = Faulty::new(events![closed("r1")]).lagging([ALL]).meeting(events![cleaned("r1", 2)]);
-    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1) verify");
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1)");
     // An event beyond a gap is not folded, and the event in the gap is not passed over.
     let log = Faulty::new(events![closed("r1"), closed("r1")])
         .lagging([|event: &SequencedEvent| event.slot == 1]);
-    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1) verify");
+    invite(&log, ("Closed", 2), "read append pause read!(roomId:r1)");
 }

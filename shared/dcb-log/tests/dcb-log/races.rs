@@ -1,22 +1,25 @@
-//! Clients that race: exactly as many win as may.
+//! Clients that race: exactly as many win as may. Each request takes some milliseconds, by a seed.
 
 use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{Context, HandleError, Handled, Outcome, Slice, events};
-use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, seed_thread};
 use serde_json::json;
 
 use crate::faults::renamed;
 use crate::seats::{COURSES_MAX, CourseDefined, Subscribe};
 use crate::shop::{AddProduct, OrderListed, PlaceOrder, ProductListed, ProductStocked};
-use crate::stack::{Stack, append, code, envelope};
+use crate::stack::{NOW_MS, Stack, append, code, envelope};
+use crate::weather::Slow;
 
 const CLIENTS: usize = 16;
 
 async fn stack<S: Slice>() -> Stack {
+    seed_thread(1);
     let mut stack = Stack::start(S::Context::catalog()).await;
-    stack.clock = Clock::system();
+    stack.clock = Clock::running(NOW_MS);
+    stack.wire.direct(Slow::new(1));
     stack
 }
 
@@ -33,7 +36,7 @@ fn winners(ends: &[Result<Handled, HandleError>]) -> usize {
     ends.iter().filter(won).count()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_hundred_entities_are_created_once_each() {
     const ENTITIES: usize = 100;
     let stack = stack::<AddProduct>().await;
@@ -68,7 +71,7 @@ async fn define(stack: &Stack, course: usize, capacity: usize) {
     stack.seed(events![CourseDefined { course_id: id(&format!("c{course}")), capacity }]).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_last_seat_of_a_course_is_taken_once() {
     let stack = stack::<Subscribe>().await;
     define(&stack, 0, 3).await;
@@ -80,7 +83,7 @@ async fn the_last_seat_of_a_course_is_taken_once() {
     stack.check_fences().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_students_last_slot_is_taken_once_across_courses() {
     let stack = stack::<Subscribe>().await;
     for course in 0..CLIENTS + COURSES_MAX {
@@ -95,7 +98,7 @@ async fn a_students_last_slot_is_taken_once_across_courses() {
     stack.check_fences().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn stale_reads_cost_attempts_and_never_a_seat() {
     let stack = stack::<Subscribe>().await;
     define(&stack, 0, 10).await;
@@ -115,7 +118,7 @@ async fn stale_reads_cost_attempts_and_never_a_seat() {
     stack.check_fences().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn orders_of_a_product_pass_beside_its_other_events() {
     let stack = stack::<AddProduct>().await;
     stack

@@ -10,8 +10,8 @@ use ringfence::{
     NewEvent, Outcome, Slice, events, handle,
 };
 use ringfence_dcb_log::Imported;
-use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Item, seed_thread};
 use tokio::time::sleep;
 
 use crate::faults::{order, renamed, stale};
@@ -20,6 +20,7 @@ use crate::reads::{catalog, noted, plan, read};
 use crate::shop::{AddProduct, ChangeProductName, RecordDemand, Shop};
 use crate::stack::{NOW_MS, Stack, code, envelope};
 use crate::unindexed;
+use crate::weather::Slow;
 
 async fn shop() -> Stack {
     Stack::start(Shop::catalog()).await
@@ -242,6 +243,8 @@ async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_
 
 /// All copies at once: they get one answer, and one of them takes effect.
 async fn race<S: Slice>(stack: &Stack, command: &S, copies: usize, event_type: &str) {
+    seed_thread(1);
+    stack.wire.direct(Slow::new(1));
     let ends = join_all((0..copies).map(|_| run(stack, command, "k"))).await;
     let ends: Vec<Handled> = ends.into_iter().map(|end| end.expect("accepted")).collect();
     assert!(ends.iter().all(|end| end.outcome == ends[0].outcome), "{ends:?}");
@@ -251,14 +254,14 @@ async fn race<S: Slice>(stack: &Stack, command: &S, copies: usize, event_type: &
     stack.check_fences().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_of_sixteen_copies_takes_effect_and_all_get_its_answer() {
     let stack = shop().await;
     race(&stack, &add("p1"), 16, "ProductAdded").await;
     race(&stack, &record("o1"), 16, "DemandRecorded").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn eight_copies_with_lost_answers_take_effect_once_and_all_get_its_answer() {
     for operation in ["PutItem", "TransactWriteItems"] {
         let stack = shop().await;

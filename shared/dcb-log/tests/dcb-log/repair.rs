@@ -8,6 +8,7 @@ use ringfence::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, eve
 use ringfence_dcb_log::{DcbLog, Report};
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Item};
+use ringfence_local::bound;
 use tokio::sync::Barrier;
 
 use crate::reads::{Noted, noted, seen};
@@ -118,7 +119,8 @@ async fn no_order_of_a_repair_and_writers_loses_an_update() {
     {
         let requests = interleave(fenced, damage, None, REQUESTS_MAX).await;
         for own in 0..=requests {
-            for other in (0..=own).map(Some).chain([None]) {
+            // In `cargo test` the other one comes before the same request, or not at all.
+            for other in (bound(own, 0)..=own).map(Some).chain([None]) {
                 interleave(fenced, damage, other, own).await;
                 runs += 1;
             }

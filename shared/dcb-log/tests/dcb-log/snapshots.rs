@@ -9,8 +9,8 @@ use ringfence::{
     Context, Decisions, Envelope, EventLog, Handled, MemoryLog, Query, QueryItem,
     SNAPSHOT_BYTES_MAX, Tag, handle, prelude::*,
 };
-use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Fault;
+use ringfence_dynamo::{Clock, seed_thread};
 use serde::{Deserialize, Serialize};
 
 use crate::faults::stale;
@@ -20,6 +20,7 @@ use crate::shop::{
     ProductOrdered, Shop,
 };
 use crate::stack::{NOW_MS, Stack, code};
+use crate::weather::Slow;
 
 /// Tells the names that products have had, in fold order.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -332,9 +333,11 @@ async fn where_the_log_lacks_the_last_event_of_a_snapshot_everything_is_read() {
 }
 
 /// Reads are stale now and then, and so are snapshots.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn of_handlers_that_start_at_once_each_knows_all_that_was_committed_before_it() {
+    seed_thread(1);
     let stack = Stack::start(Shop::catalog()).await;
+    stack.wire.direct(Slow::new(1));
     for pass in [2, 3, 5, 8, 13, 21] {
         stack.wire.inject("Query", pass, stale());
     }

@@ -1,6 +1,7 @@
 //! What every test stands on: a table of its own, and the wire to it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -12,7 +13,7 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Exchange, Wire};
 use ringfence_dynamo::{Clock, Item};
-use ringfence_local::embedded::Embedded;
+use ringfence_local::engine::Engine;
 use serde_json::Value;
 
 pub(crate) const TABLE: &str = "events";
@@ -21,7 +22,7 @@ pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 
 /// One table, the catalog of its events, and a recorder on the way to it.
 pub(crate) struct Stack {
-    dynamo: Embedded,
+    engine: Engine,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
     pub(crate) catalog: Catalog,
@@ -35,7 +36,7 @@ impl Stack {
     pub(crate) async fn start(catalog: Result<Catalog, CatalogError>) -> Self {
         let catalog = catalog.expect("the catalog is free of contradictions");
         let properties = ringfence_dcb_log::table_layout(&catalog).properties();
-        Self::on(catalog, &properties).await
+        Self::on(catalog, properties)
     }
 
     pub(crate) async fn projecting(
@@ -44,17 +45,19 @@ impl Stack {
     ) -> Self {
         let catalog = catalog.expect("the catalog is free of contradictions");
         let properties = table(&catalog, projection);
-        Self::on(catalog, &properties).await
+        Self::on(catalog, properties)
     }
 
-    async fn on(catalog: Catalog, properties: &Value) -> Self {
-        let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
-        dynamo.create_table(properties, TABLE).expect("the table");
+    fn on(catalog: Catalog, mut properties: Value) -> Self {
+        // Nobody reads the stream here, and the engine would look through all of its records at each write.
+        properties.as_object_mut().expect("a map").remove("StreamSpecification");
+        let engine = Engine::memory().expect("a database in memory");
+        engine.create_table(&properties, TABLE).expect("the table");
         let wire = Wire::default();
-        let client = wire.client(dynamo.endpoint());
+        let client = client(&engine, &wire);
         let clock = Clock::fixed(NOW_MS);
         let seeder = DcbLog::new(client.clone(), TABLE, catalog.clone(), clock.clone());
-        Self { dynamo, wire, client, catalog, clock, seeder }
+        Self { engine, wire, client, catalog, clock, seeder }
     }
 
     /// A writer on the stack's clock.
@@ -74,7 +77,7 @@ impl Stack {
 
     /// A log of other events in the same table, on a wire of its own.
     pub(crate) fn log_through(&self, wire: &Wire, catalog: &Catalog) -> DcbLog {
-        let client = wire.client(self.dynamo.endpoint());
+        let client = client(&self.engine, wire);
         DcbLog::new(client, TABLE, catalog.clone(), self.clock.clone())
     }
 
@@ -165,6 +168,11 @@ impl Stack {
         let all = self.wire.take().into_iter();
         all.filter(|exchange| exchange.operation == operation).collect()
     }
+}
+
+fn client(engine: &Engine, wire: &Wire) -> Client {
+    let engine = engine.clone();
+    wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)))
 }
 
 /// By event type, how many events; and the time of the newest one.

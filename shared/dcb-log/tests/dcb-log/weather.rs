@@ -220,7 +220,13 @@ async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
 }
 
 /// Each request takes some milliseconds.
-struct Slow(Mutex<Random>);
+pub(crate) struct Slow(Mutex<Random>);
+
+impl Slow {
+    pub(crate) fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Random::new(&[seed]))))
+    }
+}
 
 impl Director for Slow {
     fn faults(&self, _: &str, _: &Value) -> Vec<Fault> {
@@ -235,7 +241,7 @@ impl Director for Slow {
 async fn writers_that_only_have_to_mint_later_all_get_through() {
     const WRITERS: u32 = 64;
     seed_thread(1);
-    let (client, _) = start(Arc::new(Slow(Mutex::new(Random::new(&[1])))));
+    let (client, _) = start(Slow::new(1));
     // One tag across partitions, or one partition, that nobody has read.
     for event in
         [|n: u32| noted(&format!("b{n}"), "r", ""), |n: u32| noted("b", &format!("r{n}"), "")]

@@ -20,10 +20,7 @@ impl Context for Shop {
     type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(
-            Self::NAME,
-            [ProductAdded::SCHEMA, OrderPlaced::SCHEMA, OrderShipped::SCHEMA],
-        )
+        ringfence_stack::catalog::<Self>()
     }
 }
 

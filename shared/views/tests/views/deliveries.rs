@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::{join, join3};
 use ringfence::{BoundaryId, NewEvent, Reads, SequencedEvent};
 use ringfence_dynamo::{Random, Retry};
+use ringfence_local::bound;
 use ringfence_views::{Definition, View};
 use serde_json::Value;
 
@@ -15,10 +16,9 @@ use crate::notes::{Consumed, Notes, catalog, noted, wiped};
 use crate::weather::Weather;
 use crate::world::{FIRST, SECOND, World};
 
-const RUNS: u64 = 40;
 /// Batches of the stream in a run.
 const BATCHES: u64 = 5;
-/// Records in a batch: 100,000 deliveries in all.
+/// Records in a batch: 2,500 deliveries in a run.
 const RECORDS: usize = 500;
 /// Events in a run.
 const EVENTS: u64 = 50;
@@ -147,8 +147,9 @@ async fn run(seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_view_equals_its_rebuild_after_100_000_deliveries() {
-    for seed in 0..RUNS {
+async fn each_view_equals_its_rebuild_after_any_deliveries() {
+    // After 100,000 deliveries in `cargo proof`.
+    for seed in 0..bound(8, 40) {
         run(seed).await;
     }
 }

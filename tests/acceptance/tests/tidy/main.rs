@@ -174,7 +174,7 @@ fn requests_to_tables_are_sent_by_one_module() {
 #[test]
 fn the_kit_shows_an_error_with_its_causes() {
     let root = workspace_root();
-    let kits = ["core", "aggregate-log", "document-log", "views"];
+    let kits = ["core", "document-log", "views"];
     let kits = kits.map(|library| root.join(format!("shared/{library}/src/kit.rs")));
     let more = ["shared/testing/src", "shared/core/src/kit"].map(|it| files(&root.join(it), "rs"));
     for path in kits.into_iter().chain(more.concat()) {

@@ -8,6 +8,8 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use ringfence_local::programs::cargo;
+use ringfence_local::{PROOF, workspace_root};
 use ringfence_oracle::{Schedule, contention, each, import, mutations, names, queries, run};
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, hunt};
@@ -25,8 +27,11 @@ const IMPORTED: u64 = 10;
 const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
-const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|import|contention] \
-                     [how many schedules, 10000 if none are named] [first seed]";
+/// Tests that go further in a proof: a target, and a part of their names.
+const TESTS: [(&str, &str); 4] =
+    [("feed", ""), ("views", ""), ("dcb-log", ""), ("acceptance", "races")];
+const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|import|meetings|\
+     tests|contention] [how many schedules, 10000 if none are named] [first seed]";
 
 struct Extent {
     schedules: u64,
@@ -35,7 +40,7 @@ struct Extent {
 
 type Part = (&'static str, fn(&Extent) -> Result<String, String>);
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 12] = [
     ("rules", rules),
     ("model", model),
     ("repair", repair),
@@ -45,6 +50,8 @@ const PARTS: [Part; 10] = [
     ("schedules", schedules),
     ("claims", claims),
     ("import", imports),
+    ("meetings", meet),
+    ("tests", tests),
     ("contention", contend),
 ];
 
@@ -92,6 +99,27 @@ fn report(name: &str, check: impl FnOnce() -> Result<String, String>) -> bool {
 
 fn imports(extent: &Extent) -> Result<String, String> {
     import::check(extent.schedules * IMPORTED)
+}
+
+/// Products at which commands meet, one after the other.
+const MEETINGS: u64 = 20;
+
+/// Few commands give up where many meet.
+fn meet(_extent: &Extent) -> Result<String, String> {
+    contention::check(MEETINGS)
+}
+
+/// The tests pass to their full bound.
+fn tests(_extent: &Extent) -> Result<String, String> {
+    for (target, names) in TESTS {
+        let mut cargo = cargo();
+        cargo.args(["test", "--quiet", "--test", target, "--", names]).env(PROOF, "1");
+        let ended = cargo.current_dir(workspace_root()).status();
+        if !ended.map_err(|error| format!("cargo: {error}"))?.success() {
+            return Err(format!("a test of {target} failed"));
+        }
+    }
+    Ok(format!("the tests of {}", TESTS.map(|(target, _)| target).join(", ")))
 }
 
 /// Products, one after the other, in each cell of the table of contention.

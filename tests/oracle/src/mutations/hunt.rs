@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringfence_local::PROOF;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -116,6 +117,8 @@ fn tests(
     command.envs(variables(tree)?).envs(switch.map(|switch| (SWITCH, switch.to_string())));
     // What tests would write into the repository, they compare.
     command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
+    // They go as far as in a proof.
+    command.env(PROOF, "1");
     let ended = File::create(&output).and_then(|to| {
         command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
         self::run(&mut command, at_most, || {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use courses::CourseDefined;
-use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, events, kit::id};
+use courses::CourseCapacityChanged;
+use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, kit::id};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_feed::{Checkpoint, Index};
@@ -115,10 +115,12 @@ impl Site {
         let before = index.end().await.unwrap();
         let catalog = stack::stack().catalog;
         let log = DcbLog::new(client, self.table("EventTable"), catalog, Clock::system());
-        let courses: Vec<usize> = (0..count).collect();
         let envelope = Envelope::default();
-        for some in courses.chunks(TOGETHER) {
-            let events = some.iter().flat_map(|n| defined(*n)).collect();
+        // The events of one append are of one course. So the index notes one progress for all of them.
+        for first in (0..count).step_by(TOGETHER) {
+            let course_id = id(&format!("course-{first}"));
+            let changed: NewEvent = CourseCapacityChanged { course_id, new_capacity: 1 }.into();
+            let events = vec![changed; TOGETHER.min(count - first)];
             let append = Append { events, seen: None, record: None, envelope: &envelope };
             let appended = log.append(append).await.unwrap();
             assert!(matches!(appended, Appended::Committed(_)));
@@ -135,8 +137,4 @@ impl Site {
 
 async fn end(index: &Index) -> Checkpoint {
     index.end().await.unwrap()
-}
-
-fn defined(n: usize) -> Vec<NewEvent> {
-    events![CourseDefined { course_id: id(&format!("course-{n}")), capacity: 1 }]
 }

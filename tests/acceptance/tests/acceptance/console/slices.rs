@@ -50,7 +50,8 @@ pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, 
         assert!(page.contains(text), "{text}: {page}");
     }
     browser.follow("CourseDefined").await;
-    browser.until("document.querySelector('.flow') !== null").await;
+    // The event may not be in the index yet.
+    browser.until("location.reload() || document.querySelector('.flow') !== null").await;
 }
 
 pub(crate) async fn a_field_that_is_wrong_is_named(browser: &Browser, site: &Site) {

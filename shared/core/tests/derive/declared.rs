@@ -1,0 +1,137 @@
+//! Mistakes in what is declared, which the macros find.
+
+mod composite_with_a_list {
+    #[derive(ringfence::Event)]
+    #[event(read_as_composite)]
+    struct Placed {
+        #[tag(partition)]
+        order_id: String,
+        product_ids: Vec<String>,
+    }
+}
+
+mod computed_tag_of_all_variants {
+    #[derive(ringfence::Command)]
+    #[tag(key = "seat", value = format!("{flight}/{row}"))]
+    enum Seat {
+        Take { flight: String, row: u16 },
+        Free { flight: String, row: u16 },
+    }
+}
+
+mod computed_tag_without_a_value {
+    #[derive(ringfence::Command)]
+    #[tag(key = "seat", cross_partition)]
+    struct Take {
+        flight: String,
+        row: u16,
+    }
+}
+
+mod event_without_partition {
+    #[derive(ringfence::Event)]
+    struct Placed {
+        order_id: String,
+    }
+}
+
+mod key_is_not_camel_case {
+    #[derive(ringfence::Command)]
+    struct Place {
+        #[tag(key = "Order-Id")]
+        order: String,
+    }
+}
+
+mod partition_is_a_list {
+    #[derive(ringfence::Event)]
+    struct Placed {
+        #[tag(partition)]
+        order_ids: Vec<String>,
+    }
+}
+
+mod reads_a_tuple {
+    #[derive(ringfence::Reads)]
+    enum Consumed {
+        OrderPlaced(String),
+    }
+}
+
+mod serde_of_a_type {
+    use ringfence::prelude::*;
+
+    #[derive(Event)]
+    #[serde(default)]
+    struct Booked {
+        nights: u32,
+    }
+
+    #[derive(Command)]
+    enum Move {
+        #[serde(rename = "up")]
+        Up {},
+    }
+
+    #[derive(Reads)]
+    enum Known {
+        #[serde(default)]
+        Booked { nights: u32 },
+    }
+}
+
+mod skip_of_a_plain_field {
+    #[derive(ringfence::Command)]
+    struct Place {
+        #[tag(skip)]
+        order: String,
+    }
+}
+
+mod strong_alone {
+    #[derive(ringfence::Event)]
+    struct Placed {
+        #[tag(partition, strong)]
+        order_id: String,
+    }
+}
+
+mod tag_on_a_plain_field {
+    #[derive(ringfence::Command)]
+    struct Place {
+        #[tag(partition)]
+        order: String,
+    }
+}
+
+mod unknown_event_option {
+    #[derive(ringfence::Event)]
+    #[event(counted)]
+    struct Placed {}
+}
+
+mod unknown_tag_option {
+    #[derive(ringfence::Command)]
+    struct Place {
+        #[tag(partitioned)]
+        order_id: String,
+    }
+}
+
+mod value_on_a_field {
+    #[derive(ringfence::Command)]
+    struct Take {
+        #[tag(key = "seat", value = format!("{flight}/{row}"))]
+        flight: String,
+        row: u16,
+    }
+}
+
+mod writes_fields {
+    #[derive(ringfence::Writes)]
+    enum Written {
+        Placed { order_id: String },
+    }
+}
+
+fn main() {}

@@ -1,6 +1,0 @@
-#[derive(ringfence::Event)]
-struct Placed {
-    order_id: String,
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-#[derive(ringfence::Command)]
-struct Place {
-    #[tag(key = "Order-Id")]
-    order: String,
-}
-
-fn main() {}

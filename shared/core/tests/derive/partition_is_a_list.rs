@@ -1,7 +1,0 @@
-#[derive(ringfence::Event)]
-struct Placed {
-    #[tag(partition)]
-    order_ids: Vec<String>,
-}
-
-fn main() {}

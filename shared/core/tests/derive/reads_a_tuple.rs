@@ -1,6 +1,0 @@
-#[derive(ringfence::Reads)]
-enum Consumed {
-    OrderPlaced(String),
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-#[derive(ringfence::Command)]
-struct Place {
-    #[tag(skip)]
-    order: String,
-}
-
-fn main() {}

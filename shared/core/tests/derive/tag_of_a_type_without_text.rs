@@ -1,6 +1,0 @@
-#[derive(ringfence::Command)]
-struct Place {
-    order_id: f64,
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-#[derive(ringfence::Command)]
-struct Place {
-    #[tag(partition)]
-    order: String,
-}
-
-fn main() {}

@@ -1,5 +1,0 @@
-#[derive(ringfence::Event)]
-#[event(counted)]
-struct Placed {}
-
-fn main() {}

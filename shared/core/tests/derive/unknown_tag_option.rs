@@ -1,7 +1,0 @@
-#[derive(ringfence::Command)]
-struct Place {
-    #[tag(partitioned)]
-    order_id: String,
-}
-
-fn main() {}

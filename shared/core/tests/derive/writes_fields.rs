@@ -1,6 +1,0 @@
-#[derive(ringfence::Writes)]
-enum Written {
-    Placed { order_id: String },
-}
-
-fn main() {}
